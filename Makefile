@@ -1,0 +1,65 @@
+# Makefile: the commands everybody uses. Each installs what is missing (Debian, as root or through sudo), then builds.
+#
+#   JOBS=4              parallel jobs (default: the number of cores)
+#   CMAKE_ARGS=...      more arguments for cmake, e.g. CMAKE_ARGS=-DKYMO_WERROR=ON
+#   FUZZ_SECONDS=600    how long each fuzzer runs
+
+SHELL := /bin/bash
+JOBS ?= $(shell nproc)
+FUZZ_SECONDS ?= 600
+export JOBS CMAKE_ARGS FUZZ_SECONDS
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check bench asan tsan fuzz install-deps clean format
+
+help:  ## Show this list
+	@awk -F ':.*## ' '/^[a-zA-Z%_-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo:  ## Build, profile the bundled example, print its report and what to try next
+	@tools/install_deps.sh build
+	@tools/build.sh release kymo_cli example_pipeline
+	@tools/demo.sh build/release
+
+test:  ## Build and run every test
+	@tools/install_deps.sh build
+	@tools/build.sh release all
+	@tools/run_tests.sh release
+
+check:  ## Format, layers, sizes, documents, lint
+	@tools/install_deps.sh build check
+	@tools/check.sh
+
+bench:  ## Run every benchmark; the figures go to build/bench.json
+	@tools/install_deps.sh build python
+	@tools/build.sh release all
+	@python3 tools/bench.py build/release -o build/bench.json
+
+bench-%:  ## Run one benchmark (bench-range) or one figure (bench-range_enabled)
+	@tools/install_deps.sh build python
+	@tools/build.sh release all
+	@python3 tools/bench.py build/release --only $*
+
+asan:  ## Every test under AddressSanitizer and UndefinedBehaviorSanitizer
+	@tools/install_deps.sh build
+	@tools/build.sh asan all
+	@tools/run_tests.sh asan
+
+tsan:  ## Every test under ThreadSanitizer
+	@tools/install_deps.sh build
+	@tools/build.sh tsan all
+	@tools/run_tests.sh tsan
+
+fuzz:  ## Run every fuzzer over its corpus, FUZZ_SECONDS each
+	@tools/install_deps.sh build fuzz
+	@tools/build.sh fuzz all
+	@tools/fuzz.sh build/fuzz
+
+format:  ## Rewrite the C++ sources in the house format
+	@tools/install_deps.sh check
+	@tools/check.sh --fix-format
+
+install-deps:  ## Install everything that any of these commands needs
+	@tools/install_deps.sh build check fuzz python
+
+clean:  ## Remove build/
+	rm -rf build

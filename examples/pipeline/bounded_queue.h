@@ -1,0 +1,63 @@
+// bounded_queue.h: hands items from thread to thread, holding back the producer when consumers fall behind.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include <kymo/kymo.h>
+
+/// Safe for any number of producers and consumers. `name` is a literal: it names the counter of the queue's
+/// length.
+template <class Item>
+class BoundedQueue {
+  public:
+    BoundedQueue(const char* name, std::size_t capacity) : name_(name), capacity_(capacity) {}
+
+    /// Waits while the queue is full.
+    void push(Item item) {
+        std::unique_lock lock(mutex_);
+        if (items_.size() >= capacity_) {
+            KYMO_RANGE("wait for room");
+            room_.wait(lock, [this] { return items_.size() < capacity_; });
+        }
+        items_.push_back(std::move(item));
+        kymo::counter(name_, items_.size());
+        lock.unlock();
+        filled_.notify_one();
+    }
+
+    /// Waits for an item; nothing once the queue is closed and empty.
+    std::optional<Item> pop() {
+        std::unique_lock lock(mutex_);
+        if (items_.empty() && !closed_) {
+            KYMO_RANGE("wait for work");
+            filled_.wait(lock, [this] { return !items_.empty() || closed_; });
+        }
+        if (items_.empty()) return std::nullopt;
+        Item item = std::move(items_.front());
+        items_.pop_front();
+        kymo::counter(name_, items_.size());
+        lock.unlock();
+        room_.notify_one();
+        return item;
+    }
+
+    /// No more pushes: consumers finish what is left.
+    void close() {
+        const std::lock_guard lock(mutex_);
+        closed_ = true;
+        filled_.notify_all();
+    }
+
+  private:
+    const char* name_;
+    const std::size_t capacity_;
+    std::mutex mutex_;  // protects what follows
+    std::condition_variable room_, filled_;
+    std::deque<Item> items_;
+    bool closed_ = false;
+};

@@ -1,0 +1,48 @@
+// export.h: a trace, or a table made from it, in the formats of other tools. Files appear whole or not at
+// all.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <kymo/analyze.h>
+#include <kymo/detail/export.h>
+#include <kymo/trace.h>
+
+namespace kymo {
+
+/// A format that a trace can be written in.
+struct ExportFormat {
+    std::string_view name;                       ///< what `kymo export --to` takes
+    std::string_view description;                ///< one line for people
+    std::span<const std::string_view> suffixes;  ///< of file names, the usual one first
+    void (*write)(const Trace& trace, const std::string& path);
+};
+
+/// Every format this library can write.
+KYMO_API std::span<const ExportFormat> export_formats() noexcept;
+/// The format of that name or, where `name` is empty, the one whose suffix `path` has. Throws kymo::Error,
+/// which lists the known ones, when there is none.
+KYMO_API const ExportFormat& export_format(std::string_view name, const std::string& path);
+
+/// Writes `trace` to `path` in the given format, or in the one that the suffix of `path` tells. Throws
+/// kymo::Error.
+KYMO_API void export_trace(const Trace& trace, const std::string& path, std::string_view format = {});
+
+/// Chrome's trace JSON: opens in the Perfetto UI and in chrome://tracing. Strict JSON whatever bytes names
+/// hold; times count in microseconds from the window's start (wall-clock: the top-level
+/// "baseTimeNanoseconds"), exact to the nanosecond; ranges are clipped to the window and nest on every row.
+/// ".gz" compresses. Throws kymo::Error.
+KYMO_API void write_chrome_json(const Trace& trace, const std::string& path);
+
+/// A summary as JSON or CSV text; times in nanoseconds. Rows stand in the order they have in `summary`.
+KYMO_API std::string summary_json(const Trace& trace, const Summary& summary);
+KYMO_API std::string summary_csv(const Trace& trace, const Summary& summary);
+/// What a trace is about, apart from its events: processes, threads, window, clock, costs, problems.
+KYMO_API std::string trace_info_json(const Trace& trace);
+
+/// Rewrites the capture `in` compressed (zstd) as `out`; Trace::load reads both alike. Throws kymo::Error.
+KYMO_API void compact_capture(const std::string& in, const std::string& out);
+
+}  // namespace kymo

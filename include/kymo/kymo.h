@@ -1,0 +1,10 @@
+// kymo.h: the one header. Files that only mark ranges may include kymo/range.h instead.
+#pragma once
+
+#include <kymo/analyze.h>
+#include <kymo/error.h>
+#include <kymo/export.h>
+#include <kymo/range.h>
+#include <kymo/scope.h>
+#include <kymo/session.h>
+#include <kymo/trace.h>

@@ -1,0 +1,74 @@
+// session.h: starting and stopping a recording, and what to record.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <kymo/detail/export.h>
+#include <kymo/scope.h>
+#include <kymo/trace.h>
+
+namespace kymo {
+
+/// What happens when a session has used up its `max_bytes`.
+enum class Policy : std::uint8_t {
+    Stop = 0,  ///< it ends there: the trace holds the beginning
+    Drop = 1,  ///< it goes on, new records are dropped and counted
+    Ring = 2,  ///< the oldest records make room: the trace holds the end (a flight recorder)
+};
+
+/// Whose ranges a session sees.
+enum class Threads : std::uint8_t {
+    All = 0,    ///< every thread, those born later too
+    Tasks = 1,  ///< the thread that starts the session, and the tasks it hands out (propagated contexts)
+};
+
+/// What a session records. A plain struct: name what you want to change.
+struct SessionOptions {
+    std::string name{};    ///< shown in reports
+    std::string output{};  ///< capture file; empty: memory only. With a file, nothing is lost when the program dies
+    std::uint64_t max_bytes = std::uint64_t{1} << 30;  ///< ceiling of the log
+    Policy policy = Policy::Stop;
+    Threads threads = Threads::All;
+    ScopeSet scopes = ScopeSet::all();
+
+    bool record_values = true;      ///< keyword values given to ranges
+    bool record_shapes = false;     ///< metadata of array inputs
+    bool concrete_inputs = false;   ///< values of scalar inputs
+    bool profile_memory = false;    ///< allocation reports
+    bool with_flops = false;
+    bool with_stack = false;        ///< Python calls
+    bool with_modules = false;
+};
+
+/// One recording. Any number may run at once, nested or overlapping, started and stopped by any thread.
+/// A Session that is destroyed while it runs is discarded. Not thread-safe itself (like any value).
+class KYMO_API Session {
+  public:
+    Session() noexcept = default;
+    explicit Session(SessionOptions options) { start(std::move(options)); }
+    ~Session();
+    Session(Session&& other) noexcept;
+    Session& operator=(Session&& other) noexcept;
+
+    /// Throws kymo::Error when the capture file cannot be made, or when it is running already.
+    void start(SessionOptions options = {});
+    /// What was recorded. The program goes on undisturbed meanwhile. With an output file, the file is complete
+    /// afterwards. Stopping twice is harmless and gives the same trace.
+    Trace stop();
+    /// The trace so far; recording goes on. Its open ranges are marked unfinished.
+    Trace snapshot() const;
+    /// Stops without building a trace (a capture file is completed all the same).
+    void discard() noexcept;
+    bool is_running() const noexcept;
+    /// Where the capture is: differs from the output asked for when that name was taken. Empty without a file.
+    const std::string& output_path() const noexcept { return output_path_; }
+    std::uint64_t id() const noexcept { return id_; }
+
+  private:
+    std::uint64_t id_ = 0;  // 0: never started, or stopped
+    std::string output_path_;
+    Trace trace_;
+};
+
+}  // namespace kymo

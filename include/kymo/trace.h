@@ -1,0 +1,219 @@
+// trace.h: the finished model of a recording. Immutable columns, built once; everything downstream reads them.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <kymo/detail/export.h>
+#include <kymo/scope.h>
+
+namespace kymo {
+
+struct TraceData;  // the storage, src/trace/trace_data.h
+
+/// Index into a trace's strings. 0 is the empty string.
+using StringId = std::uint32_t;
+/// Index of a row in one of a trace's tables.
+using Row = std::uint32_t;
+inline constexpr Row kNoRow = std::numeric_limits<Row>::max();
+
+/// A place that marks ranges, instants or counters. `file` is empty and `line` 0 for names made at run time.
+struct SiteInfo {
+    StringId name = 0;
+    StringId file = 0;
+    std::uint32_t line = 0;
+    Scope scope = Scope::User;
+};
+
+/// A process that recorded. Times of every table are nanoseconds of CLOCK_MONOTONIC_RAW of its host;
+/// add `realtime_offset_ns` for wall-clock time since 1970.
+struct ProcessInfo {
+    std::int64_t pid = 0;
+    std::int32_t node = -1;  ///< rank or node id, -1 when none was given
+    StringId name = 0;       ///< path of the executable
+    StringId host = 0;
+    StringId command_line = 0;
+    std::int64_t realtime_offset_ns = 0;
+};
+
+/// A thread, or something with a log of its own that is not a thread (`os_tid` 0).
+struct ThreadInfo {
+    Row process = 0;
+    std::uint32_t id = 0;  ///< logical id, from 1, never reused in its process
+    std::int64_t os_tid = 0;
+    StringId name = 0;
+    std::int64_t birth_ns = 0;
+    std::int64_t death_ns = 0;      ///< 0 while it lives
+    std::uint64_t dropped = 0;      ///< records lost because there was no room, or made inside a slow path
+    std::uint64_t overwritten_chunks = 0;  ///< chunks of this thread that the ring policy reused
+    std::uint64_t resyncs = 0;      ///< ends that did not match the innermost open range
+    std::uint64_t clamped = 0;      ///< negative durations set to 0
+};
+
+enum class TrackKind : std::uint8_t {
+    Thread,  ///< the nested ranges of a thread
+    Async,   ///< ranges that cross threads or ended out of order; each async track holds ranges that nest
+    Device,
+};
+
+/// A row of the timeline. Its ranges are contiguous rows of the range table, in pre-order: a parent stands
+/// directly before its first child, siblings in order of their start. Every range lies within its parent.
+struct TrackInfo {
+    TrackKind kind = TrackKind::Thread;
+    Row thread = 0;
+    StringId name = 0;
+    Row first_range = 0;
+    Row range_count = 0;
+};
+
+enum RangeFlags : std::uint16_t {
+    kBeganBefore = 1 << 0,  ///< started before the trace's window
+    kUnfinished = 1 << 1,   ///< still open at the window's end (its end is the window's end)
+    kAsync = 1 << 2,        ///< ended out of order or on another thread
+    kRemote = 1 << 3,       ///< came from another process's session
+    kEndInferred = 1 << 4,  ///< closed by a resync, its end is when that was noticed
+};
+
+/// The columns of the range table; all have the same length. Times are true times, not clipped to the window;
+/// `self_ns` is the part of the clipped duration that no child covers.
+struct RangeColumns {
+    std::span<const std::int64_t> start_ns;
+    std::span<const std::int64_t> duration_ns;
+    std::span<const std::int64_t> self_ns;
+    std::span<const std::uint32_t> site;
+    std::span<const Row> parent;  ///< kNoRow for roots
+    std::span<const std::uint32_t> depth;  ///< 0 for roots
+    std::span<const std::uint16_t> flags;
+    std::size_t size() const noexcept { return start_ns.size(); }
+};
+
+struct InstantColumns {
+    std::span<const std::int64_t> time_ns;
+    std::span<const std::uint32_t> site;
+    std::span<const Row> thread;
+    std::size_t size() const noexcept { return time_ns.size(); }
+};
+
+struct CounterColumns {
+    std::span<const std::int64_t> time_ns;
+    std::span<const std::uint32_t> site;
+    std::span<const Row> thread;
+    std::span<const double> value;
+    std::size_t size() const noexcept { return time_ns.size(); }
+};
+
+enum class ValueKind : std::uint8_t { None = 0, Bool = 1, Int = 2, Double = 3, String = 4, List = 5 };
+
+/// One typed value that was attached to a range or an instant. Elements of lists have no key.
+struct Argument {
+    StringId key = 0;
+    ValueKind kind = ValueKind::None;
+    bool truncated = false;  ///< the string or list was longer than what is kept
+    union {
+        bool boolean;
+        std::int64_t integer = 0;
+        double real;
+        StringId string;
+        struct {
+            std::uint32_t first, count;
+        } list;  ///< rows of Trace::list_items()
+    };
+};
+
+/// Something that a reader of the trace should know: a loss, a damage, a limit reached.
+struct ProblemInfo {
+    std::string code;  ///< short and stable: "dropped", "ceiling_reached", "damaged_chunk", ...
+    std::string text;  ///< one sentence for people
+    std::uint64_t count = 1;
+};
+
+struct ClockInfo {
+    std::string source;  ///< "cntvct_el0", "tsc", "monotonic_raw", "injected"
+    double ticks_per_second = 0;
+    std::uint32_t pairs = 0;         ///< clock pairs that the fit rests on
+    std::int64_t max_error_ns = 0;   ///< half the widest pair used: how far a time can be off
+    bool extrapolated = false;       ///< the end lies after the last pair (a crash)
+};
+
+/// What recording one event costs, measured once in the recording process.
+struct CostInfo {
+    std::string kind;  ///< "range", "range_with_values", "instant", "counter"
+    double ns = 0;
+};
+
+/// The window of the session that the trace shows.
+struct WindowInfo {
+    std::string session_name;
+    std::uint64_t session_id = 0;
+    std::int64_t start_ns = 0;
+    std::int64_t end_ns = 0;
+    bool finished = true;  ///< false: the program died, or this is a snapshot
+    std::uint64_t max_bytes = 0;
+    std::string policy;  ///< "stop", "drop" or "ring"
+    bool ceiling_reached = false;
+    std::uint64_t log_bytes = 0;  ///< bytes of log records that the trace was built from
+};
+
+/// A session that a capture holds.
+struct SessionInfo {
+    std::uint64_t id = 0;
+    std::string name;
+    std::int64_t start_ns = 0;
+    std::int64_t end_ns = 0;  ///< not finished: the latest time known of it
+    bool finished = true;     ///< false: the program died while it ran, or it still runs
+};
+
+/// The sessions of a capture, in order of their starts, without reading its events. Throws kymo::Error.
+KYMO_API std::vector<SessionInfo> list_sessions(const std::string& path);
+
+/// A finished recording. Cheap to copy (shared, immutable), safe to read from any thread.
+class KYMO_API Trace {
+  public:
+    Trace();  ///< an empty trace
+    explicit Trace(std::shared_ptr<const TraceData> data) noexcept : data_(std::move(data)) {}
+
+    /// Reads a capture. A damaged or cut-off one gives what is whole, with the rest in problems().
+    /// Throws kymo::Error, naming the file and the cause, when nothing can be read.
+    static Trace load(const std::string& path);
+    /// Reads the session `session_id` of a capture that holds several (see `kymo info`).
+    static Trace load(const std::string& path, std::uint64_t session_id);
+    /// Writes a compacted capture that load() reads back equal. Throws kymo::Error.
+    void save(const std::string& path) const;
+
+    std::string_view string(StringId id) const noexcept;  ///< "" for an unknown id
+    std::size_t string_count() const noexcept;
+
+    std::span<const SiteInfo> sites() const noexcept;
+    std::span<const ProcessInfo> processes() const noexcept;
+    std::span<const ThreadInfo> threads() const noexcept;
+    std::span<const TrackInfo> tracks() const noexcept;
+    RangeColumns ranges() const noexcept;
+    InstantColumns instants() const noexcept;
+    CounterColumns counters() const noexcept;
+    std::span<const Argument> list_items() const noexcept;
+    std::span<const ProblemInfo> problems() const noexcept;
+    std::span<const CostInfo> costs() const noexcept;
+    const ClockInfo& clock() const noexcept;
+    const WindowInfo& window() const noexcept;
+
+    /// Values attached to a range / an instant; empty for most rows (a binary search in a sparse index).
+    std::span<const Argument> range_arguments(Row range) const noexcept;
+    std::span<const Argument> instant_arguments(Row instant) const noexcept;
+
+    std::string_view range_name(Row range) const noexcept;
+    Row track_of(Row range) const noexcept;  ///< binary search over the tracks
+    /// The part of a range's duration that lies in the window.
+    std::int64_t clipped_duration_ns(Row range) const noexcept;
+
+    const TraceData& data() const noexcept { return *data_; }
+
+  private:
+    std::shared_ptr<const TraceData> data_;
+};
+
+}  // namespace kymo

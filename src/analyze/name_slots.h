@@ -1,0 +1,48 @@
+// name_slots.h: dense numbers for the distinct names of a trace's sites, so that analyses index instead of
+// hash.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include <kymo/trace.h>
+
+namespace kymo {
+
+/// Several sites may share one name; `of_site` maps each site to the slot of its text. Views live as long as
+/// the trace.
+struct NameSlots {
+    std::vector<std::uint32_t> of_site;
+    std::vector<std::string_view> names;
+
+    explicit NameSlots(const Trace& trace) {
+        std::unordered_map<std::string_view, std::uint32_t> known;
+        of_site.reserve(trace.sites().size());
+        for (const SiteInfo& site : trace.sites()) {
+            const std::string_view name = trace.string(site.name);
+            const auto [entry, fresh] = known.try_emplace(name, static_cast<std::uint32_t>(names.size()));
+            if (fresh) names.push_back(name);
+            of_site.push_back(entry->second);
+        }
+    }
+};
+
+/// The part of [start, start + duration) that lies in the window; never negative.
+struct WindowClip {
+    std::int64_t start_ns;
+    std::int64_t end_ns;
+
+    explicit WindowClip(const Trace& trace)
+        : start_ns(trace.window().start_ns), end_ns(trace.window().end_ns) {}
+
+    std::int64_t duration(std::int64_t start, std::int64_t duration) const noexcept {
+        const std::int64_t from = start > start_ns ? start : start_ns;
+        const std::int64_t end = start + duration;
+        const std::int64_t to = end < end_ns ? end : end_ns;
+        return to > from ? to - from : 0;
+    }
+};
+
+}  // namespace kymo

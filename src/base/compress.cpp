@@ -1,0 +1,70 @@
+// compress.cpp: zstd, or the sentence that it is missing.
+#include "base/compress.h"
+
+#include <string>
+
+#include <kymo/error.h>
+
+#ifndef KYMO_HAVE_ZSTD
+#define KYMO_HAVE_ZSTD 0
+#endif
+
+#if KYMO_HAVE_ZSTD
+#include <zstd.h>
+
+#include <memory>
+#endif
+
+namespace kymo {
+
+#if KYMO_HAVE_ZSTD
+
+bool can_compress() noexcept {
+    return true;
+}
+
+std::vector<std::byte> compress(std::span<const std::byte> bytes, int level) {
+    const std::unique_ptr<ZSTD_CCtx, decltype(&ZSTD_freeCCtx)> context(ZSTD_createCCtx(), &ZSTD_freeCCtx);
+    if (context == nullptr) throw Error("zstd: out of memory");
+    ZSTD_CCtx_setParameter(context.get(), ZSTD_c_compressionLevel, level);
+    ZSTD_CCtx_setParameter(context.get(), ZSTD_c_checksumFlag, 1);
+    std::vector<std::byte> frame(ZSTD_compressBound(bytes.size()));
+    const std::size_t size = ZSTD_compress2(context.get(), frame.data(), frame.size(), bytes.data(), bytes.size());
+    if (ZSTD_isError(size)) throw Error(std::string("zstd: ") + ZSTD_getErrorName(size));
+    frame.resize(size);
+    return frame;
+}
+
+std::vector<std::byte> decompress(std::span<const std::byte> frame, std::size_t size) {
+    std::vector<std::byte> bytes(size);
+    const std::size_t got = ZSTD_decompress(bytes.data(), bytes.size(), frame.data(), frame.size());
+    if (ZSTD_isError(got)) throw Error(std::string("zstd: ") + ZSTD_getErrorName(got));
+    if (got != size) throw Error("zstd: a frame of another size than stated");
+    return bytes;
+}
+
+#else
+
+namespace {
+
+[[noreturn]] void fail() {
+    throw Error("this build of Kymo has no zstd: packed captures can be neither written nor read");
+}
+
+}  // namespace
+
+bool can_compress() noexcept {
+    return false;
+}
+
+std::vector<std::byte> compress(std::span<const std::byte>, int) {
+    fail();
+}
+
+std::vector<std::byte> decompress(std::span<const std::byte>, std::size_t) {
+    fail();
+}
+
+#endif
+
+}  // namespace kymo

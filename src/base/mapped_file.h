@@ -1,0 +1,33 @@
+// mapped_file.h: a whole file as read-only bytes, mapped where possible.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace kymo {
+
+/// The bytes of a file, for as long as the object lives. Regular files are mapped; others (pipes) and files that
+/// cannot be mapped are copied. Immutable, shareable between threads. A file that is cut short by others while it
+/// is mapped is a stated limitation.
+class MappedFile {
+  public:
+    /// Throws kymo::Error naming the path and the system's reason.
+    static std::shared_ptr<const MappedFile> open(const std::string& path);
+    ~MappedFile();
+    MappedFile(const MappedFile&) = delete;
+    MappedFile& operator=(const MappedFile&) = delete;
+
+    std::span<const std::byte> bytes() const noexcept { return {data_, size_}; }
+
+  private:
+    MappedFile() = default;
+
+    const std::byte* data_ = nullptr;
+    std::size_t size_ = 0;
+    void* mapping_ = nullptr;  // null: copied_ holds the bytes
+    std::unique_ptr<std::byte[]> copied_;
+};
+
+}  // namespace kymo

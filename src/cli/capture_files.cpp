@@ -1,0 +1,64 @@
+// capture_files.cpp: the names of captures: a free one for a run, and those that a run left behind.
+#include "cli/capture_files.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "cli/capture_argument.h"
+#include "cli/text_format.h"
+
+namespace kymo::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kSuffix = ".kymo";
+
+bool exists(const std::string& path) {
+    std::error_code error;
+    return fs::symlink_status(path, error).type() != fs::file_type::not_found;
+}
+
+/// Takes ".<digits>" off the front.
+bool take_number(std::string_view& text) {
+    std::size_t end = 1;
+    while (end < text.size() && text[end] >= '0' && text[end] <= '9') ++end;
+    if (text.empty() || text[0] != '.' || end == 1) return false;
+    text.remove_prefix(end);
+    return true;
+}
+
+}  // namespace
+
+std::string free_capture_name(std::string_view program) {
+    const std::string stem(base_name(program));
+    std::string name = stem + std::string(kSuffix);
+    for (int i = 2; exists(name); ++i) name = stem + "-" + std::to_string(i) + std::string(kSuffix);
+    return name;
+}
+
+bool is_child_capture(std::string_view main_name, std::string_view name) {
+    const std::string stem = without_suffix(std::string(main_name));
+    if (!name.starts_with(stem) || !name.ends_with(kSuffix)) return false;
+    if (name.size() < stem.size() + kSuffix.size()) return false;
+    name.remove_prefix(stem.size());
+    name.remove_suffix(kSuffix.size());
+    if (!take_number(name)) return false;
+    return name.empty() || (take_number(name) && name.empty());
+}
+
+std::vector<std::string> captures_of(const std::string& path) {
+    const std::string folder = path.substr(0, path.size() - base_name(path).size());
+    std::vector<std::string> result;
+    std::error_code error;
+    for (fs::directory_iterator entry(folder.empty() ? "." : folder, error), end; !error && entry != end;
+         entry.increment(error)) {
+        const std::string name = entry->path().filename().string();
+        if (is_child_capture(base_name(path), name)) result.push_back(folder + name);
+    }
+    std::sort(result.begin(), result.end());
+    if (exists(path)) result.insert(result.begin(), path);
+    return result;
+}
+
+}  // namespace kymo::cli

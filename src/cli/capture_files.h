@@ -1,0 +1,21 @@
+// capture_files.h: the names of captures: a free one for a run, and those that a run left behind.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kymo::cli {
+
+/// "app.kymo", or "app-2.kymo" and so on when that is taken, in the current folder.
+std::string free_capture_name(std::string_view program);
+
+/// Whether `name` is what a child process of a run into `main_name` calls its capture: "app.<pid>.kymo" or
+/// "app.<pid>.<n>.kymo" for "app.kymo". Both without folders.
+bool is_child_capture(std::string_view main_name, std::string_view name);
+
+/// The capture `path` and those of child processes beside it, those that exist, `path` first. Takes a folder
+/// that cannot be read for an empty one.
+std::vector<std::string> captures_of(const std::string& path);
+
+}  // namespace kymo::cli

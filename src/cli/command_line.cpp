@@ -1,0 +1,197 @@
+// command_line.cpp: reads the command line with CLI11 and runs the verb.
+#include "cli/command_line.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <new>
+
+#include <kymo/error.h>
+
+#include "cli/terminal.h"
+#include "cli/text_format.h"
+#include "cli/verb.h"
+
+namespace kymo::cli {
+namespace {
+
+// CLI11 hands over what follows the first unknown word through the app; Options::command leaves a note of
+// where to.
+using CommandSinks = std::vector<std::pair<CLI::App*, std::vector<std::string>*>>;
+CommandSinks& command_sinks() {
+    static CommandSinks sinks;
+    return sinks;
+}
+
+int fail(const std::string& text) {
+    print_error("kymo: " + printable(text) + "\n");
+    return kFailure;
+}
+
+int usage_error(const std::string& verb, const std::string& text) {
+    const std::string command = verb.empty() ? "kymo" : "kymo " + verb;
+    const std::string subject = verb.empty() ? "" : verb + ": ";
+    return fail(subject + text + " (see " + command + " --help)");
+}
+
+struct Command {
+    CLI::App app{"Kymo: a profiler for C++ and Python programs.", "kymo"};
+    std::vector<std::pair<CLI::App*, std::unique_ptr<Verb>>> verbs;
+    CLI::App* help = nullptr;
+    std::string help_topic;
+    bool version = false;
+
+    Command() {
+        app.set_help_flag("-h,--help", "Show this help");
+        app.add_flag("--version", version, "Show the version");
+        app.require_subcommand(0, 1);
+        app.get_formatter()->label("SUBCOMMAND", "VERB");
+        app.footer(
+            "Start with:  kymo run -- ./app     then:  kymo report app.kymo\nkymo VERB --help tells more.");
+        for (const VerbEntry& entry : all_verbs()) {
+            std::unique_ptr<Verb> verb = entry.make();
+            CLI::App* sub = app.add_subcommand(entry.name, verb->help());
+            sub->set_help_flag("-h,--help", "Show this help");
+            sub->group("Verbs");
+            sub->footer(verb->details());
+            Options options(*sub);
+            verb->declare(options);
+            verbs.emplace_back(sub, std::move(verb));
+        }
+        help = app.add_subcommand("help", "Show help, for everything or for one verb");
+        help->group("Verbs");
+        help->add_option("verb", help_topic, "The verb")->type_name("");
+    }
+};
+
+/// The verb that was typed, for messages; "" when none was recognized.
+std::string typed_verb(const Command& command) {
+    const auto parsed = command.app.get_subcommands();
+    return parsed.empty() ? "" : parsed.front()->get_name();
+}
+
+void write_help(const CLI::App& app, const char* command) {
+    std::string text = app.help(command);
+    if (!text.ends_with('\n')) text += '\n';
+    write_out(text);
+}
+
+int show_help(Command& command) {
+    if (command.help_topic.empty()) {
+        write_help(Command().app, "");  // a fresh one: this one would show the help of the verb `help`
+        return kSuccess;
+    }
+    for (auto& [sub, verb] : command.verbs) {
+        if (sub->get_name() == command.help_topic) {
+            write_help(*sub, "kymo");
+            return kSuccess;
+        }
+    }
+    return usage_error("", "there is no verb '" + command.help_topic + "'");
+}
+
+bool is_verb(const Command& command, const std::string& word) {
+    for (const CLI::App* sub : command.app.get_subcommands({})) {
+        if (sub->get_name() == word) return true;
+    }
+    return false;
+}
+
+int run_verb(Command& command) {
+    for (auto& [sub, verb] : command.verbs) {
+        if (sub->parsed()) return verb->run();
+    }
+    return usage_error("", "a verb is missing");
+}
+
+int dispatch(int argc, char** argv) {
+    Command command;
+    if (argc < 2) {
+        print_error(command.app.help());
+        return kFailure;
+    }
+    if (argv[1][0] != '-' && !is_verb(command, argv[1]))
+        return usage_error("", "there is no verb '" + std::string(argv[1]) + "'");
+    // CLI11 does not let a "--" through; what follows it is a program's business.
+    char** const end = argv + argc;
+    char** const dashes =
+        std::find_if(argv, end, [](const char* word) { return std::string_view(word) == "--"; });
+    try {
+        command.app.parse(static_cast<int>(dashes - argv), argv);
+    } catch (const CLI::CallForHelp&) {
+        write_help(command.app, "");  // of the verb, if one was typed
+        return kSuccess;
+    } catch (const CLI::ParseError& error) {
+        return usage_error(typed_verb(command), error.what());
+    }
+    if (command.version) {
+        write_out("kymo " KYMO_VERSION "\n");
+        return kSuccess;
+    }
+    if (command.help->parsed()) return show_help(command);
+    for (auto& [app, words] : command_sinks()) {
+        if (!app->parsed()) continue;
+        *words = app->remaining();
+        // kymo run ./app -- x: the dashes are the program's.
+        words->insert(words->end(), words->empty() && dashes != end ? dashes + 1 : dashes, end);
+        return run_verb(command);
+    }
+    if (dashes != end) return usage_error(typed_verb(command), "unexpected --");
+    return run_verb(command);
+}
+
+}  // namespace
+
+void Options::required(std::string& value, const std::string& placeholder, const std::string& help) {
+    app_.add_option(placeholder, value, help)->required()->type_name("");
+}
+
+void Options::text(std::string& value, const std::string& names, const std::string& placeholder,
+                   const std::string& help) {
+    app_.add_option(names, value, help)->type_name(placeholder);
+}
+
+void Options::number(std::optional<std::uint64_t>& value, const std::string& names, const std::string& help) {
+    app_.add_option(names, value, help)->type_name("N")->check([](const std::string& given) {
+        const bool digits = !given.empty() && given.find_first_not_of("0123456789") == std::string::npos;
+        return digits ? std::string() : "'" + given + "' is no number";
+    });
+}
+
+void Options::percent(double& value, const std::string& names, const std::string& help) {
+    app_.add_option(names, value, help)->type_name("PERCENT")->check(CLI::Range(0.0, 100.0));
+}
+
+void Options::choice(std::string& value, const std::string& names, const std::vector<std::string>& choices,
+                     const std::string& help) {
+    std::string list;
+    for (const std::string& choice : choices) list += (list.empty() ? "" : "|") + choice;
+    app_.add_option(names, value, help)->type_name(list)->check([choices, list](const std::string& given) {
+        for (const std::string& choice : choices) {
+            if (choice == given) return std::string();
+        }
+        return "'" + given + "' is none of " + list;
+    });
+}
+
+void Options::flag(bool& value, const std::string& names, const std::string& help) {
+    app_.add_flag(names, value, help);
+}
+
+void Options::command(std::vector<std::string>& words) {
+    app_.prefix_command();
+    command_sinks().emplace_back(&app_, &words);
+}
+
+int run_command_line(int argc, char** argv) {
+    try {
+        return dispatch(argc, argv);
+    } catch (const Error& error) {
+        return fail(error.what());
+    } catch (const std::bad_alloc&) {
+        return fail("out of memory");
+    } catch (const std::exception& error) {
+        return fail(std::string("internal error: ") + error.what());
+    }
+}
+
+}  // namespace kymo::cli

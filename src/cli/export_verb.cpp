@@ -1,0 +1,67 @@
+// export_verb.cpp: kymo export: a capture in the format of another tool.
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <csignal>
+
+#include <kymo/export.h>
+
+#include "cli/capture_argument.h"
+#include "cli/footer.h"
+#include "cli/progress.h"
+#include "cli/text_format.h"
+#include "cli/verb.h"
+
+namespace kymo::cli {
+namespace {
+
+class ExportVerb final : public Verb {
+  public:
+    const char* help() const override { return "Write a capture in the format of another tool"; }
+    const char* details() const override {
+        return "Open Chrome traces at https://ui.perfetto.dev or chrome://tracing. An output name that ends "
+               "in .gz is\n"
+               "compressed; -o - writes to standard output.";
+    }
+    void declare(Options& options) override {
+        capture_.declare(options);
+        std::vector<std::string> names;
+        for (const ExportFormat& format : export_formats()) names.emplace_back(format.name);
+        options.choice(format_, "--to", names, "The format (told by the suffix of the output, else chrome)");
+        options.text(output_, "-o,--output", "FILE",
+                     "Where to (the capture's name with the format's suffix)");
+    }
+    int run() override {
+        const bool to_stdout = output_ == "-";
+        if (format_.empty() && (output_.empty() || to_stdout)) format_ = export_formats().front().name;
+        const ExportFormat& format = export_format(format_, output_);
+        if (output_.empty()) output_ = without_suffix(capture_.file) + std::string(format.suffixes.front());
+        if (to_stdout) std::signal(SIGPIPE, SIG_DFL);  // ends quietly when nobody reads on
+        const Trace trace = capture_.load();
+        {
+            const Progress progress("writing " + output_);
+            format.write(trace, to_stdout ? "/dev/stdout" : output_);
+        }
+        struct stat info {};
+        if (!to_stdout && ::stat(output_.c_str(), &info) == 0) {
+            print_error(fmt::format("{}: {}, {}\n", printable(output_),
+                                    format_plural(trace.ranges().size(), "range"),
+                                    format_bytes(static_cast<std::uint64_t>(info.st_size))));
+        }
+        print_error(problem_lines(trace, standard_error()));
+        return kSuccess;
+    }
+
+  private:
+    CaptureArgument capture_;
+    std::string format_;
+    std::string output_;
+};
+
+}  // namespace
+
+std::unique_ptr<Verb> make_export_verb() {
+    return std::make_unique<ExportVerb>();
+}
+
+}  // namespace kymo::cli

@@ -1,0 +1,92 @@
+// footer.cpp: what stands below every table: what was kept and lost, what recording cost, how good the clock
+// is.
+#include "cli/footer.h"
+
+#include <fmt/format.h>
+
+#include <kymo/analyze.h>
+
+#include "cli/text_format.h"
+
+namespace kymo::cli {
+
+std::string thread_label(const Trace& trace, Row thread) {
+    if (thread >= trace.threads().size()) return "?";
+    const ThreadInfo& info = trace.threads()[thread];
+    const std::string name = printable(trace.string(info.name));
+    return name.empty() ? fmt::format("thread {}", info.id) : name;
+}
+
+std::uint64_t dropped_events(const Trace& trace) {
+    std::uint64_t dropped = 0;
+    for (const ThreadInfo& thread : trace.threads()) dropped += thread.dropped;
+    return dropped;
+}
+
+std::string events_fact(const Trace& trace) {
+    const std::uint64_t ranges = trace.ranges().size();
+    const std::uint64_t instants = trace.instants().size();
+    const std::uint64_t counters = trace.counters().size();
+    std::uint64_t overwritten = 0;
+    for (const ThreadInfo& thread : trace.threads()) overwritten += thread.overwritten_chunks;
+    std::string text = fmt::format("{} kept ({}", format_plural(ranges + instants + counters, "event"),
+                                   format_plural(ranges, "range"));
+    if (instants > 0) text += ", " + format_plural(instants, "instant");
+    if (counters > 0) text += ", " + format_plural(counters, "counter value");
+    text += "), " + format_count(dropped_events(trace)) + " dropped";
+    if (overwritten > 0) text += ", " + format_plural(overwritten, "old chunk") + " overwritten by the ring";
+    return text;
+}
+
+std::string overhead_fact(const Trace& trace) {
+    const Overhead overhead = estimate_overhead(trace);
+    if (!overhead.known) return "unknown (the capture holds no measured costs)";
+    std::string text = fmt::format("about {} in all", format_duration(overhead.total_ns));
+    if (overhead.busiest_thread != kNoRow) {
+        text += fmt::format(", {:.2g}% of the window on the busiest thread ({})",
+                            overhead.busiest_share * 100, thread_label(trace, overhead.busiest_thread));
+    }
+    return text;
+}
+
+std::string clock_fact(const Trace& trace) {
+    const ClockInfo& clock = trace.clock();
+    std::string text = clock.source.empty() ? "unknown" : printable(clock.source);
+    if (clock.ticks_per_second > 0) text += fmt::format(" at {:.6g} MHz", clock.ticks_per_second / 1e6);
+    text += fmt::format(", {}, times right to {}", format_plural(clock.pairs, "clock pair"),
+                        format_duration(static_cast<double>(clock.max_error_ns)));
+    if (clock.extrapolated) text += ", the end extrapolated";
+    return text;
+}
+
+std::string window_fact(const Trace& trace) {
+    const WindowInfo& window = trace.window();
+    std::string text =
+        fmt::format("{} on {}", format_duration(static_cast<double>(window.end_ns - window.start_ns)),
+                    format_plural(trace.threads().size(), "thread"));
+    if (!window.finished) text += "; not finished: the program died, or still runs";
+    return text;
+}
+
+std::string problem_lines(const Trace& trace, const Terminal& terminal) {
+    std::string text;
+    for (const ProblemInfo& problem : trace.problems()) {
+        const std::string line = "problem: " + printable(problem.text.empty() ? problem.code : problem.text);
+        text += styled(terminal, Style::Red, line) + "\n";
+    }
+    return text;
+}
+
+std::string footer(const Trace& trace, const Terminal& terminal) {
+    std::string text;
+    auto fact = [&](const char* title, const std::string& value) {
+        text += styled(terminal, Style::Dim, fmt::format("{:<9} ", title)) + value + "\n";
+    };
+    fact("events", events_fact(trace));
+    fact("window", window_fact(trace));
+    fact("overhead", overhead_fact(trace));
+    fact("clock", clock_fact(trace));
+    return text + problem_lines(trace, terminal);
+}
+
+}  // namespace kymo::cli

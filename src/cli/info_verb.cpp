@@ -1,0 +1,145 @@
+// info_verb.cpp: kymo info: what a capture is about.
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <kymo/analyze.h>
+#include <kymo/export.h>
+
+#include "cli/capture_argument.h"
+#include "cli/footer.h"
+#include "cli/table.h"
+#include "cli/text_format.h"
+#include "cli/verb.h"
+
+namespace kymo::cli {
+namespace {
+
+class InfoVerb final : public Verb {
+  public:
+    const char* help() const override {
+        return "What a capture holds: processes, threads, losses, clock, costs";
+    }
+    void declare(Options& options) override {
+        capture_.declare(options);
+        options.flag(json_, "--json", "JSON, times in nanoseconds");
+    }
+    int run() override {
+        const Trace trace = capture_.load();
+        if (json_) {
+            write_out(trace_info_json(trace));
+            return kSuccess;
+        }
+        terminal_ = standard_output();
+        show_file(trace);
+        show_processes(trace);
+        show_sessions(trace);
+        show_events(trace);
+        show_threads(trace);
+        text_ += problem_lines(trace, terminal_);
+        write_out(text_);
+        return kSuccess;
+    }
+
+  private:
+    void fact(std::string_view title, const std::string& value) {
+        text_ += styled(terminal_, Style::Bold, fmt::format("{:<13}", title)) + value + "\n";
+    }
+
+    void show_file(const Trace& trace) {
+        struct stat info {};
+        if (::stat(capture_.file.c_str(), &info) != 0) info.st_size = 0;
+        const auto bytes = static_cast<std::uint64_t>(info.st_size);
+        std::string size = fmt::format("{} ({})", format_bytes(bytes), format_plural(bytes, "byte"));
+        const std::uint64_t log_bytes = trace.window().log_bytes;
+        if (log_bytes > 0) size += fmt::format(", made from {} of log", format_bytes(log_bytes));
+        const double ranges = static_cast<double>(trace.ranges().size());
+        if (ranges > 0) size += fmt::format(", {:.1f} bytes per range", static_cast<double>(bytes) / ranges);
+        fact("file", printable(capture_.file));
+        fact("size", size);
+    }
+
+    void show_processes(const Trace& trace) {
+        for (const ProcessInfo& process : trace.processes()) {
+            std::string text = fmt::format("{} {}", process.pid, printable(trace.string(process.name)));
+            if (process.node >= 0) text += fmt::format(", rank {}", process.node);
+            fact("process", text);
+            fact("command", command_line(trace.string(process.command_line)));
+            fact("host", printable(trace.string(process.host)));
+        }
+    }
+
+    /// The arguments may be kept apart by NUL.
+    static std::string command_line(std::string_view words) {
+        std::string text(words);
+        while (!text.empty() && text.back() == '\0') text.pop_back();
+        for (char& c : text) {
+            if (c == '\0') c = ' ';
+        }
+        return printable(text);
+    }
+
+    void show_sessions(const Trace& trace) {
+        const WindowInfo& window = trace.window();
+        const std::vector<SessionInfo> sessions = list_sessions(capture_.file);
+        for (const SessionInfo& session : sessions) {
+            std::string text = fmt::format("{}", session.id);
+            if (!session.name.empty()) text += " " + printable(session.name);
+            text += ", " + format_duration(static_cast<double>(session.end_ns - session.start_ns));
+            if (!session.finished) text += ", not finished";
+            if (sessions.size() > 1 && session.id == window.session_id) text += "  <- shown here";
+            fact("session", text);
+        }
+        fact("window", window_fact(trace));
+        std::string policy =
+            fmt::format("{}, then {}", format_bytes(window.max_bytes), printable(window.policy));
+        if (window.ceiling_reached) policy += "; reached";
+        if (window.max_bytes > 0) fact("ceiling", policy);
+    }
+
+    void show_events(const Trace& trace) {
+        fact("events", events_fact(trace));
+        fact("clock", clock_fact(trace));
+        std::string costs;
+        for (const CostInfo& cost : trace.costs())
+            costs += fmt::format("{}{} {:.1f} ns", costs.empty() ? "" : ", ", printable(cost.kind), cost.ns);
+        if (!costs.empty()) fact("costs", costs);
+        fact("overhead", overhead_fact(trace));
+    }
+
+    void show_threads(const Trace& trace) {
+        const std::vector<ThreadTotals> totals = thread_totals(trace);
+        Table table({{"thread", true, true},
+                     {"id"},
+                     {"os tid"},
+                     {"ranges"},
+                     {"async"},
+                     {"instants"},
+                     {"counters"},
+                     {"dropped"},
+                     {"overwritten"},
+                     {"resyncs"}});
+        for (Row row = 0; row < trace.threads().size(); ++row) {
+            const ThreadInfo& thread = trace.threads()[row];
+            table.add({thread_label(trace, row), fmt::format("{}", thread.id),
+                       fmt::format("{}", thread.os_tid), format_count(totals[row].ranges),
+                       format_count(totals[row].async_ranges), format_count(totals[row].instants),
+                       format_count(totals[row].counters), format_count(thread.dropped),
+                       format_count(thread.overwritten_chunks), format_count(thread.resyncs)},
+                      thread.dropped > 0 ? Style::Red : Style::Plain);
+        }
+        if (!trace.threads().empty()) text_ += "\n" + table.text(terminal_) + "\n";
+    }
+
+    CaptureArgument capture_;
+    bool json_ = false;
+    Terminal terminal_;
+    std::string text_;
+};
+
+}  // namespace
+
+std::unique_ptr<Verb> make_info_verb() {
+    return std::make_unique<InfoVerb>();
+}
+
+}  // namespace kymo::cli

@@ -1,0 +1,62 @@
+// table.cpp: text in columns.
+#include "cli/table.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "cli/text_format.h"
+
+namespace kymo::cli {
+namespace {
+
+constexpr std::size_t kGap = 2;
+constexpr std::size_t kNarrowest = 12;  ///< of the flexible column
+
+}  // namespace
+
+void Table::add(std::vector<std::string> cells, Style style) {
+    lines_.push_back({std::move(cells), style});
+}
+
+std::vector<std::size_t> Table::widths(const Terminal& terminal) const {
+    std::vector<std::size_t> widths;
+    std::size_t sum = 0;
+    std::size_t flexible = columns_.size();
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+        std::size_t width = display_width(columns_[i].title);
+        for (const Line& line : lines_) width = std::max(width, display_width(line.cells[i]));
+        widths.push_back(width);
+        sum += width + (i > 0 ? kGap : 0);
+        if (columns_[i].flexible) flexible = i;
+    }
+    if (terminal.width > 0 && sum > terminal.width && flexible < columns_.size()) {
+        const std::size_t others = sum - widths[flexible];
+        const std::size_t room = terminal.width > others ? terminal.width - others : 0;
+        widths[flexible] = std::min(widths[flexible], std::max(room, kNarrowest));
+    }
+    return widths;
+}
+
+std::string Table::text(const Terminal& terminal) const {
+    const std::vector<std::size_t> widths = this->widths(terminal);
+    std::string result;
+    auto append = [&](const std::vector<std::string>& cells, Style style) {
+        std::string line;
+        for (std::size_t i = 0; i < cells.size(); ++i) {
+            const std::string cell = columns_[i].flexible ? cut_middle(cells[i], widths[i]) : cells[i];
+            const std::size_t used = display_width(cell);
+            const std::string padding(widths[i] > used ? widths[i] - used : 0, ' ');
+            if (i > 0) line.append(kGap, ' ');
+            line += columns_[i].left ? cell + padding : padding + cell;
+        }
+        line.erase(line.find_last_not_of(' ') + 1);
+        result += styled(terminal, style, line) + "\n";
+    };
+    std::vector<std::string> titles;
+    for (const Column& column : columns_) titles.push_back(column.title);
+    append(titles, Style::Bold);
+    for (const Line& line : lines_) append(line.cells, line.style);
+    return result;
+}
+
+}  // namespace kymo::cli

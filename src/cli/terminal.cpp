@@ -1,0 +1,85 @@
+// terminal.cpp: where output goes: how wide it is, whether it takes colour, and writing to it.
+#include "cli/terminal.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+
+#include <kymo/error.h>
+
+namespace kymo::cli {
+namespace {
+
+constexpr std::size_t kUsualWidth = 80;
+
+std::size_t terminal_width(int file) {
+    winsize size{};
+    if (::ioctl(file, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+    if (const char* columns = std::getenv("COLUMNS")) {
+        const long width = std::strtol(columns, nullptr, 10);
+        if (width > 0) return static_cast<std::size_t>(width);
+    }
+    return kUsualWidth;
+}
+
+Terminal terminal_of(int file) {
+    Terminal terminal;
+    terminal.is_terminal = ::isatty(file) == 1;
+    if (!terminal.is_terminal) return terminal;
+    terminal.width = terminal_width(file);
+    const char* no_colour = std::getenv("NO_COLOR");
+    const char* kind = std::getenv("TERM");
+    terminal.colour =
+        (no_colour == nullptr || *no_colour == '\0') && kind != nullptr && std::strcmp(kind, "dumb") != 0;
+    return terminal;
+}
+
+/// Returns 0 or the error.
+int write_all(int file, std::string_view text) noexcept {
+    while (!text.empty()) {
+        const ssize_t written = ::write(file, text.data(), text.size());
+        if (written < 0) {
+            if (errno == EINTR) continue;
+            return errno;
+        }
+        text.remove_prefix(static_cast<std::size_t>(written));
+    }
+    return 0;
+}
+
+}  // namespace
+
+Terminal standard_output() {
+    return terminal_of(STDOUT_FILENO);
+}
+
+Terminal standard_error() {
+    return terminal_of(STDERR_FILENO);
+}
+
+std::string styled(const Terminal& terminal, Style style, std::string_view text) {
+    if (!terminal.colour || style == Style::Plain || text.empty()) return std::string(text);
+    const char* code = style == Style::Bold ? "\x1b[1m" : style == Style::Dim ? "\x1b[2m" : "\x1b[31m";
+    std::string result = code;
+    result += text;
+    result += "\x1b[0m";
+    return result;
+}
+
+void write_out(std::string_view text) {
+    const int error = write_all(STDOUT_FILENO, text);
+    if (error == 0) return;
+    // Reached only where SIGPIPE is ignored; else it has already ended us.
+    if (error == EPIPE) ::_exit(128 + SIGPIPE);
+    throw Error(std::string("standard output: ") + std::strerror(error));
+}
+
+void print_error(std::string_view text) noexcept {
+    write_all(STDERR_FILENO, text);
+}
+
+}  // namespace kymo::cli

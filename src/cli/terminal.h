@@ -1,0 +1,29 @@
+// terminal.h: where output goes: how wide it is, whether it takes colour, and writing to it.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace kymo::cli {
+
+struct Terminal {
+    bool is_terminal = false;
+    bool colour = false;    ///< a terminal, NO_COLOR is not set, TERM is not "dumb"
+    std::size_t width = 0;  ///< columns; 0: no limit (a pipe or a file)
+};
+
+Terminal standard_output();
+Terminal standard_error();
+
+enum class Style { Plain, Bold, Dim, Red };
+/// `text` in that style, where the terminal takes colour.
+std::string styled(const Terminal& terminal, Style style, std::string_view text);
+
+/// Writes to stdout, unbuffered. When nobody reads it any more (`| head`) the process ends quietly, as if by
+/// SIGPIPE; every other failure is a kymo::Error.
+void write_out(std::string_view text);
+/// Writes to stderr; failures are nobody's business.
+void print_error(std::string_view text) noexcept;
+
+}  // namespace kymo::cli

@@ -1,0 +1,139 @@
+// text_format_test.cpp: numbers, names and tables as people read them.
+#include "cli/text_format.h"
+
+#include <gtest/gtest.h>
+
+#include "cli/capture_files.h"
+#include "cli/summary_order.h"
+#include "cli/table.h"
+
+namespace kymo::cli {
+namespace {
+
+TEST(FormatDuration, ShowsThreeDigitsInTheFittingUnit) {
+    EXPECT_EQ(format_duration(0), "0 ns");
+    EXPECT_EQ(format_duration(7), "7 ns");
+    EXPECT_EQ(format_duration(7.5), "7.50 ns");
+    EXPECT_EQ(format_duration(999), "999 ns");
+    EXPECT_EQ(format_duration(1000), "1.00 us");
+    EXPECT_EQ(format_duration(12345), "12.3 us");
+    EXPECT_EQ(format_duration(123456), "123 us");
+    EXPECT_EQ(format_duration(4.56e6), "4.56 ms");
+    EXPECT_EQ(format_duration(1.5e9), "1.50 s");
+    EXPECT_EQ(format_duration(1234.5e9), "1,234 s");
+}
+
+TEST(FormatDuration, RoundingUpGoesToTheNextUnit) {
+    EXPECT_EQ(format_duration(999.7), "1.00 us");
+    EXPECT_EQ(format_duration(999'600), "1.00 ms");
+    EXPECT_EQ(format_duration(99'960), "100 us");
+    EXPECT_EQ(format_duration(9'996), "10.0 us");
+}
+
+TEST(FormatCount, GroupsDigits) {
+    EXPECT_EQ(format_count(0), "0");
+    EXPECT_EQ(format_count(999), "999");
+    EXPECT_EQ(format_count(1234567), "1,234,567");
+    EXPECT_EQ(format_plural(1, "range"), "1 range");
+    EXPECT_EQ(format_plural(2000, "range"), "2,000 ranges");
+}
+
+TEST(FormatBytes, CountsInPowersOf1024) {
+    EXPECT_EQ(format_bytes(512), "512 B");
+    EXPECT_EQ(format_bytes(1536), "1.50 KiB");
+    EXPECT_EQ(format_bytes(std::uint64_t{5} << 30), "5.00 GiB");
+}
+
+TEST(ParseBytes, TakesNumbersWithUnits) {
+    EXPECT_EQ(parse_bytes("1000"), 1000u);
+    EXPECT_EQ(parse_bytes("512MB"), 512u << 20);
+    EXPECT_EQ(parse_bytes("64k"), 64u << 10);
+    EXPECT_EQ(parse_bytes("2GiB"), std::uint64_t{2} << 30);
+    for (const char* wrong : {"", "MB", "12x", "-1", "1.5MB", "99999999999999999999", "99999999999G", "1MBs"})
+        EXPECT_EQ(parse_bytes(wrong), std::nullopt) << wrong;
+}
+
+TEST(Printable, ControlCharactersBecomeVisible) {
+    EXPECT_EQ(printable("a\nb\x1b[31m"), "a\\nb\\x1b[31m");
+    EXPECT_EQ(printable("\xC2\x9B"), "\\x9b") << "the C1 escape introducer";
+    EXPECT_EQ(printable("\xFF"
+                        "a"),
+              "\xEF\xBF\xBD"
+              "a");
+    EXPECT_EQ(printable("\xE6\x97\xA5"), "\xE6\x97\xA5");
+}
+
+TEST(DisplayWidth, KnowsWideCharactersAndMarks) {
+    EXPECT_EQ(display_width("abc"), 3u);
+    EXPECT_EQ(display_width("\xC3\xA9"), 1u);
+    EXPECT_EQ(display_width("\xE6\x97\xA5\xE6\x9C\xAC"), 4u);
+    EXPECT_EQ(display_width("e\xCC\x81"), 1u);
+    EXPECT_EQ(display_width("\xF0\x9F\x94\xA5"), 2u);
+}
+
+TEST(CutMiddle, KeepsBothEndsAndTheWidth) {
+    EXPECT_EQ(cut_middle("short", 5), "short");
+    EXPECT_EQ(cut_middle("0123456789", 7),
+              "012\xE2\x80\xA6"
+              "789");
+    EXPECT_EQ(cut_middle("0123456789", 1), "\xE2\x80\xA6");
+    for (std::size_t width = 1; width < 12; ++width)
+        EXPECT_LE(display_width(cut_middle(
+                      "\xE6\x97\xA5\xE6\x9C\xAC\xE8\xAA\x9E\xE6\x97\xA5\xE6\x9C\xAC\xE8\xAA\x9E", width)),
+                  width);
+}
+
+TEST(TableText, AlignsColumnsAndTrimsLineEnds) {
+    Table table({{"name", true, true}, {"count"}});
+    table.add({"a", "1"});
+    table.add({"long name", "1,000"});
+    EXPECT_EQ(table.text(Terminal{}), "name       count\na              1\nlong name  1,000\n");
+}
+
+TEST(TableText, CutsTheNameOnANarrowTerminalOnly) {
+    Table table({{"name", true, true}, {"count"}});
+    table.add({"a very long name that does not fit", "1"});
+    EXPECT_EQ(table.text({.is_terminal = true, .colour = false, .width = 24}),
+              "name               count\na very l\xE2\x80\xA6 not fit      1\n");
+    EXPECT_NE(table.text(Terminal{}).find("a very long name that does not fit"), std::string::npos);
+}
+
+TEST(TableText, IsColouredOnlyWhereColourIsTaken) {
+    Table table({{"name"}});
+    table.add({"a"}, Style::Red);
+    EXPECT_EQ(table.text(Terminal{}), "name\n   a\n");
+    EXPECT_NE(table.text({.is_terminal = true, .colour = true, .width = 80}).find("\x1b[31m"),
+              std::string::npos);
+}
+
+TEST(SummaryOrder, SortsByEveryKeyBothWays) {
+    Summary summary;
+    summary.rows.resize(3);
+    summary.rows[0].name = "b", summary.rows[0].self_ns = 5;
+    summary.rows[1].name = "a", summary.rows[1].self_ns = 9;
+    summary.rows[2].name = "c", summary.rows[2].self_ns = 5;
+    auto names = [&] { return summary.rows[0].name + summary.rows[1].name + summary.rows[2].name; };
+    sort_summary(summary, "self", false);
+    EXPECT_EQ(names(), "abc");
+    sort_summary(summary, "self", true);
+    EXPECT_EQ(names(), "bca");
+    sort_summary(summary, "name", false);
+    EXPECT_EQ(names(), "abc");
+}
+
+TEST(CaptureFiles, ChildrenAreToldByTheirNames) {
+    EXPECT_TRUE(is_child_capture("app.kymo", "app.123.kymo"));
+    EXPECT_TRUE(is_child_capture("app.kymo", "app.123.2.kymo"));
+    for (const char* other : {"app.kymo", "app.x.kymo", "app.1.2.3.kymo", "app.12kymo", "apple.1.kymo",
+                              "app.1.kymo.gz", "app..kymo"})
+        EXPECT_FALSE(is_child_capture("app.kymo", other)) << other;
+}
+
+TEST(ContainsIgnoringCase, FindsPartsOfNames) {
+    EXPECT_TRUE(contains_ignoring_case("Load File", "load"));
+    EXPECT_TRUE(contains_ignoring_case("x", ""));
+    EXPECT_FALSE(contains_ignoring_case("abc", "abd"));
+}
+
+}  // namespace
+}  // namespace kymo::cli

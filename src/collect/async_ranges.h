@@ -1,0 +1,64 @@
+// async_ranges.h: movable ranges: joining their begins and ends, and deciding which of them nest.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "collect/log_scan.h"
+
+namespace kymo {
+
+/// A kymo::Range: a begin in one thread's log, an end in the same or another one's.
+struct AsyncRange {
+    std::uint64_t start = 0;  ///< ticks; without a begin: what the end says it was, 0 when it does not
+    std::uint64_t end = 0;
+    const std::byte* payload = nullptr;
+    std::uint32_t payload_bytes = 0;
+    std::uint32_t site = 0;
+    std::uint32_t begin_thread = 0;
+    std::uint32_t end_thread = 0;
+    std::uint32_t begin_depth = 0;  ///< scopes open at its begin
+    std::uint32_t end_depth = 0;
+    std::uint8_t flags = 0;  ///< RecordFlags of its begin
+    bool has_begin = false;
+    bool has_end = false;
+    bool nests = false;  ///< fits between the scopes of its thread: shown among them
+    bool is_kept = false;   ///< in the view; the mark of the replay of its beginning thread
+    bool on_stack = false;  ///< likewise
+};
+
+/// An AsyncBegin or AsyncEnd record, in the order of its thread's log.
+struct AsyncEvent {
+    static constexpr std::uint32_t kNobody = ~0u;
+    std::uint32_t range = kNobody;  ///< index into AsyncRanges::ranges; kNobody: a second begin or end of one id
+    bool is_begin = false;
+};
+
+/// All movable ranges of a log. Fed thread by thread, then every thread is asked what nests.
+class AsyncRanges {
+  public:
+    /// Reads the async records of one thread (`pieces` in order). Gives them in log order.
+    std::vector<AsyncEvent> add_thread(std::uint32_t thread, std::span<const LogPiece* const> pieces);
+
+    /// After all threads were added: decides `nests` for the ranges that began on this thread. A range nests when it
+    /// ended on its own thread (or not at all) with as many scopes open as at its begin, none of those closed
+    /// meanwhile, and it does not cross another one.
+    void decide_nesting(std::uint32_t thread, std::span<const LogPiece* const> pieces,
+                        std::span<const AsyncEvent> events);
+
+    std::vector<AsyncRange>& ranges() noexcept { return ranges_; }
+
+  private:
+    AsyncRange& find(std::uint64_t id, std::uint32_t& index);
+
+    std::unordered_map<std::uint64_t, std::uint32_t> by_id_;
+    std::vector<AsyncRange> ranges_;
+};
+
+/// Places ranges that overlap on as few rows as possible, none overlapping on any: `starts` ascending.
+/// Gives the row of each.
+std::vector<std::uint32_t> place_on_rows(std::span<const std::int64_t> starts, std::span<const std::int64_t> ends);
+
+}  // namespace kymo

@@ -1,0 +1,225 @@
+// capture_reader.cpp: walks the blocks of a capture and believes only what their headers commit to.
+#include "collect/capture_reader.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <unordered_map>
+#include <vector>
+
+#include <kymo/detail/thread_state.h>
+#include <kymo/error.h>
+
+#include "base/mapped_file.h"
+#include "collect/log_records.h"
+#include "collect/open_ranges.h"
+#include "collect/packed_capture.h"
+
+namespace kymo {
+
+using namespace detail;
+
+namespace {
+
+constexpr std::size_t kLeastHeaderBytes = offsetof(FileHeader, clock_source);
+
+/// A run of blocks that claims to hold something. `data` is behind the header, `committed` already cut to the file.
+struct Run {
+    BlockHeader header;
+    std::span<const std::byte> data;  ///< the whole of the run, as far as the file goes
+    std::span<const std::byte> committed;
+};
+
+template <std::size_t N>
+std::string fixed_text(const char (&text)[N]) {
+    return {text, strnlen(text, N)};
+}
+
+// A block that was one, going by everything but its magic: to be told from blocks never used, whose bytes are old
+// records or zeros.
+bool is_broken_header(const BlockHeader& header) {
+    if (header.kind == 0 || header.kind > static_cast<std::uint16_t>(BlockKind::SideSegment)) return false;
+    if (header.blocks != 1 && header.blocks != kLargeBlocks) return false;
+    return header.sequence != 0 && header.committed <= header.blocks * kBlockBytes && header.reserved0 == 0 &&
+           std::all_of(std::begin(header.reserved), std::end(header.reserved), [](auto word) { return word == 0; });
+}
+
+class CaptureParser {
+  public:
+    CaptureParser(std::span<const std::byte> bytes, RawLog& log) : bytes_(bytes), log_(log) {}
+
+    void parse(const FileHeader& header) {
+        take_facts(header);
+        walk();
+        join(names_, log_.names, "names");
+        join(journal_, log_.journal, "journal");
+        if (header.finished == 0) {
+            read_thread_blocks(threads_, log_);
+        } else {
+            log_.finished = true;
+        }
+        if (truncated_) problem("truncated", "The capture is cut off; what lies behind is lost.", 1);
+        if (damaged_ != 0) {
+            problem("damaged_chunk", "Parts of the capture are damaged and have been left out.", damaged_);
+        }
+        if (names_.empty() && journal_.empty() && log_.spans.empty() && log_.open.empty()) {
+            problem("empty", "The capture holds no records.", 1);
+        }
+    }
+
+  private:
+    void problem(const char* code, const char* text, std::uint64_t count) {
+        log_.problems.push_back({code, text, count});
+    }
+
+    void take_facts(const FileHeader& header) {
+        log_.pid = header.pid;
+        log_.node = static_cast<std::int32_t>(std::clamp<std::int64_t>(header.node, -1, 0x7fffffff));
+        log_.host = fixed_text(header.host);
+        log_.executable = fixed_text(header.executable);
+        const std::size_t bytes = std::min<std::size_t>(header.command_line_bytes, sizeof header.command_line);
+        log_.command_line.assign(header.command_line, bytes);
+        while (!log_.command_line.empty() && log_.command_line.back() == '\0') log_.command_line.pop_back();
+        std::replace(log_.command_line.begin(), log_.command_line.end(), '\0', ' ');
+        log_.clock_source = static_cast<ClockSource>(header.clock_source);
+        log_.ticks_per_second = header.ticks_per_second;
+    }
+
+    void walk() {
+        std::size_t free_until = 0;  // inside a free run old bytes are no damage
+        for (std::size_t at = kBlockBytes; at < bytes_.size();) {
+            const std::size_t left = bytes_.size() - at;
+            if (left < sizeof(BlockHeader)) {
+                truncated_ = true;
+                break;
+            }
+            Run run{read_as<BlockHeader>(bytes_.data() + at), {}, {}};
+            const BlockHeader& header = run.header;
+            if (header.magic != kBlockMagic) {
+                if (at >= free_until && is_broken_header(header)) ++damaged_;
+                at += kBlockBytes;
+                continue;
+            }
+            if (header.kind == static_cast<std::uint16_t>(BlockKind::Free)) {
+                free_until = std::max(free_until, at + header.blocks * kBlockBytes);
+                at += kBlockBytes;
+                continue;
+            }
+            const std::size_t run_bytes = header.blocks * kBlockBytes;
+            if (header.blocks == 0 || header.committed > run_bytes - sizeof(BlockHeader)) {
+                ++damaged_;
+                at += kBlockBytes;
+                continue;
+            }
+            if (run_bytes > left) truncated_ = true;
+            const std::size_t room = std::min(run_bytes, left) - sizeof(BlockHeader);
+            run.data = bytes_.subspan(at + sizeof(BlockHeader), room);
+            run.committed = run.data.first(std::min<std::size_t>(header.committed, room));
+            take_run(run);
+            at += run_bytes;
+        }
+    }
+
+    void take_run(const Run& run) {
+        switch (static_cast<BlockKind>(run.header.kind)) {
+            case BlockKind::Names: names_.push_back(run); break;
+            case BlockKind::Journal: journal_.push_back(run); break;
+            case BlockKind::Log: take_log(run); break;
+            case BlockKind::Thread:
+            case BlockKind::OpenSegment:
+            case BlockKind::SideSegment: threads_.add(run.header, run.data); break;
+            default: break;  // a kind of a later writer
+        }
+    }
+
+    void take_log(const Run& run) {
+        const std::size_t whole = whole_log_bytes(run.committed);
+        if (whole != run.committed.size() && run.committed.size() == run.header.committed) ++damaged_;
+        if (whole == 0) return;
+        LogSpan span;
+        span.data = run.committed.data();
+        span.bytes = whole;
+        span.thread = run.header.thread;
+        span.sequence = run.header.sequence;
+        span.base_ticks = run.header.base_ticks;
+        span.pair = run.header.pair;
+        log_.spans.push_back(span);
+    }
+
+    // The blocks of a stream in order of sequence. Behind a damaged record reading goes on with the next block.
+    void join(std::vector<Run>& runs, std::vector<std::byte>& stream, const char* what) {
+        std::stable_sort(runs.begin(), runs.end(),
+                         [](const Run& a, const Run& b) { return a.header.sequence < b.header.sequence; });
+        std::size_t whole = 0;
+        bool damaged = false;
+        for (const Run& run : runs) {
+            stream.insert(stream.end(), run.committed.begin(), run.committed.end());
+            StreamCursor at{std::span<const std::byte>(stream).subspan(whole)};
+            while (at.next()) {
+            }
+            whole = stream.size() - at.rest_bytes();
+            if (!at.ended_early()) continue;
+            // A record may go on in the next block. One that cannot be a record at all is dropped with its block.
+            const auto rest = std::span(stream).subspan(whole);
+            const bool can_go_on = rest.size() < sizeof(StreamRecord) ||
+                                   (read_as<StreamRecord>(rest.data()).bytes % 8 == 0 &&
+                                    read_as<StreamRecord>(rest.data()).bytes > rest.size() &&
+                                    read_as<StreamRecord>(rest.data()).bytes <= kBlockBytes * kLargeBlocks);
+            if (!can_go_on) {
+                stream.resize(whole);
+                damaged = true;
+            }
+        }
+        if (whole != stream.size()) damaged = true;
+        stream.resize(whole);
+        if (damaged) {
+            log_.problems.push_back(
+                {"damaged_chunk", std::string("Part of the capture's ") + what + " is damaged or missing.", 1});
+        }
+    }
+
+    std::span<const std::byte> bytes_;
+    RawLog& log_;
+    std::vector<Run> names_;
+    std::vector<Run> journal_;
+    ThreadBlocks threads_;
+    bool truncated_ = false;
+    std::uint64_t damaged_ = 0;
+};
+
+}  // namespace
+
+RawLog read_capture_bytes(std::span<const std::byte> bytes, std::shared_ptr<const void> keep_alive,
+                          const std::string& name) {
+    if (bytes.empty()) throw Error(name + ": is empty, not a Kymo capture");
+    if (bytes.size() < sizeof kFileMagic || std::memcmp(bytes.data(), kFileMagic, sizeof kFileMagic) != 0) {
+        throw Error(name + ": not a Kymo capture");
+    }
+    if (bytes.size() < kLeastHeaderBytes) throw Error(name + ": is cut off within its header");
+    FileHeader header{};
+    std::memcpy(static_cast<void*>(&header), bytes.data(), std::min(sizeof header, bytes.size()));
+    if (header.byte_order != kByteOrderMark) {
+        const bool swapped = header.byte_order == __builtin_bswap32(kByteOrderMark);
+        throw Error(name + (swapped ? ": written on a machine with the other byte order" : ": its header is damaged"));
+    }
+    if (header.version > kFormatVersion) {
+        throw Error(name + ": written by a newer Kymo (format " + std::to_string(header.version) + ")");
+    }
+    if (header.version == 0) throw Error(name + ": its header is damaged");
+    if (header.block_bytes == kPackedBlockBytes) return unpack_capture(bytes, name);
+    if (header.block_bytes != kBlockBytes) {
+        throw Error(name + ": has blocks of " + std::to_string(header.block_bytes) + " bytes, which nobody writes");
+    }
+    if (bytes.size() < sizeof header) throw Error(name + ": is cut off within its header");
+    RawLog log;
+    log.keep_alive = std::move(keep_alive);
+    CaptureParser(bytes, log).parse(header);
+    return log;
+}
+
+RawLog read_capture(const std::string& path) {
+    const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
+    return read_capture_bytes(file->bytes(), file, path);
+}
+
+}  // namespace kymo

@@ -1,0 +1,22 @@
+// capture_reader.h: from a capture file to a RawLog.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "record/raw_log.h"
+
+namespace kymo {
+
+/// Reads a capture, as recorded or packed. The RawLog keeps the file mapped. A cut-off or damaged file gives what is
+/// whole, with the rest in `problems`. Throws kymo::Error, naming the path and the cause, when it is no capture, is
+/// written by a newer Kymo, or holds nothing that can be read. Memory stays in proportion to the file's size.
+RawLog read_capture(const std::string& path);
+
+/// The same from memory. `name` stands for the path in errors; `keep_alive` owns the bytes.
+RawLog read_capture_bytes(std::span<const std::byte> bytes, std::shared_ptr<const void> keep_alive,
+                          const std::string& name);
+
+}  // namespace kymo

@@ -1,0 +1,74 @@
+// compact.cpp: pack, check, and put in place.
+#include "collect/compact.h"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include <kymo/error.h>
+
+#include "base/compress.h"
+#include "base/output_file.h"
+#include "collect/capture_reader.h"
+#include "collect/packed_capture.h"
+
+namespace kymo {
+namespace {
+
+std::vector<LogSpan> by_sequence(const RawLog& log) {
+    std::vector<LogSpan> spans = log.spans;
+    std::stable_sort(spans.begin(), spans.end(),
+                     [](const LogSpan& a, const LogSpan& b) { return a.sequence < b.sequence; });
+    return spans;
+}
+
+bool is_same_span(const LogSpan& a, const LogSpan& b) {
+    return a.bytes == b.bytes && a.thread == b.thread && a.sequence == b.sequence && a.base_ticks == b.base_ticks &&
+           std::memcmp(&a.pair, &b.pair, sizeof a.pair) == 0 &&
+           (a.bytes == 0 || std::memcmp(a.data, b.data, a.bytes) == 0);
+}
+
+void write_packed(const RawLog& log, const std::string& path) {
+    if (!can_compress()) throw Error(path + ": cannot be packed, this build of Kymo has no zstd");
+    const std::vector<std::byte> packed = pack_capture(log);
+    if (!is_same_log(log, unpack_capture(packed, path))) throw Error(path + ": packing lost something; not written");
+    OutputFile file(path);
+    file.write({reinterpret_cast<const char*>(packed.data()), packed.size()});
+    file.commit();
+}
+
+}  // namespace
+
+bool is_same_log(const RawLog& a, const RawLog& b) {
+    const auto same_open = [](const OpenRange& x, const OpenRange& y) {
+        return x.thread == y.thread && x.depth == y.depth && x.start == y.start && x.site == y.site &&
+               x.flags == y.flags && x.payload == y.payload;
+    };
+    const auto same_problem = [](const RawProblem& x, const RawProblem& y) {
+        return x.code == y.code && x.text == y.text && x.count == y.count;
+    };
+    const std::vector<LogSpan> spans_a = by_sequence(a);
+    const std::vector<LogSpan> spans_b = by_sequence(b);
+    return a.pid == b.pid && a.node == b.node && a.host == b.host && a.executable == b.executable &&
+           a.command_line == b.command_line && a.clock_source == b.clock_source &&
+           a.ticks_per_second == b.ticks_per_second && a.end_ticks == b.end_ticks && a.finished == b.finished &&
+           a.names == b.names && a.journal == b.journal &&
+           std::equal(a.open.begin(), a.open.end(), b.open.begin(), b.open.end(), same_open) &&
+           std::equal(a.problems.begin(), a.problems.end(), b.problems.begin(), b.problems.end(), same_problem) &&
+           std::equal(spans_a.begin(), spans_a.end(), spans_b.begin(), spans_b.end(), is_same_span);
+}
+
+void compact_capture(const std::string& in, const std::string& out) {
+    write_packed(read_capture(in), out);
+}
+
+void Trace::save(const std::string& path) const {
+    try {
+        write_packed(log_of_trace(*this), path);
+    } catch (const Error& error) {
+        const std::string text = error.what();
+        throw Error(text.rfind(path, 0) == 0 ? text : path + ": " + text);
+    }
+}
+
+}  // namespace kymo

@@ -1,0 +1,213 @@
+// journal.cpp: reading the two metadata streams. Any bytes are survived; memory stays in proportion to them.
+#include "collect/journal.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "collect/log_records.h"
+
+namespace kymo {
+
+using namespace detail;
+
+NameTables read_names(std::span<const std::byte> stream) {
+    NameTables tables;
+    // Dense ids make this bound exact; anything beyond it is damage.
+    const std::size_t most_strings = stream.size() / sizeof(StringRecord) + 1;
+    const std::size_t most_sites = stream.size() / sizeof(SiteRecord) + 1;
+    for (StreamCursor at(stream); at.next();) {
+        if (at.kind() == static_cast<std::uint16_t>(NameKind::String)) {
+            StringRecord record;
+            if (!at.get(record) || record.id == 0 || record.id >= most_strings) continue;
+            const auto text = at.tail<StringRecord>(record.length);
+            if (text.size() != record.length) continue;
+            if (record.id >= tables.strings.size()) tables.strings.resize(record.id + 1);
+            tables.strings[record.id].assign(reinterpret_cast<const char*>(text.data()), text.size());
+        } else if (at.kind() == static_cast<std::uint16_t>(NameKind::Site)) {
+            SiteRecord record;
+            if (!at.get(record) || record.id == 0 || record.id >= most_sites || record.id >= kMaxSites) continue;
+            if (record.id > tables.sites.size()) tables.sites.resize(record.id);
+            tables.sites[record.id - 1] = {record.name, record.file, record.line, static_cast<Scope>(record.scope & 31)};
+        }
+    }
+    const auto known = [&](StringId& id) {
+        if (id >= tables.strings.size()) id = 0;
+    };
+    for (SiteInfo& site : tables.sites) {
+        known(site.name);
+        known(site.file);
+    }
+    return tables;
+}
+
+const JournalSession* Journal::find_session(std::uint64_t id) const noexcept {
+    for (const JournalSession& session : sessions) {
+        if (session.marks.id == id) return &session;
+    }
+    return nullptr;
+}
+
+namespace {
+
+class JournalReader {
+  public:
+    JournalReader(Journal& journal, std::uint64_t session) : journal_(journal), wanted_(session) {}
+
+    void read(const StreamCursor& at) {
+        switch (static_cast<JournalKind>(at.kind())) {
+            case JournalKind::ThreadBorn:
+                if (ThreadBornRecord record; at.get(record) && record.thread != 0) {
+                    JournalThread& thread = journal_.threads[record.thread];
+                    thread.name = record.name;
+                    thread.os_tid = record.os_tid;
+                    thread.birth = record.ticks;
+                    saw(record.ticks);
+                }
+                break;
+            case JournalKind::ThreadNamed:
+                if (ThreadNamedRecord record; at.get(record) && record.thread != 0) {
+                    journal_.threads[record.thread].name = record.name;
+                }
+                break;
+            case JournalKind::ThreadDied:
+                if (ThreadDiedRecord record; at.get(record) && record.thread != 0) {
+                    journal_.threads[record.thread].death = record.ticks;
+                    saw(record.ticks);
+                }
+                break;
+            case JournalKind::Clock:
+                if (ClockRecord record; at.get(record)) {
+                    journal_.pairs.push_back(record.pair);
+                    saw(record.pair.ticks);
+                }
+                break;
+            case JournalKind::SessionStart:
+                if (SessionStartRecord record; at.get(record)) read_start(record);
+                break;
+            case JournalKind::SessionStop:
+                if (SessionStopRecord record; at.get(record)) read_stop(record);
+                break;
+            case JournalKind::OpenAtStop:
+                if (OpenAtStopRecord record; at.get(record)) {
+                    if (record.session != wanted_) break;
+                    const auto payload = at.tail<OpenAtStopRecord>(record.payload_bytes);
+                    journal_.open_at_stop.push_back({record.thread, record.depth, record.start, record.site,
+                                                     static_cast<std::uint8_t>(record.flags),
+                                                     {payload.begin(), payload.end()}});
+                }
+                break;
+            case JournalKind::Losses:
+                if (LossesRecord record; at.get(record) && record.thread != 0) {
+                    JournalThread& thread = journal_.threads[record.thread];
+                    const LossesRecord& before = before_[record.thread];
+                    const auto since = [](std::uint64_t now, std::uint64_t then) { return now - std::min(now, then); };
+                    thread.dropped = since(record.dropped, before.dropped);
+                    thread.overwritten_chunks = since(record.overwritten_chunks, before.overwritten_chunks);
+                    thread.resyncs = since(record.resyncs, before.resyncs);
+                    thread.clamped = since(record.clamped, before.clamped);
+                    totals_[record.thread] = record;
+                }
+                break;
+            case JournalKind::Cost:
+                if (CostRecord record; at.get(record)) journal_.costs.push_back(record);
+                break;
+            case JournalKind::Note:
+                if (NoteRecord record; at.get(record)) {
+                    journal_.notes.push_back({record.code, record.text, record.count});
+                }
+                break;
+            case JournalKind::Context:
+                if (ContextRecord record; at.get(record) && record.count <= 0xffff) {
+                    const auto tail = at.tail<ContextRecord>(record.count * sizeof(std::uint64_t));
+                    auto& sessions = journal_.contexts[record.context];
+                    sessions.resize(tail.size() / sizeof(std::uint64_t));
+                    if (!tail.empty()) std::memcpy(sessions.data(), tail.data(), tail.size());
+                }
+                break;
+            default:
+                if (at.kind() == kSavedFactsKind) read_saved(at);
+                break;
+        }
+    }
+
+  private:
+    void saw(std::uint64_t ticks) { journal_.latest_ticks = std::max(journal_.latest_ticks, ticks); }
+
+    // What was lost before the session began is not its loss.
+    void forget_losses() {
+        before_ = totals_;
+        for (auto& [id, thread] : journal_.threads) {
+            thread.dropped = thread.overwritten_chunks = thread.resyncs = thread.clamped = 0;
+        }
+    }
+
+    void read_start(const SessionStartRecord& record) {
+        if (index_.count(record.session) != 0) return;
+        index_.emplace(record.session, journal_.sessions.size());
+        SessionMarks marks;
+        marks.id = record.session;
+        marks.start_ticks = record.ticks;
+        marks.scopes = record.scopes;
+        marks.thread = record.thread;
+        marks.option_bits = record.option_bits;
+        marks.policy = record.policy;
+        marks.max_bytes = record.max_bytes;
+        journal_.sessions.push_back({std::move(marks), record.name});
+        if (wanted_ == 0) wanted_ = record.session;
+        if (record.session == wanted_) forget_losses();
+        saw(record.ticks);
+    }
+
+    void read_stop(const SessionStopRecord& record) {
+        const auto found = index_.find(record.session);
+        if (found == index_.end()) return;
+        SessionMarks& marks = journal_.sessions[found->second].marks;
+        marks.stopped = true;
+        marks.stop_ticks = std::max(record.ticks, marks.start_ticks);
+        marks.ceiling_reached = record.ceiling_reached != 0;
+        saw(record.ticks);
+    }
+
+    void read_saved(const StreamCursor& at) {
+        SavedFactsRecord record;
+        if (!at.get(record)) return;
+        SavedFacts& saved = journal_.saved;
+        saved.present = true;
+        saved.clock.ticks_per_second = record.ticks_per_second;
+        saved.clock.max_error_ns = record.max_error_ns;
+        saved.clock.pairs = record.pairs;
+        saved.clock.extrapolated = record.extrapolated != 0;
+        saved.clock.source.assign(record.clock_source, strnlen(record.clock_source, sizeof record.clock_source));
+        saved.log_bytes = record.log_bytes;
+        saved.ceiling_reached = record.ceiling_reached != 0;
+    }
+
+    Journal& journal_;
+    std::uint64_t wanted_;
+    std::unordered_map<std::uint64_t, std::size_t> index_;
+    std::unordered_map<std::uint32_t, LossesRecord> totals_;  // the last of each thread
+    std::unordered_map<std::uint32_t, LossesRecord> before_;  // those when the session started
+};
+
+}  // namespace
+
+Journal read_journal(std::span<const std::byte> stream, std::uint64_t session) {
+    Journal journal;
+    JournalReader reader(journal, session);
+    for (StreamCursor at(stream); at.next();) reader.read(at);
+    return journal;
+}
+
+std::vector<SessionMarks> list_sessions(const RawLog& log) {
+    const NameTables names = read_names(log.names);
+    Journal journal = read_journal(log.journal, 0);
+    std::vector<SessionMarks> sessions;
+    sessions.reserve(journal.sessions.size());
+    for (JournalSession& session : journal.sessions) {
+        if (session.name < names.strings.size()) session.marks.name = names.strings[session.name];
+        sessions.push_back(std::move(session.marks));
+    }
+    return sessions;
+}
+
+}  // namespace kymo

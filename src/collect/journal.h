@@ -1,0 +1,109 @@
+// journal.h: the journal and names streams, taken apart: threads, sessions, contexts, losses, strings, sites.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include <kymo/detail/log_format.h>
+#include <kymo/trace.h>
+
+#include "record/raw_log.h"
+
+namespace kymo {
+
+/// What the journal says of one session.
+struct SessionMarks {
+    std::uint64_t id = 0;
+    std::string name;
+    std::uint64_t start_ticks = 0;
+    std::uint64_t stop_ticks = 0;  ///< 0 while it runs, or when the program died first
+    bool stopped = false;
+    bool ceiling_reached = false;
+    std::uint32_t scopes = ~0u;
+    std::uint32_t thread = 0;  ///< 0: all threads
+    std::uint32_t option_bits = 0;
+    std::uint32_t policy = 0;
+    std::uint64_t max_bytes = 0;
+};
+
+/// All sessions of a log, in order of their starts in the journal.
+std::vector<SessionMarks> list_sessions(const RawLog& log);
+
+/// The strings and sites of a names stream. String ids are those of the stream; [0] is "".
+/// Sites are numbered from 0 here: site `id` of the stream is sites[id - 1].
+struct NameTables {
+    std::vector<std::string> strings{std::string()};
+    std::vector<SiteInfo> sites;
+};
+NameTables read_names(std::span<const std::byte> stream);
+
+struct JournalThread {
+    std::uint32_t name = 0;
+    std::int64_t os_tid = 0;
+    std::uint64_t birth = 0;  ///< ticks; 0: unknown
+    std::uint64_t death = 0;  ///< ticks; 0: it lives
+    std::uint64_t dropped = 0;
+    std::uint64_t overwritten_chunks = 0;
+    std::uint64_t resyncs = 0;
+    std::uint64_t clamped = 0;
+};
+
+struct JournalNote {
+    std::uint32_t code = 0;
+    std::uint32_t text = 0;
+    std::uint64_t count = 0;
+};
+
+/// A session as the journal has it, with its name still a string id.
+struct JournalSession {
+    SessionMarks marks;
+    std::uint32_t name = 0;
+};
+
+/// What a saved trace keeps of the recording it came from: see docs/capture_format.md, "saved traces".
+struct SavedFacts {
+    bool present = false;
+    ClockInfo clock;
+    std::uint64_t log_bytes = 0;
+    bool ceiling_reached = false;
+};
+
+/// The journal, in one pass. Records that are too short or speak of nothing known are skipped.
+struct Journal {
+    std::map<std::uint32_t, JournalThread> threads;  ///< by logical id
+    std::vector<JournalSession> sessions;
+    std::unordered_map<std::uint64_t, std::vector<std::uint64_t>> contexts;  ///< context -> session ids
+    std::vector<detail::ClockPair> pairs;
+    std::vector<detail::CostRecord> costs;
+    std::vector<JournalNote> notes;
+    std::vector<OpenRange> open_at_stop;  ///< of the session asked for
+    SavedFacts saved;
+    std::uint64_t latest_ticks = 0;
+
+    const JournalSession* find_session(std::uint64_t id) const noexcept;
+};
+
+/// `session`: whose OpenAtStop records are wanted (0: of the first session).
+Journal read_journal(std::span<const std::byte> stream, std::uint64_t session);
+
+/// Journal kinds from here on are written by savers of traces, not by recorders.
+inline constexpr std::uint16_t kSavedFactsKind = 0x100;
+struct SavedFactsRecord {
+    detail::StreamRecord head;
+    double ticks_per_second;
+    std::int64_t max_error_ns;
+    std::uint64_t log_bytes;
+    std::uint32_t pairs;
+    std::uint8_t extrapolated;
+    std::uint8_t ceiling_reached;
+    std::uint8_t reserved[2];
+    char clock_source[24];  ///< NUL-padded
+};
+static_assert(sizeof(SavedFactsRecord) == 64);
+
+}  // namespace kymo

@@ -1,0 +1,508 @@
+// log_fixture.h: for tests: logs written by hand, with given ticks, as a RawLog or as the bytes of a capture.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include <kymo/detail/log_format.h>
+#include <kymo/detail/thread_state.h>
+#include <kymo/scope.h>
+
+#include "record/raw_log.h"
+
+namespace kymo::testing {
+
+/// Bytes that plain structs are appended to.
+class ByteList {
+  public:
+    template <class T>
+        requires std::is_trivially_copyable_v<T>
+    void add(const T& value) {
+        add_bytes(&value, sizeof value);
+    }
+    void add_bytes(const void* data, std::size_t count) {
+        const auto* const first = static_cast<const std::byte*>(data);
+        bytes_.insert(bytes_.end(), first, first + count);
+    }
+    void pad(std::size_t unit) { bytes_.resize((bytes_.size() + unit - 1) / unit * unit); }
+    const std::vector<std::byte>& bytes() const { return bytes_; }
+    std::vector<std::byte>& bytes() { return bytes_; }
+    std::size_t size() const { return bytes_.size(); }
+
+  private:
+    std::vector<std::byte> bytes_;
+};
+
+class LogWriter;
+
+/// The values of a range or instant: `log.values().integer("n", 3).text("file", "a.txt")`.
+class Values {
+  public:
+    explicit Values(LogWriter& log) : log_(&log) {}
+    Values& boolean(std::string_view key, bool value) { return scalar(key, 1, value ? 1 : 0); }
+    Values& integer(std::string_view key, std::int64_t value) {
+        return scalar(key, 2, static_cast<std::uint64_t>(value));
+    }
+    Values& real(std::string_view key, double value) {
+        std::uint64_t bits;
+        std::memcpy(&bits, &value, sizeof bits);
+        return scalar(key, 3, bits);
+    }
+    Values& text(std::string_view key, std::string_view value, bool truncated = false) {
+        header(key, 4, truncated, value.size());
+        list_.add_bytes(value.data(), value.size());
+        list_.pad(8);
+        return *this;
+    }
+    /// The next `count` values, given with the key "", are its items.
+    Values& list(std::string_view key, std::size_t count, bool truncated = false) {
+        header(key, 5, truncated, count);
+        return *this;
+    }
+    Values& none(std::string_view key) {
+        header(key, 0, false, 0);
+        return *this;
+    }
+    const std::vector<std::byte>& bytes() const { return list_.bytes(); }
+
+  private:
+    inline void header(std::string_view key, int kind, bool truncated, std::size_t count);
+    Values& scalar(std::string_view key, int kind, std::uint64_t bits) {
+        header(key, kind, false, 0);
+        list_.add(bits);
+        return *this;
+    }
+    LogWriter* log_;
+    ByteList list_;
+};
+
+/// A chunk of a thread's log.
+struct Chunk {
+    std::uint32_t thread = 0;
+    std::uint64_t sequence = 0;
+    std::uint64_t base_ticks = 0;
+    detail::ClockPair pair;
+    ByteList records;
+};
+
+/// One thread's log. Times are ticks; records are to be given in the order of their ends, as a recorder would.
+class ThreadLog {
+  public:
+    ThreadLog(LogWriter& log, std::uint32_t id) : log_(&log), id_(id) {}
+
+    /// A closed scope; compact where it fits.
+    inline ThreadLog& range(std::string_view name, std::uint64_t start, std::uint64_t end, std::uint32_t depth,
+                            Scope scope = Scope::User);
+    inline ThreadLog& long_range(std::string_view name, std::uint64_t start, std::uint64_t end, std::uint32_t depth,
+                                 int flags = 0, const std::vector<std::byte>& payload = {},
+                                 Scope scope = Scope::User);
+    inline ThreadLog& instant(std::string_view name, std::uint64_t time);
+    inline ThreadLog& long_instant(std::string_view name, std::uint64_t time, const std::vector<std::byte>& payload);
+    inline ThreadLog& counter(std::string_view name, std::uint64_t time, double value);
+    inline ThreadLog& integer_counter(std::string_view name, std::uint64_t time, std::int64_t value);
+    inline ThreadLog& async_begin(std::uint64_t id, std::string_view name, std::uint64_t time, std::uint32_t depth,
+                                  const std::vector<std::byte>& payload = {});
+    inline ThreadLog& async_end(std::uint64_t id, std::uint64_t time, std::uint32_t depth);
+    ThreadLog& dropped(std::uint64_t count, std::uint32_t least_depth, std::uint64_t time = 0) {
+        return put(detail::RecordKind::Dropped, 0, 0, time, count, least_depth);
+    }
+    ThreadLog& mark(std::uint64_t context, std::uint64_t time) {
+        return put(detail::RecordKind::ContextMark, 0, 0, time, context, 0);
+    }
+    /// What follows in this chunk belongs to another thread; go on with this object.
+    ThreadLog& switch_to(std::uint32_t thread, std::uint64_t birth) {
+        return put(detail::RecordKind::ThreadSwitch, 0, 0, birth, thread, 0);
+    }
+    ThreadLog& blob(std::uint64_t tag, const std::vector<std::byte>& payload, std::uint64_t time = 0) {
+        return put(detail::RecordKind::Blob, 0, 0, time, tag, 0, payload);
+    }
+    /// A record of any kind, known or not.
+    inline ThreadLog& put(detail::RecordKind kind, int flags, std::uint32_t site, std::uint64_t time,
+                          std::uint64_t word2, std::uint32_t depth, const std::vector<std::byte>& payload = {});
+    inline ThreadLog& compact(std::uint8_t kind, std::uint32_t site, std::uint64_t start, std::uint64_t end,
+                              std::uint32_t depth);
+    /// The records that follow are in a new chunk.
+    inline ThreadLog& next_chunk(std::uint64_t base_ticks = 0, detail::ClockPair pair = {});
+    /// Open in a program that was killed (or is being read).
+    inline ThreadLog& open(std::string_view name, std::uint64_t start, std::uint32_t depth,
+                           const std::vector<std::byte>& payload = {});
+
+  private:
+    inline Chunk& chunk();
+    LogWriter* log_;
+    std::uint32_t id_;
+    Chunk* chunk_ = nullptr;
+};
+
+/// A whole log. Threads come into being when they are named. With an injected clock, ticks are nanoseconds.
+class LogWriter {
+  public:
+    detail::ClockSource clock_source = detail::ClockSource::Injected;
+    std::uint64_t ticks_per_second = 1'000'000'000;
+    bool finished = false;
+    std::uint64_t end_ticks = 0;  ///< of raw()
+
+    std::uint32_t string(std::string_view text) {
+        if (text.empty()) return 0;
+        const auto [place, is_new] = strings_.try_emplace(std::string(text), strings_.size() + 1);
+        if (is_new) {
+            detail::StringRecord record{};
+            record.head = {static_cast<std::uint16_t>(detail::NameKind::String), 0,
+                           static_cast<std::uint32_t>(sizeof record + (text.size() + 7) / 8 * 8)};
+            record.id = place->second;
+            record.length = static_cast<std::uint32_t>(text.size());
+            names_.add(record);
+            names_.add_bytes(text.data(), text.size());
+            names_.pad(8);
+        }
+        return place->second;
+    }
+    std::uint32_t site(std::string_view name, Scope scope = Scope::User, std::string_view file = "",
+                       std::uint32_t line = 0) {
+        const std::string key = std::string(name) + '\0' + std::string(file) + '\0' + std::to_string(line) + '\0' +
+                                std::to_string(static_cast<int>(scope));
+        if (const auto found = sites_.find(key); found != sites_.end()) return found->second;
+        detail::SiteRecord record{};
+        record.head = {static_cast<std::uint16_t>(detail::NameKind::Site), 0, sizeof record};
+        record.name = string(name);
+        record.file = string(file);
+        record.line = line;
+        record.scope = static_cast<std::uint32_t>(scope);
+        record.id = static_cast<std::uint32_t>(sites_.size() + 1);
+        names_.add(record);
+        sites_.emplace(key, record.id);
+        return record.id;
+    }
+    Values values() { return Values(*this); }
+    ThreadLog& thread(std::uint32_t id) { return threads_.try_emplace(id, *this, id).first->second; }
+
+    LogWriter& born(std::uint32_t thread, std::string_view name, std::uint64_t ticks, std::int64_t os_tid = 100) {
+        detail::ThreadBornRecord record{};
+        record.thread = thread;
+        record.name = string(name);
+        record.os_tid = os_tid;
+        record.ticks = ticks;
+        return journal(detail::JournalKind::ThreadBorn, record);
+    }
+    LogWriter& named(std::uint32_t thread, std::string_view name) {
+        detail::ThreadNamedRecord record{};
+        record.thread = thread;
+        record.name = string(name);
+        return journal(detail::JournalKind::ThreadNamed, record);
+    }
+    LogWriter& died(std::uint32_t thread, std::uint64_t ticks) {
+        detail::ThreadDiedRecord record{};
+        record.thread = thread;
+        record.ticks = ticks;
+        return journal(detail::JournalKind::ThreadDied, record);
+    }
+    struct SessionParts {
+        std::string name = "";
+        std::uint32_t scopes = ~0u;
+        std::uint32_t thread = 0;
+        std::uint32_t option_bits = detail::kOptionValues;
+        std::uint32_t policy = 0;
+        std::uint64_t max_bytes = 0;
+    };
+    LogWriter& start(std::uint64_t session, std::uint64_t ticks) { return start(session, ticks, SessionParts()); }
+    LogWriter& start(std::uint64_t session, std::uint64_t ticks, const SessionParts& parts) {
+        detail::SessionStartRecord record{};
+        record.session = session;
+        record.ticks = ticks;
+        record.max_bytes = parts.max_bytes;
+        record.scopes = parts.scopes;
+        record.name = string(parts.name);
+        record.thread = parts.thread;
+        record.option_bits = parts.option_bits;
+        record.policy = parts.policy;
+        return journal(detail::JournalKind::SessionStart, record);
+    }
+    LogWriter& stop(std::uint64_t session, std::uint64_t ticks, bool ceiling_reached = false) {
+        detail::SessionStopRecord record{};
+        record.session = session;
+        record.ticks = ticks;
+        record.ceiling_reached = ceiling_reached;
+        return journal(detail::JournalKind::SessionStop, record);
+    }
+    LogWriter& open_at_stop(std::uint64_t session, std::uint32_t thread, std::string_view name, std::uint64_t start,
+                            std::uint32_t depth, const std::vector<std::byte>& payload = {}) {
+        detail::OpenAtStopRecord record{};
+        record.session = session;
+        record.start = start;
+        record.thread = thread;
+        record.depth = depth;
+        record.site = site(name);
+        record.payload_bytes = static_cast<std::uint32_t>(payload.size());
+        return journal(detail::JournalKind::OpenAtStop, record, payload);
+    }
+    LogWriter& losses(std::uint32_t thread, std::uint64_t dropped, std::uint64_t overwritten = 0,
+                      std::uint64_t resyncs = 0, std::uint64_t clamped = 0) {
+        detail::LossesRecord record{};
+        record.thread = thread;
+        record.dropped = dropped;
+        record.overwritten_chunks = overwritten;
+        record.resyncs = resyncs;
+        record.clamped = clamped;
+        return journal(detail::JournalKind::Losses, record);
+    }
+    LogWriter& pair(std::uint64_t ticks, std::int64_t raw_ns, std::int64_t real_ns = 0, std::uint64_t width = 0) {
+        detail::ClockRecord record{};
+        record.pair = {ticks, raw_ns, real_ns, width};
+        return journal(detail::JournalKind::Clock, record);
+    }
+    LogWriter& cost(detail::CostKind event, std::uint64_t picoseconds) {
+        detail::CostRecord record{};
+        record.event = static_cast<std::uint32_t>(event);
+        record.picoseconds = picoseconds;
+        return journal(detail::JournalKind::Cost, record);
+    }
+    LogWriter& note(std::string_view code, std::string_view text, std::uint64_t count = 1) {
+        detail::NoteRecord record{};
+        record.code = string(code);
+        record.text = string(text);
+        record.count = count;
+        return journal(detail::JournalKind::Note, record);
+    }
+    LogWriter& context(std::uint64_t id, const std::vector<std::uint64_t>& sessions) {
+        detail::ContextRecord record{};
+        record.context = id;
+        record.count = sessions.size();
+        std::vector<std::byte> tail(sessions.size() * 8);
+        if (!tail.empty()) std::memcpy(tail.data(), sessions.data(), tail.size());
+        return journal(detail::JournalKind::Context, record, tail);
+    }
+    template <class Record>
+    LogWriter& journal(detail::JournalKind kind, Record record, const std::vector<std::byte>& tail = {}) {
+        const std::size_t bytes = (sizeof record + tail.size() + 7) / 8 * 8;
+        record.head = {static_cast<std::uint16_t>(kind), 0, static_cast<std::uint32_t>(bytes)};
+        journal_.add(record);
+        journal_.add_bytes(tail.data(), tail.size());
+        journal_.pad(8);
+        return *this;
+    }
+
+    /// What the builder reads. Points into this object, which must outlive it and not change.
+    RawLog raw() const {
+        RawLog log;
+        log.pid = 42;
+        log.host = "host";
+        log.executable = "/bin/program";
+        log.command_line = "program --fast";
+        log.clock_source = clock_source;
+        log.ticks_per_second = ticks_per_second;
+        log.names = names_.bytes();
+        log.journal = journal_.bytes();
+        for (const Chunk& chunk : chunks_) {
+            log.spans.push_back({chunk.records.bytes().data(), chunk.records.size(), chunk.thread, chunk.sequence,
+                                 chunk.base_ticks, chunk.pair});
+        }
+        log.open = open_;
+        log.end_ticks = end_ticks;
+        log.finished = finished;
+        return log;
+    }
+
+    /// The same as a capture file. Chunks take as many blocks as they need.
+    std::vector<std::byte> file() const;
+
+  private:
+    friend class ThreadLog;
+    ByteList names_;
+    ByteList journal_;
+    std::map<std::string, std::uint32_t> strings_;
+    std::map<std::string, std::uint32_t> sites_;
+    std::map<std::uint32_t, ThreadLog> threads_;
+    std::deque<Chunk> chunks_;
+    std::vector<OpenRange> open_;
+};
+
+inline void Values::header(std::string_view key, int kind, bool truncated, std::size_t count) {
+    list_.add(detail::ValueHeader{log_->string(key), static_cast<std::uint8_t>(kind),
+                                  static_cast<std::uint8_t>(truncated ? 1 : 0), static_cast<std::uint16_t>(count)});
+}
+
+inline Chunk& ThreadLog::chunk() {
+    if (chunk_ == nullptr) next_chunk();
+    return *chunk_;
+}
+inline ThreadLog& ThreadLog::next_chunk(std::uint64_t base_ticks, detail::ClockPair pair) {
+    log_->chunks_.push_back({id_, log_->chunks_.size() + 10, base_ticks, pair, {}});
+    chunk_ = &log_->chunks_.back();
+    return *this;
+}
+inline ThreadLog& ThreadLog::put(detail::RecordKind kind, int flags, std::uint32_t site, std::uint64_t time,
+                                 std::uint64_t word2, std::uint32_t depth, const std::vector<std::byte>& payload) {
+    const std::size_t units = (sizeof(detail::LongRecord) + payload.size() + 15) / 16;
+    ByteList& records = chunk().records;
+    records.add(detail::LongRecord{static_cast<std::uint8_t>(kind), static_cast<std::uint8_t>(flags),
+                                   static_cast<std::uint16_t>(units), site, time, word2, depth,
+                                   static_cast<std::uint32_t>(payload.size())});
+    records.add_bytes(payload.data(), payload.size());
+    records.pad(16);
+    return *this;
+}
+inline ThreadLog& ThreadLog::compact(std::uint8_t kind, std::uint32_t site, std::uint64_t start, std::uint64_t end,
+                                     std::uint32_t depth) {
+    const std::uint64_t delta = end - chunk().base_ticks;
+    chunk().records.add(detail::CompactRecord{kind | std::uint64_t{depth} << 8 | delta << 16,
+                                              site | (end - start) << detail::kSiteBits});
+    return *this;
+}
+inline ThreadLog& ThreadLog::range(std::string_view name, std::uint64_t start, std::uint64_t end,
+                                   std::uint32_t depth, Scope scope) {
+    const bool fits = depth < 256 && end >= start && (end - start) >> detail::kDurationBits == 0 &&
+                      end >= chunk().base_ticks && (end - chunk().base_ticks) >> detail::kDeltaBits == 0;
+    if (!fits) return long_range(name, start, end, depth, 0, {}, scope);
+    return compact(static_cast<std::uint8_t>(detail::RecordKind::Range), log_->site(name, scope), start, end, depth);
+}
+inline ThreadLog& ThreadLog::long_range(std::string_view name, std::uint64_t start, std::uint64_t end,
+                                        std::uint32_t depth, int flags, const std::vector<std::byte>& payload,
+                                        Scope scope) {
+    return put(detail::RecordKind::LongRange, flags, log_->site(name, scope), start, end, depth, payload);
+}
+inline ThreadLog& ThreadLog::instant(std::string_view name, std::uint64_t time) {
+    return compact(static_cast<std::uint8_t>(detail::RecordKind::Instant), log_->site(name), time, time, 0);
+}
+inline ThreadLog& ThreadLog::long_instant(std::string_view name, std::uint64_t time,
+                                          const std::vector<std::byte>& payload) {
+    return put(detail::RecordKind::LongInstant, 0, log_->site(name), time, 0, 0, payload);
+}
+inline ThreadLog& ThreadLog::counter(std::string_view name, std::uint64_t time, double value) {
+    std::uint64_t bits;
+    std::memcpy(&bits, &value, sizeof bits);
+    return put(detail::RecordKind::Counter, 0, log_->site(name), time, bits, 0);
+}
+inline ThreadLog& ThreadLog::integer_counter(std::string_view name, std::uint64_t time, std::int64_t value) {
+    return put(detail::RecordKind::Counter, detail::kRecordInteger, log_->site(name), time,
+               static_cast<std::uint64_t>(value), 0);
+}
+inline ThreadLog& ThreadLog::async_begin(std::uint64_t id, std::string_view name, std::uint64_t time,
+                                         std::uint32_t depth, const std::vector<std::byte>& payload) {
+    return put(detail::RecordKind::AsyncBegin, 0, log_->site(name), time, id, depth, payload);
+}
+inline ThreadLog& ThreadLog::async_end(std::uint64_t id, std::uint64_t time, std::uint32_t depth) {
+    return put(detail::RecordKind::AsyncEnd, 0, 0, time, id, depth);
+}
+inline ThreadLog& ThreadLog::open(std::string_view name, std::uint64_t start, std::uint32_t depth,
+                                  const std::vector<std::byte>& payload) {
+    log_->open_.push_back({id_, depth, start, log_->site(name), 0, payload});
+    return *this;
+}
+
+inline std::vector<std::byte> LogWriter::file() const {
+    using namespace detail;
+    std::vector<std::byte> file(kBlockBytes);
+    FileHeader header{};
+    std::memcpy(header.magic, kFileMagic, sizeof header.magic);
+    header.version = kFormatVersion;
+    header.byte_order = kByteOrderMark;
+    header.header_bytes = sizeof header;
+    header.block_bytes = kBlockBytes;
+    header.clock_source = static_cast<std::uint32_t>(clock_source);
+    header.finished = finished ? 1 : 0;
+    header.ticks_per_second = ticks_per_second;
+    header.pid = 42;
+    header.node = -1;
+    std::strcpy(header.host, "host");
+    std::strcpy(header.executable, "/bin/program");
+    std::memcpy(header.command_line, "program\0--fast", 15);
+    header.command_line_bytes = 15;
+    std::memcpy(file.data(), &header, sizeof header);
+
+    std::uint64_t sequence = 1;
+    const auto add_run = [&](BlockHeader block, const std::vector<std::byte>& data) {
+        const std::size_t blocks = (sizeof block + data.size() + kBlockBytes - 1) / kBlockBytes;
+        const std::size_t at = file.size();
+        file.resize(at + blocks * kBlockBytes);
+        block.magic = kBlockMagic;
+        block.blocks = static_cast<std::uint16_t>(blocks);
+        block.generation = 1;
+        std::memcpy(file.data() + at, &block, sizeof block);
+        if (!data.empty()) std::memcpy(file.data() + at + sizeof block, data.data(), data.size());
+    };
+    const auto add_stream = [&](BlockKind kind, const std::vector<std::byte>& stream) {
+        BlockHeader block;
+        block.kind = static_cast<std::uint16_t>(kind);
+        block.sequence = sequence++;
+        block.committed = stream.size();
+        add_run(block, stream);
+    };
+    add_stream(BlockKind::Names, names_.bytes());
+    add_stream(BlockKind::Journal, journal_.bytes());
+    for (const Chunk& chunk : chunks_) {
+        BlockHeader block;
+        block.kind = static_cast<std::uint16_t>(BlockKind::Log);
+        block.thread = chunk.thread;
+        block.sequence = chunk.sequence;
+        block.base_ticks = chunk.base_ticks;
+        block.pair = chunk.pair;
+        block.committed = chunk.records.size();
+        add_run(block, chunk.records.bytes());
+    }
+
+    std::map<std::uint32_t, std::unique_ptr<ThreadState>> states;
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::byte>> segments;
+    std::map<std::uint32_t, std::vector<std::byte>> sides;
+    for (const OpenRange& open : open_) {
+        std::unique_ptr<ThreadState>& state = states[open.thread];
+        if (state == nullptr) state = std::make_unique<ThreadState>();
+        state->depth = std::max(state->depth, open.depth + 1);
+        std::uint64_t side = 0;
+        if (!open.payload.empty()) {
+            std::vector<std::byte>& stack = sides[open.thread];
+            // An entry never straddles the thread block's end of the side stack.
+            const std::size_t bytes = (sizeof(SideEntry) + open.payload.size() + 7) / 8 * 8;
+            if (stack.size() < kSideBytes && stack.size() + bytes > kSideBytes) stack.resize(kSideBytes);
+            side = stack.size() / 8 + 1;
+            const SideEntry entry{static_cast<std::uint32_t>(open.payload.size()), open.depth};
+            const std::size_t at = stack.size();
+            stack.resize(at + bytes);
+            std::memcpy(stack.data() + at, &entry, sizeof entry);
+            std::memcpy(stack.data() + at + sizeof entry, open.payload.data(), open.payload.size());
+        }
+        const OpenSlot slot{open.start, open.site | std::uint64_t{open.flags} << kSiteBits | side << 32};
+        if (open.depth < kOpenSlots) {
+            state->slots[open.depth] = slot;
+        } else {
+            const std::size_t index = open.depth - kOpenSlots;
+            auto& segment = segments[{open.thread, static_cast<std::uint32_t>(index / kSlotsPerSegment)}];
+            segment.resize(kSlotsPerSegment * sizeof(OpenSlot));
+            std::memcpy(segment.data() + index % kSlotsPerSegment * sizeof(OpenSlot), &slot, sizeof slot);
+        }
+    }
+    for (const auto& [thread, state] : states) {
+        const std::vector<std::byte>& side = sides[thread];
+        if (!side.empty()) std::memcpy(state->side, side.data(), std::min(side.size(), kSideBytes));
+        BlockHeader block;
+        block.kind = static_cast<std::uint16_t>(BlockKind::Thread);
+        block.thread = thread;
+        block.sequence = sequence++;
+        std::vector<std::byte> data(kBlockBytes - sizeof block);
+        std::memcpy(data.data(), reinterpret_cast<const std::byte*>(state.get()) + sizeof block, data.size());
+        add_run(block, data);
+        if (side.size() > kSideBytes) {
+            block.kind = static_cast<std::uint16_t>(BlockKind::SideSegment);
+            std::vector<std::byte> rest(side.begin() + kSideBytes, side.end());
+            rest.resize(kLargeBlocks * kBlockBytes - sizeof block);
+            add_run(block, rest);
+        }
+    }
+    for (const auto& [place, slots] : segments) {
+        BlockHeader block;
+        block.kind = static_cast<std::uint16_t>(BlockKind::OpenSegment);
+        block.thread = place.first;
+        block.segment = place.second;
+        block.sequence = sequence++;
+        add_run(block, slots);
+    }
+    return file;
+}
+
+}  // namespace kymo::testing

@@ -1,0 +1,16 @@
+// log_records.cpp: checking that a log consists of whole records.
+#include "collect/log_records.h"
+
+namespace kymo {
+
+std::size_t whole_log_bytes(std::span<const std::byte> log) noexcept {
+    std::size_t at = 0;
+    while (at < log.size()) {
+        const std::size_t bytes = record_bytes(log.data() + at, log.size() - at);
+        if (bytes == 0) break;
+        at += bytes;
+    }
+    return at;
+}
+
+}  // namespace kymo

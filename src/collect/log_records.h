@@ -1,0 +1,100 @@
+// log_records.h: taking the records of logs and streams apart, for every reader of them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include <kymo/detail/log_format.h>
+
+namespace kymo {
+
+/// Copies a plain struct out of bytes that need not be aligned. The caller has checked that they are there.
+template <class T>
+T read_as(const std::byte* data) noexcept {
+    T value;
+    std::memcpy(&value, data, sizeof value);
+    return value;
+}
+
+inline bool is_long_record(const std::byte* record) noexcept {
+    return (std::to_integer<std::uint8_t>(*record) & detail::kLongBit) != 0;
+}
+
+/// Bytes of the record that starts at `record`, 0 when it is not whole within `left` bytes or contradicts itself.
+inline std::size_t record_bytes(const std::byte* record, std::size_t left) noexcept {
+    if (left < detail::kRecordUnit) return 0;
+    if (!is_long_record(record)) return detail::kRecordUnit;
+    if (left < sizeof(detail::LongRecord)) return 0;
+    const auto head = read_as<detail::LongRecord>(record);
+    const std::size_t bytes = std::size_t{head.units} * detail::kRecordUnit;
+    if (bytes < sizeof(detail::LongRecord) || bytes > left) return 0;
+    return head.payload_bytes <= bytes - sizeof(detail::LongRecord) ? bytes : 0;
+}
+
+/// How many of the bytes are whole records, from the first on.
+std::size_t whole_log_bytes(std::span<const std::byte> log) noexcept;
+
+/// The fields of a compact record.
+struct CompactFields {
+    std::uint8_t kind;
+    std::uint32_t depth;
+    std::uint64_t delta;     ///< end - base_ticks
+    std::uint32_t site;
+    std::uint64_t duration;  ///< ticks
+};
+inline CompactFields unpack(detail::CompactRecord record) noexcept {
+    return {static_cast<std::uint8_t>(record.word0), static_cast<std::uint8_t>(record.word0 >> 8), record.word0 >> 16,
+            static_cast<std::uint32_t>(record.word1 & (detail::kMaxSites - 1)), record.word1 >> detail::kSiteBits};
+}
+
+inline std::span<const std::byte> payload_of(const std::byte* record, const detail::LongRecord& head) noexcept {
+    return {record + sizeof(detail::LongRecord), head.payload_bytes};
+}
+
+constexpr std::size_t round_up_8(std::size_t bytes) noexcept {
+    return (bytes + 7) & ~std::size_t{7};
+}
+
+/// Walks the records of a names or journal stream: `for (StreamCursor at(stream); at.next();) at.kind()...`.
+/// Ends at the first record that is not whole; ended_early() says so.
+class StreamCursor {
+  public:
+    explicit StreamCursor(std::span<const std::byte> stream) noexcept : rest_(stream) {}
+
+    bool next() noexcept {
+        rest_ = rest_.subspan(record_.size());
+        record_ = {};
+        if (rest_.size() < sizeof(detail::StreamRecord)) return false;
+        const auto head = read_as<detail::StreamRecord>(rest_.data());
+        if (head.bytes < sizeof head || head.bytes % 8 != 0 || head.bytes > rest_.size()) return false;
+        kind_ = head.kind;
+        record_ = rest_.first(head.bytes);
+        return true;
+    }
+    bool ended_early() const noexcept { return !rest_.empty(); }
+    std::size_t rest_bytes() const noexcept { return rest_.size(); }
+
+    std::uint16_t kind() const noexcept { return kind_; }
+    /// False when the record is too short to be a T (a later format may lengthen records, never shorten them).
+    template <class T>
+    bool get(T& value) const noexcept {
+        if (record_.size() < sizeof(T)) return false;
+        std::memcpy(&value, record_.data(), sizeof(T));
+        return true;
+    }
+    /// What follows the fixed part, at most `bytes` of it; empty when the record is not that long.
+    template <class T>
+    std::span<const std::byte> tail(std::size_t bytes) const noexcept {
+        if (record_.size() < sizeof(T) || bytes > record_.size() - sizeof(T)) return {};
+        return record_.subspan(sizeof(T), bytes);
+    }
+
+  private:
+    std::span<const std::byte> rest_;
+    std::span<const std::byte> record_;
+    std::uint16_t kind_ = 0;
+};
+
+}  // namespace kymo

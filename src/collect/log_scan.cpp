@@ -1,0 +1,139 @@
+// log_scan.cpp: the first pass. Compact records, the bulk, are counted in a tight loop.
+#include "collect/log_scan.h"
+
+#include <algorithm>
+
+#include "collect/log_records.h"
+
+namespace kymo {
+
+using namespace detail;
+
+namespace {
+
+constexpr std::size_t kMostSpanBytes = 0xfffffff0;
+
+class SpanScanner {
+  public:
+    SpanScanner(const LogSpan& span, const View& view, SpanScan& scan) : span_(span), view_(view), scan_(scan) {}
+
+    void run() {
+        const std::size_t bytes = std::min(span_.bytes, kMostSpanBytes);
+        begin_piece(span_.thread, 0);
+        std::size_t at = 0;
+        while (at < bytes) {
+            at = read_compact(at, bytes);
+            const std::size_t length = at < bytes ? record_bytes(span_.data + at, bytes - at) : 0;
+            if (length == 0) break;
+            read_long(static_cast<std::uint32_t>(at), static_cast<std::uint32_t>(at + length));
+            at += length;
+        }
+        end_piece(static_cast<std::uint32_t>(at));
+        // The pieces' offsets were counted while the vector still grew.
+        const std::uint32_t* longs = scan_.longs.data();
+        for (LogPiece& piece : scan_.pieces) {
+            piece.longs = longs;
+            longs += piece.long_count;
+        }
+    }
+
+  private:
+    void begin_piece(std::uint32_t thread, std::uint32_t at) {
+        LogPiece piece;
+        piece.span = &span_;
+        piece.thread = thread;
+        piece.begin = piece.end = at;
+        scan_.pieces.push_back(piece);
+    }
+    void end_piece(std::uint32_t at) { scan_.pieces.back().end = at; }
+
+    // Compact records from `at` on, until a long one or the end. Gives where that is.
+    std::size_t read_compact(std::size_t at, std::size_t bytes) {
+        std::uint64_t least = scan_.least_start;
+        std::uint64_t latest = scan_.latest;
+        std::uint32_t ranges = 0;
+        LogPiece& piece = scan_.pieces.back();
+        const std::byte* const data = span_.data;
+        while (at + kRecordUnit <= bytes) {
+            const auto record = read_as<CompactRecord>(data + at);
+            if ((record.word0 & kLongBit) != 0) break;
+            at += kRecordUnit;
+            const CompactFields fields = unpack(record);
+            const std::uint64_t end = span_.base_ticks + fields.delta;
+            const std::uint64_t start = end - fields.duration;
+            if (fields.kind == static_cast<std::uint8_t>(RecordKind::Range)) [[likely]] {
+                least = std::min(least, start);
+                latest = std::max(latest, end);
+                ranges += view_.intersects(start, end) && view_.wants_site(fields.site);
+            } else if (fields.kind == static_cast<std::uint8_t>(RecordKind::Instant)) {
+                least = std::min(least, end);
+                latest = std::max(latest, end);
+                piece.instants += view_.intersects(end, end);
+            } else {
+                ++piece.unknown;
+            }
+        }
+        piece.ranges += ranges;
+        scan_.least_start = least;
+        scan_.latest = latest;
+        return at;
+    }
+
+    void saw(std::uint64_t start, std::uint64_t end) {
+        scan_.least_start = std::min(scan_.least_start, start);
+        scan_.latest = std::max(scan_.latest, end);
+    }
+
+    void read_long(std::uint32_t at, std::uint32_t behind) {
+        const auto head = read_as<LongRecord>(span_.data + at);
+        LogPiece& piece = scan_.pieces.back();
+        switch (static_cast<RecordKind>(head.kind)) {
+            case RecordKind::LongRange:
+                saw(head.time, std::max(head.time, head.word2));
+                piece.ranges += view_.intersects(head.time, std::max(head.time, head.word2)) &&
+                                view_.wants_site(head.site);
+                break;
+            case RecordKind::LongInstant:
+                saw(head.time, head.time);
+                piece.instants += view_.intersects(head.time, head.time);
+                break;
+            case RecordKind::Counter:
+                saw(head.time, head.time);
+                piece.counters += view_.intersects(head.time, head.time);
+                break;
+            case RecordKind::AsyncBegin:
+                ++piece.ranges;  // it may come to nest
+                piece.has_async = true;
+                saw(head.time, head.time);
+                break;
+            case RecordKind::AsyncEnd:
+                piece.has_async = true;
+                saw(head.time, head.time);
+                break;
+            case RecordKind::ThreadSwitch:
+                end_piece(at);  // and belongs to neither of the two pieces
+                begin_piece(static_cast<std::uint32_t>(head.word2), behind);
+                return;
+            case RecordKind::ContextMark: piece.has_marks = true; break;
+            case RecordKind::Dropped: piece.dropped += head.word2; break;
+            case RecordKind::Blob: break;
+            default: ++piece.unknown; break;
+        }
+        scan_.longs.push_back(at);
+        ++piece.long_count;
+    }
+
+    const LogSpan& span_;
+    const View& view_;
+    SpanScan& scan_;
+};
+
+}  // namespace
+
+SpanScan scan_span(const LogSpan& span, const View& view) {
+    SpanScan scan;
+    SpanScanner(span, view, scan).run();
+    return scan;
+}
+
+}  // namespace kymo

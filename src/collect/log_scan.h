@@ -1,0 +1,42 @@
+// log_scan.h: the first pass over a log chunk: whose records it holds, how many, and where the long ones lie.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "collect/view.h"
+#include "record/raw_log.h"
+
+namespace kymo {
+
+/// Consecutive records of one thread within one span.
+struct LogPiece {
+    const LogSpan* span = nullptr;
+    const std::uint32_t* longs = nullptr;  ///< offsets of its long records in the span, ascending
+    std::uint32_t long_count = 0;
+    std::uint32_t begin = 0;  ///< bytes in the span
+    std::uint32_t end = 0;
+    std::uint32_t thread = 0;
+
+    // Counts of what may be in the view: never too small.
+    std::uint32_t ranges = 0;
+    std::uint32_t instants = 0;
+    std::uint32_t counters = 0;
+    bool has_async = false;  ///< AsyncBegin or AsyncEnd
+    bool has_marks = false;
+    std::uint64_t dropped = 0;
+    std::uint64_t unknown = 0;  ///< records of kinds that this reader does not know
+};
+
+struct SpanScan {
+    std::vector<std::uint32_t> longs;
+    std::vector<LogPiece> pieces;  ///< in order; their `longs` point into this object
+    std::uint64_t least_start = ~std::uint64_t{0};
+    std::uint64_t latest = 0;  ///< the latest time in it
+};
+
+/// Reads the span once, forward. `view.stop_ticks` may still be unknown (the maximum). Stops at a record that is not
+/// whole.
+SpanScan scan_span(const LogSpan& span, const View& view);
+
+}  // namespace kymo

@@ -1,0 +1,45 @@
+// problem_list.cpp: the builder's findings as sentences.
+#include "collect/problem_list.h"
+
+#include <algorithm>
+
+namespace kymo {
+
+void ProblemList::add(const std::string& code, const std::string& text, std::uint64_t count) {
+    if (count == 0) return;
+    for (const ProblemInfo& problem : problems_) {
+        if (problem.code == code && problem.text == text) return;
+    }
+    problems_.push_back({code, text, count});
+}
+
+void ProblemList::add_findings(const TraceData& data, const Findings& findings) {
+    std::uint64_t dropped = 0, overwritten = 0, resyncs = 0, clamped = 0;
+    for (const ThreadInfo& thread : data.threads) {
+        dropped += thread.dropped;
+        overwritten += thread.overwritten_chunks;
+        resyncs += thread.resyncs;
+        clamped += thread.clamped;
+    }
+    add("crashed", "The program ended without closing this capture.", findings.crashed ? 1 : 0);
+    if (data.window.ceiling_reached) {
+        add("ceiling_reached",
+            data.window.policy == "ring"   ? "The session's ceiling was reached: the oldest records made room."
+            : data.window.policy == "drop" ? "The session's ceiling was reached: newer records were dropped."
+                                           : "The session's ceiling was reached: recording ended there.",
+            1);
+    }
+    add("dropped", "Records were dropped because there was no room for them.", dropped);
+    add("overwritten", "Chunks of the log were overwritten by newer records.", overwritten);
+    add("resyncs", "Ranges were ended that were not the innermost open one.", resyncs);
+    add("clamped", "Ranges with a negative duration were set to 0.", clamped);
+    add("unknown_records", "Records of kinds that this version does not know were skipped.", findings.unknown_records);
+    add("async_without_begin", "Movable ranges ended whose begin is not in the log.", findings.lost_begins);
+    add("adjusted", "Ranges stuck out of their parents by a few ticks and were cut to them.", findings.adjusted);
+    add("misplaced", "Ranges whose times contradict their nesting were put on async tracks.", findings.misplaced);
+    add("damaged_values", "Values attached to ranges could not be read.", findings.damaged_arguments);
+    add("unknown_site", "Some records name a call site that the capture does not describe.",
+        findings.unknown_site ? 1 : 0);
+}
+
+}  // namespace kymo

@@ -1,0 +1,122 @@
+// random_log.h: for tests: made-up programs, as logs and as the plain list of what they did.
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "collect/log_fixture.h"
+
+namespace kymo::testing {
+
+/// What a made-up program did: its ranges with their true parents, in order of their starts.
+struct TrueRange {
+    std::string name;
+    std::uint64_t start = 0;
+    std::uint64_t end = 0;  ///< ~0: never ended
+    int parent = -1;        ///< index, -1: none
+    std::uint32_t depth = 0;
+    std::uint32_t thread = 0;
+};
+
+/// Runs a random program of well-nested scopes on one thread and writes its log, in chunks of random size.
+/// Ranges open at the end are left open. Ticks may stand still.
+inline std::vector<TrueRange> run_program(LogWriter& log, std::uint32_t thread, std::mt19937& random, int steps) {
+    std::vector<TrueRange> ranges;
+    std::vector<int> open;
+    std::uint64_t now = 1'000'000 + random() % 100;
+    auto& writer = log.thread(thread);
+    writer.next_chunk(random() % 1000);
+    for (int step = 0; step < steps; ++step) {
+        now += random() % 3 == 0 ? 0 : random() % 50'000;
+        if (random() % 9 == 0) writer.next_chunk(now - random() % 100);
+        if (open.empty() || (random() % 2 == 0 && open.size() < 300)) {
+            TrueRange range;
+            range.name = "site" + std::to_string(random() % 12);
+            range.start = now;
+            range.end = ~std::uint64_t{0};
+            range.parent = open.empty() ? -1 : open.back();
+            range.depth = static_cast<std::uint32_t>(open.size());
+            range.thread = thread;
+            open.push_back(static_cast<int>(ranges.size()));
+            ranges.push_back(range);
+        } else {
+            TrueRange& range = ranges[static_cast<std::size_t>(open.back())];
+            open.pop_back();
+            range.end = now;
+            if (random() % 5 == 0) {
+                writer.long_range(range.name, range.start, now, range.depth, 0,
+                                  random() % 2 == 0 ? log.values().integer("n", step).bytes() : std::vector<std::byte>());
+            } else {
+                writer.range(range.name, range.start, now, range.depth);
+            }
+        }
+    }
+    for (const int index : open) {
+        const TrueRange& range = ranges[static_cast<std::size_t>(index)];
+        writer.open(range.name, range.start, range.depth);
+    }
+    return ranges;
+}
+
+/// A log with a bit of everything, well-formed or nearly so.
+inline LogWriter random_log(std::uint32_t seed) {
+    LogWriter log;
+    std::mt19937 random(seed);
+    if (seed % 3 != 0) log.start(5, 1'000'000 + random() % 500'000, {.name = "session"});
+    for (std::uint32_t thread = 1; thread <= 1 + seed % 4; ++thread) {
+        if (random() % 2 == 0) log.born(thread, "thread number " + std::to_string(thread), 900'000);
+        run_program(log, thread, random, 200);
+        auto& writer = log.thread(thread);
+        for (int i = 0; i < 30; ++i) {
+            const std::uint64_t time = (1000 + random() % 4000) * 1000;
+            switch (random() % 6) {
+                case 0: writer.instant("instant", time); break;
+                case 1: writer.counter("counter", time, static_cast<double>(random() % 100) / 7); break;
+                case 2: writer.async_begin(random() % 20, "async", time, random() % 3); break;
+                case 3: writer.async_end(random() % 20, time, random() % 3); break;
+                case 4: writer.long_range("removed", time, time + random() % 500'000, random() % 4, detail::kRecordAsync); break;
+                default: writer.range("odd", time, time + random() % 9'000'000, random() % 4); break;
+            }
+        }
+    }
+    if (seed % 3 == 1) log.stop(5, 3'000'000 + random() % 1'000'000);
+    return log;
+}
+
+/// About `count` ranges of `sites` call sites on `threads` threads: nested, leaves of 1 to 100 us, ticks of 1 ns.
+inline LogWriter realistic_log(int count, std::uint32_t sites, std::uint32_t threads, std::uint32_t seed) {
+    LogWriter log;
+    std::mt19937 random(seed);
+    log.start(1, 1, {.name = "realistic"});
+    for (std::uint32_t thread = 1; thread <= threads; ++thread) {
+        auto& writer = log.thread(thread);
+        std::uint64_t now = 1'000'000'000;
+        int left = count / static_cast<int>(threads);
+        int in_chunk = 0;
+        const auto nest = [&](const auto& self, std::uint32_t site, std::uint32_t depth) -> void {
+            --left;
+            const std::uint64_t start = now;
+            now += 30 + random() % 200;
+            const std::uint32_t children = depth < 5 ? (site * 7 + depth) % 4 : 0;
+            if (children == 0) {
+                const std::uint64_t typical = 1000 + (site * 2654435761u) % 60'000;
+                now += typical / 2 + random() % typical;
+            }
+            for (std::uint32_t i = 0; i < children && left > 0; ++i) {
+                self(self, (site * 3 + i + (random() % 8 == 0 ? random() : 0)) % sites, depth + 1);
+                now += 20 + random() % 100;
+            }
+            writer.range("site " + std::to_string(site), start, now, depth);
+            if (++in_chunk % 16'000 == 0) writer.next_chunk(now);
+        };
+        while (left > 0) {
+            nest(nest, random() % sites, 0);
+            now += random() % 20'000;
+        }
+    }
+    return log;
+}
+
+}  // namespace kymo::testing

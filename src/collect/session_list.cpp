@@ -1,0 +1,29 @@
+// session_list.cpp: the sessions of a capture, without its events.
+#include <algorithm>
+
+#include <kymo/trace.h>
+
+#include "collect/capture_reader.h"
+#include "collect/clock_fit.h"
+#include "collect/journal.h"
+
+namespace kymo {
+
+std::vector<SessionInfo> list_sessions(const std::string& path) {
+    const RawLog log = read_capture(path);
+    const Journal journal = read_journal(log.journal, 0);
+    std::vector<detail::ClockPair> pairs = journal.pairs;
+    for (const LogSpan& span : log.spans) pairs.push_back(span.pair);
+    std::uint64_t latest = std::max(log.end_ticks, journal.latest_ticks);
+    for (const detail::ClockPair& pair : pairs) latest = std::max(latest, pair.ticks);
+    const ClockFit fit(log.clock_source, log.ticks_per_second, std::move(pairs));
+    std::vector<SessionInfo> sessions;
+    for (const SessionMarks& marks : list_sessions(log)) {
+        const std::uint64_t end = marks.stopped ? marks.stop_ticks : std::max(latest, marks.start_ticks);
+        sessions.push_back(
+            {marks.id, marks.name, fit.to_ns(marks.start_ticks), fit.to_ns(end), marks.stopped});
+    }
+    return sessions;
+}
+
+}  // namespace kymo

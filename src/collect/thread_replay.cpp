@@ -1,0 +1,337 @@
+// thread_replay.cpp: records in order of their ends are a tree in post-order: read backwards, parents come first.
+#include "collect/thread_replay.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "collect/log_records.h"
+#include "collect/nesting.h"
+
+namespace kymo {
+
+using namespace detail;
+
+namespace {
+
+/// For a session of one thread and its tasks: was the session's context in force on this thread at a time?
+/// A range belongs to the context in which it began.
+class ContextTimes {
+  public:
+    ContextTimes(const ThreadReplay& replay, const View& view)
+        : start_(view.start_ticks), is_home_(replay.thread == view.thread) {
+        for (const LogPiece* piece : replay.pieces) {
+            if (!piece->has_marks) continue;
+            for (std::uint32_t i = 0; i < piece->long_count; ++i) {
+                const std::byte* const record = piece->span->data + piece->longs[i];
+                if (record_bytes(record, piece->end - piece->longs[i]) == 0) continue;
+                const auto head = read_as<LongRecord>(record);
+                if (head.kind != static_cast<std::uint8_t>(RecordKind::ContextMark)) continue;
+                // On the session's own thread what went before its start says nothing.
+                if (is_home_ && head.time < start_) continue;
+                const std::uint64_t time = marks_.empty() ? head.time : std::max(head.time, marks_.back().time);
+                marks_.push_back({time, view.contexts.count(head.word2) != 0});
+            }
+        }
+    }
+
+    bool contains(std::uint64_t time) const noexcept {
+        if (is_home_ && time < start_) return true;  // was open when the session started
+        const auto after = std::upper_bound(marks_.begin(), marks_.end(), time,
+                                            [](std::uint64_t at, const Mark& mark) { return at < mark.time; });
+        return after == marks_.begin() ? is_home_ : (after - 1)->is_in;
+    }
+
+  private:
+    struct Mark {
+        std::uint64_t time;
+        bool is_in;
+    };
+    std::uint64_t start_;
+    bool is_home_;
+    std::vector<Mark> marks_;
+};
+
+/// A few open ranges, to be found by their start.
+class OpenIndex {
+  public:
+    explicit OpenIndex(std::span<const OpenRange* const> open) {
+        for (std::uint32_t i = 0; i < open.size(); ++i) {
+            entries_.push_back({open[i]->start, i});
+            bits_[slot(open[i]->start) / 64] |= std::uint64_t{1} << (slot(open[i]->start) % 64);
+        }
+        std::sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) {
+            return a.start != b.start ? a.start < b.start : a.index < b.index;
+        });
+    }
+    bool may_hold(std::uint64_t start) const noexcept {
+        return (bits_[slot(start) / 64] >> (slot(start) % 64) & 1) != 0;
+    }
+    /// Calls `found(index)` for every open range with that start, until it gives true.
+    template <class Found>
+    bool find(std::uint64_t start, Found found) const {
+        auto at = std::lower_bound(entries_.begin(), entries_.end(), start,
+                                   [](const Entry& entry, std::uint64_t wanted) { return entry.start < wanted; });
+        for (; at != entries_.end() && at->start == start; ++at) {
+            if (found(at->index)) return true;
+        }
+        return false;
+    }
+
+  private:
+    struct Entry {
+        std::uint64_t start;
+        std::uint32_t index;
+    };
+    static std::size_t slot(std::uint64_t start) noexcept { return (start * 0x9e3779b97f4a7c15u) >> 50; }  // 14 bits
+    std::vector<Entry> entries_;
+    std::uint64_t bits_[(1 << 14) / 64] = {};
+};
+
+class Replayer {
+  public:
+    Replayer(ThreadReplay& replay, const View& view, const ClockFit& fit, std::vector<AsyncRange>& async,
+             const RowSlice& slice)
+        : replay_(replay),
+          view_(view),
+          async_(async),
+          nesting_(replay, view, fit, slice),
+          contexts_(replay, view),
+          open_(view.stopped ? std::span<const OpenRange* const>(replay.open) : std::span<const OpenRange* const>()),
+          next_event_(replay.async_events.size()),
+          is_plain_(!view.filters_sites && !view.filters_contexts && (!view.stopped || replay.open.empty())) {}
+
+    void run() {
+        keep_async();
+        push_open();
+        for (std::size_t i = replay_.pieces.size(); i-- != 0;) {
+            nesting_.pass_gap();
+            run_piece(*replay_.pieces[i]);
+        }
+        nesting_.finish();
+        std::reverse(replay_.instants.begin(), replay_.instants.end());
+        std::reverse(replay_.counters.begin(), replay_.counters.end());
+    }
+
+  private:
+    bool is_wanted(std::uint32_t site, std::uint64_t start, std::uint64_t end) const {
+        return view_.intersects(start, end) && view_.wants_site(site) &&
+               (!view_.filters_contexts || contexts_.contains(start));
+    }
+
+    void keep_async() {
+        for (const AsyncEvent& event : replay_.async_events) {
+            if (event.range == AsyncEvent::kNobody) continue;
+            AsyncRange& range = async_[event.range];
+            // A range whose begin is not in the log is shown where it ended, if the end tells when it began.
+            if (event.is_begin ? false : range.has_begin || range.start == 0) continue;
+            const std::uint64_t end = range.has_end ? std::max(range.start, range.end) : ~std::uint64_t{0};
+            range.is_kept = is_wanted(range.site, range.start, end);
+            if (range.is_kept && !range.nests) {
+                nesting_.add_async(range.start, end, range.site, flags_of(range.flags),
+                                   {range.payload, range.payload_bytes});
+            }
+        }
+    }
+
+    // What never ended, outermost first: scopes at their depth, movable ranges between them.
+    void push_open() {
+        std::size_t next_async = 0;
+        const auto push_async_above = [&](std::uint64_t depth) {
+            for (; next_async < replay_.unfinished_async.size(); ++next_async) {
+                const std::uint32_t index = replay_.unfinished_async[next_async];
+                if (async_[index].begin_depth > depth) return;
+                if (async_[index].is_kept) push_async(index);
+            }
+        };
+        for (const OpenRange* open : replay_.open) {
+            push_async_above(open->depth);
+            const bool fits = is_wanted(open->site, open->start, ~std::uint64_t{0});
+            if (!fits || (open->flags & kRecordAsync) != 0) continue;
+            nesting_.push_scope(open->depth, open->start, ~std::uint64_t{0}, open->site, flags_of(open->flags),
+                                open->payload);
+        }
+        push_async_above(~std::uint64_t{0});
+    }
+
+    void push_async(std::uint32_t index) {
+        AsyncRange& range = async_[index];
+        const std::uint64_t end = range.has_end ? std::max(range.start, range.end) : ~std::uint64_t{0};
+        const std::uint32_t depth = range.has_end ? range.end_depth : range.begin_depth;
+        range.on_stack = nesting_.push_async(depth, range.start, end, range.site, flags_of(range.flags),
+                                             {range.payload, range.payload_bytes}, index + 1);
+    }
+
+    static std::uint16_t flags_of(std::uint8_t record_flags) noexcept {
+        return (record_flags & kRecordUnfinished) != 0 ? std::uint16_t{kEndInferred} : std::uint16_t{0};
+    }
+
+    // Compact records fill the room between the long ones.
+    void run_piece(const LogPiece& piece) {
+        std::uint32_t behind = piece.end;
+        for (std::uint32_t i = piece.long_count; i-- != 0;) {
+            const std::uint32_t at = piece.longs[i];
+            const std::byte* const record = piece.span->data + at;
+            const std::size_t bytes = record_bytes(record, behind - at);
+            const std::uint32_t end = at + static_cast<std::uint32_t>(bytes);
+            run_compact(piece, end, behind);
+            if (bytes != 0) run_long(record);
+            behind = at;
+        }
+        run_compact(piece, piece.begin, behind);
+    }
+
+    void run_compact(const LogPiece& piece, std::uint32_t begin, std::uint32_t behind) {
+        const std::byte* const data = piece.span->data;
+        const std::uint64_t base = piece.span->base_ticks;
+        for (std::size_t at = behind; at >= begin + kRecordUnit;) {
+            at -= kRecordUnit;
+            const CompactFields fields = unpack(read_as<CompactRecord>(data + at));
+            const std::uint64_t end = base + fields.delta;
+            const std::uint64_t start = end - fields.duration;
+            if (fields.kind == static_cast<std::uint8_t>(RecordKind::Range)) [[likely]] {
+                if (!view_.intersects(start, end)) continue;
+                if (!is_plain_ && (!is_wanted(fields.site, start, end) || is_open_at_stop(start, end, fields.site))) {
+                    continue;
+                }
+                nesting_.push_plain(fields.depth, start, end, fields.site);
+            } else if (fields.kind == static_cast<std::uint8_t>(RecordKind::Instant)) {
+                add_instant(end, fields.site, {});
+            }
+        }
+    }
+
+    // The session's own list of what was open says the same, with the depth as it was then.
+    bool is_open_at_stop(std::uint64_t start, std::uint64_t end, std::uint32_t site) const {
+        return end > view_.stop_ticks && open_.may_hold(start) &&
+               open_.find(start, [&](std::uint32_t i) { return replay_.open[i]->site == site; });
+    }
+
+    void run_long(const std::byte* record) {
+        const auto head = read_as<LongRecord>(record);
+        const std::span<const std::byte> payload = payload_of(record, head);
+        switch (static_cast<RecordKind>(head.kind)) {
+            case RecordKind::LongRange: run_long_range(head, payload); break;
+            case RecordKind::LongInstant: add_instant(head.time, head.site, payload); break;
+            case RecordKind::Counter: add_counter(head); break;
+            case RecordKind::AsyncBegin:
+            case RecordKind::AsyncEnd:
+                if (next_event_ != 0) run_async(replay_.async_events[--next_event_]);
+                break;
+            case RecordKind::Dropped: nesting_.pass_dropped(head.depth); break;
+            default: break;
+        }
+    }
+
+    void run_long_range(const LongRecord& head, std::span<const std::byte> payload) {
+        const std::uint64_t end = std::max(head.time, head.word2);
+        if ((head.flags & kRecordAsync) != 0) {
+            // What a session's open list says is as of its stop: later changes of depth are not in it.
+            if (!(view_.stopped && end > view_.stop_ticks)) nesting_.pass_removed(head.depth, head.time);
+            if (is_wanted(head.site, head.time, end) && !is_open_at_stop(head.time, end, head.site)) {
+                nesting_.add_async(head.time, end, head.site, flags_of(head.flags), payload);
+            }
+            return;
+        }
+        if (!is_wanted(head.site, head.time, end) || is_open_at_stop(head.time, end, head.site)) return;
+        nesting_.push_scope(head.depth, head.time, end, head.site, flags_of(head.flags), payload);
+    }
+
+    void run_async(const AsyncEvent& event) {
+        if (event.range == AsyncEvent::kNobody) return;
+        AsyncRange& range = async_[event.range];
+        if (!range.nests || !range.is_kept) return;
+        if (!event.is_begin) {
+            push_async(event.range);
+        } else if (range.on_stack) {
+            nesting_.pop_async(event.range + 1);
+            range.on_stack = false;
+        }
+    }
+
+    void add_instant(std::uint64_t time, std::uint32_t site, std::span<const std::byte> payload) {
+        if (!is_wanted(site, time, time)) return;
+        if (!view_.wants_values) payload = {};
+        replay_.instants.push_back({nesting_.to_ns(time), view_.site_row(site),
+                                    static_cast<std::uint32_t>(payload.size()), payload.data()});
+    }
+
+    void add_counter(const LongRecord& head) {
+        if (!is_wanted(head.site, head.time, head.time)) return;
+        double value;
+        if ((head.flags & kRecordInteger) != 0) {
+            value = static_cast<double>(static_cast<std::int64_t>(head.word2));
+        } else {
+            std::memcpy(&value, &head.word2, sizeof value);
+        }
+        replay_.counters.push_back({nesting_.to_ns(head.time), value, view_.site_row(head.site)});
+    }
+
+    ThreadReplay& replay_;
+    const View& view_;
+    std::vector<AsyncRange>& async_;
+    NestingStack nesting_;
+    ContextTimes contexts_;
+    OpenIndex open_;
+    std::size_t next_event_;
+    bool is_plain_;  // the window is all there is to check
+};
+
+}  // namespace
+
+void drop_closed_ranges(ThreadReplay& replay) {
+    if (replay.open.empty()) return;
+    const OpenIndex index(replay.open);
+    std::vector<bool> is_closed(replay.open.size(), false);
+    // A range of no duration may be followed by another one of the same place and tick, which is open: only when it is
+    // the last of all is it the same one.
+    std::size_t closed_at_last = replay.open.size();
+    const auto check = [&](std::uint64_t start, bool is_empty, std::uint32_t site, std::uint32_t depth) {
+        closed_at_last = replay.open.size();
+        if (!index.may_hold(start)) return;
+        index.find(start, [&](std::uint32_t i) {
+            if (is_closed[i] || replay.open[i]->site != site || replay.open[i]->depth != depth) return false;
+            if (is_empty) {
+                closed_at_last = i;
+            } else {
+                is_closed[i] = true;
+            }
+            return true;
+        });
+    };
+    for (const LogPiece* piece : replay.pieces) {
+        std::uint32_t next_long = 0;
+        for (std::uint32_t at = piece->begin; at < piece->end;) {
+            const std::byte* const record = piece->span->data + at;
+            if (next_long < piece->long_count && piece->longs[next_long] == at) {
+                const std::size_t bytes = record_bytes(record, piece->end - at);
+                if (bytes == 0) break;
+                const auto head = read_as<LongRecord>(record);
+                if (head.kind == static_cast<std::uint8_t>(RecordKind::LongRange)) {
+                    check(head.time, head.word2 <= head.time, head.site, head.depth);
+                }
+                ++next_long;
+                at += static_cast<std::uint32_t>(bytes);
+            } else {
+                const CompactFields fields = unpack(read_as<CompactRecord>(record));
+                const std::uint64_t start = piece->span->base_ticks + fields.delta - fields.duration;
+                if (fields.kind == static_cast<std::uint8_t>(RecordKind::Range)) {
+                    check(start, fields.duration == 0, fields.site, fields.depth);
+                }
+                at += static_cast<std::uint32_t>(kRecordUnit);
+            }
+        }
+    }
+    if (closed_at_last < replay.open.size()) is_closed[closed_at_last] = true;
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < replay.open.size(); ++i) {
+        if (!is_closed[i]) replay.open[kept++] = replay.open[i];
+    }
+    replay.open.resize(kept);
+}
+
+void replay_thread(ThreadReplay& replay, const View& view, const ClockFit& fit, std::vector<AsyncRange>& async,
+                   const RowSlice& slice) {
+    Replayer(replay, view, fit, async, slice).run();
+}
+
+}  // namespace kymo

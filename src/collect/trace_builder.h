@@ -1,0 +1,23 @@
+// trace_builder.h: from a RawLog to a Trace: the only place that knows both.
+#pragma once
+
+#include <cstdint>
+
+#include <kymo/trace.h>
+
+#include "collect/journal.h"
+#include "record/raw_log.h"
+
+namespace kymo {
+
+/// Which part of a log is wanted.
+struct ViewRequest {
+    std::uint64_t session = 0;  ///< 0: the first session; the whole log when there is none
+    unsigned threads = 0;       ///< to build with; 0: as many as there are cores
+};
+
+/// Builds the trace of one session. The log is only read and need not outlive the trace. Any bytes are survived: what
+/// cannot be used is counted in problems(). Throws kymo::Error when the session is not in the log.
+Trace build_trace(const RawLog& log, const ViewRequest& request = {});
+
+}  // namespace kymo

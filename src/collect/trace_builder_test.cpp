@@ -1,0 +1,442 @@
+// trace_builder_test.cpp: the rules of the replay, one by one, on logs written by hand.
+#include "collect/trace_builder.h"
+
+#include <gtest/gtest.h>
+
+#include <kymo/error.h>
+
+#include "collect/log_fixture.h"
+#include "collect/trace_outline.h"
+
+namespace kymo {
+namespace {
+
+using namespace detail;
+using testing::find_fault;
+using testing::LogWriter;
+using testing::outline;
+using testing::problem_codes;
+
+Trace build(const LogWriter& log, std::uint64_t session = 0) {
+    ViewRequest request;
+    request.session = session;
+    Trace trace = build_trace(log.raw(), request);
+    EXPECT_EQ(find_fault(trace), "");
+    return trace;
+}
+
+TEST(TraceBuilder, AnEmptyLogGivesAnEmptyTrace) {
+    LogWriter log;
+    log.finished = true;
+    const Trace trace = build(log);
+    EXPECT_EQ(trace.ranges().size(), 0u);
+    EXPECT_EQ(trace.processes().size(), 1u);
+    EXPECT_EQ(problem_codes(trace), "");
+}
+
+TEST(TraceBuilder, RangesNestByRecordedDepthAndOrder) {
+    LogWriter log;
+    log.thread(1).range("b", 12, 20, 1).range("c", 22, 30, 1).range("a", 10, 50, 0).range("d", 60, 70, 0);
+    const Trace trace = build(log);
+    EXPECT_EQ(outline(trace), "thread 1: a 10-50 { b 12-20 c 22-30 } d 60-70\n");
+    EXPECT_EQ(trace.ranges().self_ns[0], 40 - 8 - 8);
+    EXPECT_EQ(trace.ranges().parent[2], 0u);
+}
+
+TEST(TraceBuilder, NestingIsNotInferredFromTimes) {
+    LogWriter log;
+    // All at one tick of a coarse counter: two siblings, each with a child.
+    log.thread(1).range("x", 5, 5, 1).range("a", 5, 5, 0).range("y", 5, 5, 1).range("b", 5, 5, 0);
+    EXPECT_EQ(outline(build(log)), "thread 1: a 5-5 { x 5-5 } b 5-5 { y 5-5 }\n");
+}
+
+TEST(TraceBuilder, AChildThatSticksOutByAFewTicksIsCutToItsParentAndCounted) {
+    LogWriter log;
+    log.thread(1).range("b", 9, 51, 1).range("a", 10, 50, 0);
+    const Trace trace = build(log);
+    EXPECT_EQ(outline(trace), "thread 1: a 10-50 { b 10-50 }\n");
+    EXPECT_EQ(problem_codes(trace), "adjusted");
+}
+
+TEST(TraceBuilder, SiblingsThatOverlapByAFewTicksAreSetApart) {
+    LogWriter log;
+    log.thread(1).range("a", 10, 50, 0).range("b", 48, 60, 0);
+    EXPECT_EQ(outline(build(log)), "thread 1: a 10-48 b 48-60\n");
+}
+
+TEST(TraceBuilder, ARangeWhoseTimesContradictItsNestingBecomesAsync) {
+    LogWriter log;
+    log.thread(1).range("b", 10, 900'000, 1).range("a", 500'000, 600'000, 0);
+    const Trace trace = build(log);
+    EXPECT_EQ(outline(trace), "thread 1: a 500000-600000\nthread 1 async: b 10-900000~\n");
+    EXPECT_EQ(problem_codes(trace), "misplaced");
+}
+
+TEST(TraceBuilder, ChunksOfAThreadAreReadInOrderOfSequenceWhereverTheyLie) {
+    LogWriter log;
+    log.thread(1).range("b", 12, 20, 1).next_chunk(15).range("c", 22, 30, 1).next_chunk(40).range("a", 10, 50, 0);
+    RawLog raw = log.raw();
+    std::swap(raw.spans[0], raw.spans[2]);
+    EXPECT_EQ(outline(build_trace(raw)), "thread 1: a 10-50 { b 12-20 c 22-30 }\n");
+}
+
+TEST(TraceBuilder, AThreadSwitchGivesTheRestOfAChunkToAnotherThread) {
+    LogWriter log;
+    log.born(1, "first", 1).born(2, "second", 30);
+    log.thread(1).range("a", 10, 20, 0).switch_to(2, 30).range("b", 30, 40, 0).switch_to(3, 50).range("c", 51, 52, 0);
+    EXPECT_EQ(outline(build(log)), "first: a 10-20\nsecond: b 30-40\nthread 3: c 51-52\n");
+}
+
+TEST(TraceBuilder, DeepAndLongRangesUseTheLongForm) {
+    LogWriter log;
+    constexpr std::uint64_t kLate = std::uint64_t{1} << 50;
+    for (std::uint32_t depth = 3000; depth-- != 0;) log.thread(1).range("r", 1 + depth, kLate + 3000 - depth, depth);
+    const Trace trace = build(log);
+    ASSERT_EQ(trace.ranges().size(), 3000u);
+    EXPECT_EQ(trace.ranges().depth[2999], 2999u);
+    EXPECT_EQ(trace.ranges().start_ns[2999], 3000);
+}
+
+TEST(TraceBuilder, LostRecordsSeparateWhatCameBeforeThemFromWhatFollows) {
+    LogWriter log;
+    // Before the gap: x at depth 2, whose parent at depth 1 is among the lost. Behind it: another one of depth 1.
+    log.thread(1).range("x", 12, 14, 2).dropped(3, 1).range("p", 30, 40, 1).range("a", 10, 50, 0);
+    const Trace trace = build(log);
+    EXPECT_EQ(outline(trace), "thread 1: a 10-50 { x 12-14 p 30-40 }\n");
+    EXPECT_EQ(problem_codes(trace), "dropped=3");
+    EXPECT_EQ(trace.threads()[0].dropped, 3u);
+}
+
+TEST(TraceBuilder, AMissingChunkDoesNotMakeLaterRangesParentsOfEarlierOnes) {
+    LogWriter log;
+    log.thread(1).range("x", 12'000, 14'000, 2).next_chunk().range("p", 30'000, 40'000, 1).range("a", 10'000, 50'000, 0);
+    EXPECT_EQ(outline(build(log)), "thread 1: a 10000-50000 { x 12000-14000 p 30000-40000 }\n");
+}
+
+TEST(TraceBuilder, RangesThatEndedOutOfOrderGoToAsyncTracksAndTheirChildrenToTheirParent) {
+    LogWriter log;
+    // a { b { e } c { d } } where b ends while c is open: c moves from depth 2 to depth 1.
+    log.thread(1)
+        .range("e", 12, 13, 2)
+        .range("d", 22, 24, 3)
+        .long_range("b", 11, 30, 1, kRecordAsync)
+        .range("f", 31, 32, 2)
+        .range("c", 20, 40, 1)
+        .range("a", 10, 50, 0);
+    EXPECT_EQ(outline(build(log)), "thread 1: a 10-50 { e 12-13 c 20-40 { d 22-24 f 31-32 } }\nthread 1 async: b 11-30~\n");
+}
+
+TEST(TraceBuilder, RangesClosedByAResyncAreMarked) {
+    LogWriter log;
+    log.thread(1).long_range("b", 12, 40, 1, kRecordUnfinished).range("a", 10, 40, 0);
+    EXPECT_EQ(outline(build(log)), "thread 1: a 10-40 { b 12-40? }\n");
+}
+
+TEST(TraceBuilder, NegativeDurationsBecomeZero) {
+    LogWriter log;
+    log.thread(1).long_range("a", 50, 40, 0);
+    EXPECT_EQ(outline(build(log)), "thread 1: a 50-50\n");
+}
+
+TEST(TraceBuilder, ASessionSeesWhatIntersectsItsWindow) {
+    LogWriter log;
+    log.start(7, 100).stop(7, 200);
+    log.thread(1)
+        .range("before", 10, 99, 0)
+        .range("inside", 120, 130, 1)
+        .range("across", 90, 150, 0)
+        .range("after", 201, 210, 1)
+        .range("over", 180, 250, 0);
+    const Trace trace = build(log);
+    EXPECT_EQ(outline(trace), "thread 1: across 90-150< { inside 120-130 } over 180-200>\n");
+    EXPECT_EQ(trace.ranges().self_ns[0], 40);
+    EXPECT_EQ(trace.clipped_duration_ns(0), 50);
+    EXPECT_TRUE(trace.window().finished);
+}
+
+TEST(TraceBuilder, TwoSessionsSeeEachItsOwnWindow) {
+    LogWriter log;
+    log.start(1, 0, {.name = "one"}).start(2, 50, {.name = "two"}).stop(1, 100).stop(2, 150);
+    log.thread(1).range("a", 10, 20, 0).range("b", 60, 70, 0).range("c", 120, 130, 0);
+    EXPECT_EQ(outline(build(log, 1)), "thread 1: a 10-20 b 60-70\n");
+    EXPECT_EQ(outline(build(log, 2)), "thread 1: b 60-70 c 120-130\n");
+    EXPECT_EQ(build(log, 2).window().session_name, "two");
+    EXPECT_EQ(list_sessions(log.raw()).size(), 2u);
+    EXPECT_EQ(list_sessions(log.raw())[0].name, "one");
+    EXPECT_THROW(build_trace(log.raw(), {.session = 3}), Error);
+}
+
+TEST(TraceBuilder, WhatWasOpenAtStopEndsWithTheWindow) {
+    LogWriter log;
+    log.start(1, 0).stop(1, 100).open_at_stop(1, 1, "outer", 10, 0).open_at_stop(1, 1, "inner", 40, 1);
+    log.thread(1).range("done", 50, 60, 2);
+    const Trace trace = build(log);
+    EXPECT_EQ(outline(trace), "thread 1: outer 10-100> { inner 40-100> { done 50-60 } }\n");
+    EXPECT_EQ(trace.ranges().self_ns[1], 50);
+}
+
+TEST(TraceBuilder, ARangeOpenAtStopThatEndedLaterAppearsOnce) {
+    LogWriter log;
+    log.start(1, 0).stop(1, 100).open_at_stop(1, 1, "outer", 10, 0).open_at_stop(1, 1, "inner", 40, 1);
+    log.thread(1).range("done", 50, 60, 2).range("inner", 40, 120, 1).range("outer", 10, 130, 0).range("late", 140, 150, 0);
+    EXPECT_EQ(outline(build(log)), "thread 1: outer 10-100> { inner 40-100> { done 50-60 } }\n");
+}
+
+TEST(TraceBuilder, OpenListsOfOtherSessionsDoNotCount) {
+    LogWriter log;
+    log.start(1, 0).start(2, 5).stop(1, 100).open_at_stop(1, 1, "a", 10, 0).stop(2, 200).open_at_stop(2, 1, "b", 150, 0);
+    log.thread(1).range("a", 10, 120, 0);
+    EXPECT_EQ(outline(build(log, 1)), "thread 1: a 10-100>\n");
+    EXPECT_EQ(outline(build(log, 2)), "thread 1: a 10-120 b 150-200>\n");
+}
+
+TEST(TraceBuilder, AKilledProgramShowsItsOpenRangesUntilTheLatestTimeSeen) {
+    LogWriter log;
+    log.start(1, 5);
+    log.thread(1).range("done", 20, 30, 1).open("work", 10, 0);
+    log.thread(2).range("other", 15, 44, 0);
+    const Trace trace = build(log);
+    EXPECT_EQ(outline(trace), "thread 1: work 10-44> { done 20-30 }\nthread 2: other 15-44\n");
+    EXPECT_FALSE(trace.window().finished);
+    ASSERT_EQ(trace.problems().size(), 1u);
+    EXPECT_EQ(trace.problems()[0].code, "crashed");
+}
+
+TEST(TraceBuilder, ARangeBothInTheLogAndStillOpenAppearsOnce) {
+    LogWriter log;
+    log.thread(1).range("a", 10, 20, 1).open("outer", 5, 0).open("a", 10, 1);
+    EXPECT_EQ(outline(build(log)), "thread 1: outer 5-20> { a 10-20 }\n");
+}
+
+TEST(TraceBuilder, ASnapshotEndsWhenTheLogWasRead) {
+    LogWriter log;
+    log.start(1, 5);
+    log.end_ticks = 60;
+    log.thread(1).range("done", 20, 30, 1).open("work", 10, 0);
+    const Trace trace = build(log);
+    EXPECT_EQ(outline(trace), "thread 1: work 10-60> { done 20-30 }\n");
+    EXPECT_EQ(trace.problems().size(), 0u);
+}
+
+TEST(TraceBuilder, OtherScopesAreLeftOutAndTheirChildrenMoveUp) {
+    LogWriter log;
+    log.start(1, 0, {.scopes = ScopeSet{Scope::User}.bits()}).stop(1, 100);
+    log.thread(1).range("x", 20, 30, 2).range("python", 15, 40, 1, Scope::PythonFunction).range("a", 10, 50, 0);
+    const Trace trace = build(log);
+    EXPECT_EQ(outline(trace), "thread 1: a 10-50 { x 20-30 }\n");
+    EXPECT_EQ(trace.ranges().self_ns[0], 30);
+    EXPECT_EQ(trace.ranges().depth[1], 1u);
+}
+
+TEST(TraceBuilder, ASessionOfOneThreadFollowsItsContexts) {
+    LogWriter log;
+    log.start(1, 10, {.thread = 1}).context(5, {1, 9}).context(6, {9}).stop(1, 1000);
+    log.thread(1).mark(5, 10).range("mine", 20, 30, 1).mark(6, 40).range("foreign", 50, 60, 1).mark(5, 70);
+    log.thread(1).range("again", 80, 90, 1).range("outer", 5, 500, 0);
+    log.thread(2)
+        .range("idle", 12, 14, 1)
+        .mark(5, 15)
+        .range("task", 20, 25, 1)
+        .mark(0, 30)
+        .range("idle", 32, 34, 1)
+        .range("loop", 1, 400, 0);
+    log.thread(3).range("other", 20, 40, 0);
+    const Trace trace = build(log);
+    EXPECT_EQ(outline(trace), "thread 1: outer 5-500< { mine 20-30 again 80-90 }\nthread 2: task 20-25\n");
+    EXPECT_EQ(trace.threads().size(), 2u);
+}
+
+TEST(TraceBuilder, AMovableRangeThatNestsIsShownAmongTheScopes) {
+    LogWriter log;
+    log.thread(1)
+        .range("before", 11, 12, 1)
+        .async_begin(77, "moved", 20, 1)
+        .range("inside", 22, 24, 1)
+        .async_begin(78, "inner", 26, 1)
+        .range("deep", 27, 28, 1)
+        .async_end(78, 29, 1)
+        .async_end(77, 30, 1)
+        .range("behind", 32, 34, 1)
+        .range("a", 10, 50, 0);
+    EXPECT_EQ(outline(build(log)),
+              "thread 1: a 10-50 { before 11-12 moved 20-30 { inside 22-24 inner 26-29 { deep 27-28 } } behind 32-34 }\n");
+}
+
+TEST(TraceBuilder, AMovableRangeThatOutlivesItsScopeIsAsync) {
+    LogWriter log;
+    log.thread(1).async_begin(77, "moved", 20, 1).range("a", 10, 30, 0).async_end(77, 40, 0);
+    EXPECT_EQ(outline(build(log)), "thread 1: a 10-30\nthread 1 async: moved 20-40~\n");
+}
+
+TEST(TraceBuilder, AMovableRangeThatEndsElsewhereIsAsyncOnTheThreadItBeganOn) {
+    LogWriter log;
+    log.born(1, "main", 0).born(2, "worker", 0);
+    log.thread(2).range("w", 30, 50, 0).async_end(77, 60, 0);
+    log.thread(1).async_begin(77, "request", 20, 0).range("a", 22, 30, 0);
+    EXPECT_EQ(outline(build(log)), "main: a 22-30\nworker: w 30-50\nmain async: request 20-60~\n");
+}
+
+TEST(TraceBuilder, CrossingMovableRangesDoNotShareATrack) {
+    LogWriter log;
+    log.thread(1).async_begin(1, "x", 10, 0).async_begin(2, "y", 20, 0).async_end(1, 30, 0).async_end(2, 40, 0);
+    log.thread(2).async_begin(3, "p", 10, 0).async_begin(4, "q", 20, 0).async_begin(5, "r", 50, 0);
+    log.thread(3).async_end(3, 35, 0).async_end(4, 45, 0).async_end(5, 60, 0);
+    EXPECT_EQ(outline(build(log)),
+              "thread 1: y 20-40\nthread 1 async: x 10-30~\n"
+              "thread 2 async: p 10-35~ r 50-60~\nthread 2 async 2: q 20-45~\n");
+}
+
+TEST(TraceBuilder, AMovableRangeWithoutAnEndIsUnfinished) {
+    LogWriter log;
+    log.thread(1).async_begin(1, "x", 10, 1).range("c", 12, 14, 1).open("a", 5, 0);
+    log.thread(2).range("late", 10, 90, 0);
+    EXPECT_EQ(outline(build(log)), "thread 1: a 5-90> { x 10-90> { c 12-14 } }\nthread 2: late 10-90\n");
+}
+
+TEST(TraceBuilder, AnEndWithoutABeginIsCounted) {
+    LogWriter log;
+    log.thread(1).async_end(1, 10, 0).range("c", 12, 14, 0).async_end(2, 13, 0);
+    EXPECT_EQ(problem_codes(build(log)), "async_without_begin=2" + std::string());
+}
+
+TEST(TraceBuilder, InstantsAndCountersKeepTimeValueAndThread) {
+    LogWriter log;
+    log.thread(1).instant("tick", 10).counter("load", 20, 0.5).integer_counter("queue", 30, -3);
+    log.thread(2).long_instant("flush", 15, log.values().integer("pages", 4).bytes());
+    const Trace trace = build(log);
+    ASSERT_EQ(trace.instants().size(), 2u);
+    EXPECT_EQ(trace.instants().time_ns[1], 15);
+    EXPECT_EQ(trace.instants().thread[1], 1u);
+    ASSERT_EQ(trace.instant_arguments(1).size(), 1u);
+    EXPECT_EQ(trace.string(trace.instant_arguments(1)[0].key), "pages");
+    EXPECT_EQ(trace.instant_arguments(0).size(), 0u);
+    ASSERT_EQ(trace.counters().size(), 2u);
+    EXPECT_EQ(trace.counters().value[0], 0.5);
+    EXPECT_EQ(trace.counters().value[1], -3.0);
+    EXPECT_EQ(trace.string(trace.sites()[trace.counters().site[1]].name), "queue");
+}
+
+TEST(TraceBuilder, ArgumentsOfEveryKindComeThrough) {
+    LogWriter log;
+    log.start(1, 0);
+    auto values = log.values();
+    values.integer("n", -7).real("x", 2.5).boolean("ok", true).text("file", "a.txt").none("nothing");
+    values.list("sizes", 2, true).integer("", 3).text("", "four").text("cut", "abc", true);
+    log.thread(1).range("plain", 5, 6, 1).long_range("a", 1, 10, 0, 0, values.bytes());
+    const Trace trace = build(log);
+    EXPECT_EQ(trace.range_arguments(1).size(), 0u);
+    const auto arguments = trace.range_arguments(0);
+    ASSERT_EQ(arguments.size(), 7u);
+    EXPECT_EQ(trace.string(arguments[0].key), "n");
+    EXPECT_EQ(arguments[0].integer, -7);
+    EXPECT_EQ(arguments[1].real, 2.5);
+    EXPECT_TRUE(arguments[2].boolean);
+    EXPECT_EQ(trace.string(arguments[3].string), "a.txt");
+    EXPECT_EQ(arguments[4].kind, ValueKind::None);
+    ASSERT_EQ(arguments[5].kind, ValueKind::List);
+    EXPECT_TRUE(arguments[5].truncated);
+    ASSERT_EQ(arguments[5].list.count, 2u);
+    const auto items = trace.list_items().subspan(arguments[5].list.first, 2);
+    EXPECT_EQ(items[0].integer, 3);
+    EXPECT_EQ(trace.string(items[1].string), "four");
+    EXPECT_TRUE(arguments[6].truncated);
+}
+
+TEST(TraceBuilder, ASessionThatDidNotAskForValuesDoesNotGetThem) {
+    LogWriter log;
+    log.start(1, 0, {.option_bits = 0}).stop(1, 100);
+    log.thread(1).long_range("a", 1, 10, 0, 0, log.values().integer("n", 1).bytes());
+    EXPECT_EQ(build(log).range_arguments(0).size(), 0u);
+}
+
+TEST(TraceBuilder, ValuesOfOpenRangesAreKept) {
+    LogWriter log;
+    log.thread(1).open("a", 5, 0, log.values().integer("n", 1).bytes());
+    const Trace trace = build(log);
+    ASSERT_EQ(trace.range_arguments(0).size(), 1u);
+    EXPECT_EQ(trace.range_arguments(0)[0].integer, 1);
+}
+
+TEST(TraceBuilder, UnknownKindsAreSkippedAndCounted) {
+    LogWriter log;
+    log.thread(1)
+        .compact(0x55, 1, 1, 2, 0)
+        .range("a", 1, 10, 0)
+        .put(static_cast<RecordKind>(0xf0), 0, 0, 5, 6, 7, std::vector<std::byte>(40))
+        .blob(3, std::vector<std::byte>(24))
+        .range("b", 11, 12, 0);
+    const Trace trace = build(log);
+    EXPECT_EQ(outline(trace), "thread 1: a 1-10 b 11-12\n");
+    EXPECT_EQ(problem_codes(trace), "unknown_records=2");
+}
+
+TEST(TraceBuilder, ASiteThatIsNotDescribedIsCalledUnknown) {
+    LogWriter log;
+    log.thread(1).range("a", 1, 10, 0).compact(1, 4711, 20, 30, 0).compact(1, 0, 40, 50, 0);
+    const Trace trace = build(log);
+    EXPECT_EQ(outline(trace), "thread 1: a 1-10 (unknown) 20-30 (unknown) 40-50\n");
+    EXPECT_EQ(problem_codes(trace), "unknown_site");
+}
+
+TEST(TraceBuilder, ThreadsKeepTheirFactsAndLosses) {
+    LogWriter log;
+    log.start(1, 100).born(1, "old", 5).died(1, 50).born(2, "first", 60, 1234).named(2, "main").born(3, "idle", 120);
+    log.born(4, "later", 500).losses(2, 1).losses(2, 5, 6, 7, 8).stop(1, 200, true);
+    log.thread(2).range("a", 110, 120, 0);
+    const Trace trace = build(log);
+    ASSERT_EQ(trace.threads().size(), 2u);
+    EXPECT_EQ(trace.string(trace.threads()[0].name), "main");
+    EXPECT_EQ(trace.threads()[0].os_tid, 1234);
+    EXPECT_EQ(trace.threads()[0].birth_ns, 60);
+    EXPECT_EQ(trace.string(trace.threads()[1].name), "idle");
+    EXPECT_EQ(problem_codes(trace), "ceiling_reached dropped=5 overwritten=6 resyncs=7 clamped=8");
+}
+
+TEST(TraceBuilder, NotesAndCostsComeThrough) {
+    LogWriter log;
+    log.note("layout", "A library was built against another Kymo.", 2).cost(CostKind::Range, 13400);
+    const Trace trace = build(log);
+    EXPECT_EQ(problem_codes(trace), "layout=2");
+    ASSERT_EQ(trace.costs().size(), 1u);
+    EXPECT_EQ(trace.costs()[0].kind, "range");
+    EXPECT_DOUBLE_EQ(trace.costs()[0].ns, 13.4);
+}
+
+TEST(TraceBuilder, TicksBecomeNanosecondsByTheClockPairs) {
+    LogWriter log;
+    log.clock_source = ClockSource::Cntvct;
+    log.ticks_per_second = 25'000'000;
+    log.pair(1'000'000, 40'000'000, 1'000'040'000'000, 10).pair(26'000'000, 1'040'000'000, 0, 20);
+    log.thread(1).range("a", 2'000'000, 2'000'025, 0);
+    const Trace trace = build(log);
+    EXPECT_EQ(outline(trace), "thread 1: a 80000000-80001000\n");
+    EXPECT_EQ(trace.clock().source, "cntvct_el0");
+    EXPECT_EQ(trace.clock().pairs, 2u);
+    EXPECT_EQ(trace.clock().max_error_ns, 400);
+    EXPECT_EQ(trace.processes()[0].realtime_offset_ns, 1'000'000'000'000);
+}
+
+TEST(TraceBuilder, TheProcessIsDescribed) {
+    LogWriter log;
+    const Trace trace = build(log);
+    EXPECT_EQ(trace.processes()[0].pid, 42);
+    EXPECT_EQ(trace.string(trace.processes()[0].name), "/bin/program");
+    EXPECT_EQ(trace.string(trace.processes()[0].host), "host");
+    EXPECT_EQ(trace.string(trace.processes()[0].command_line), "program --fast");
+}
+
+TEST(TraceBuilder, ManyThreadsGiveTheSameOnOneAndOnSeveralCores) {
+    LogWriter log;
+    for (std::uint32_t thread = 1; thread <= 200; ++thread) {
+        for (std::uint64_t i = 0; i < 50; ++i) {
+            log.thread(thread).range("in", i * 100 + 10, i * 100 + 20 + thread % 7, 1).range("out", i * 100, i * 100 + 50, 0);
+        }
+    }
+    const Trace one = build_trace(log.raw(), {.threads = 1});
+    const Trace four = build_trace(log.raw(), {.threads = 4});
+    EXPECT_EQ(outline(one), outline(four));
+    EXPECT_EQ(one.ranges().size(), 20000u);
+}
+
+}  // namespace
+}  // namespace kymo

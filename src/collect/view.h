@@ -1,0 +1,41 @@
+// view.h: what a session asked for: its window, scopes, threads and options, in the terms of the replay.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <unordered_set>
+#include <vector>
+
+namespace kymo {
+
+/// Filled by the builder before the replay, then only read (by all replaying threads).
+struct View {
+    std::uint64_t start_ticks = 0;
+    std::uint64_t stop_ticks = std::numeric_limits<std::uint64_t>::max();
+    std::int64_t start_ns = 0;
+    std::int64_t end_ns = 0;
+    bool stopped = false;  ///< the session's stop is in the journal
+
+    bool wants_values = true;
+    bool filters_sites = false;
+    std::vector<bool> wanted_sites;  ///< by site id; only with filters_sites
+    std::uint32_t site_count = 0;    ///< sites in the names stream; the row behind them is "unknown"
+
+    bool filters_contexts = false;             ///< a session of one thread and its tasks
+    std::uint32_t thread = 0;                  ///< that thread
+    std::unordered_set<std::uint64_t> contexts;  ///< the contexts that list the session
+
+    bool wants_site(std::uint32_t site) const noexcept {
+        return !filters_sites || site >= wanted_sites.size() || wanted_sites[site];
+    }
+    bool intersects(std::uint64_t start, std::uint64_t end) const noexcept {
+        return (end >= start_ticks) & (start <= stop_ticks);
+    }
+    /// Site ids count from 1, rows from 0; every id that is not known becomes the one row behind the last.
+    std::uint32_t site_row(std::uint32_t site) const noexcept {
+        const std::uint32_t row = site - 1;
+        return row < site_count ? row : site_count;
+    }
+};
+
+}  // namespace kymo

@@ -1,0 +1,261 @@
+// chrome_json_test.cpp: Chrome JSON is strict, exact and nested on every row.
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <random>
+#include <sstream>
+
+#include <kymo/error.h>
+#include <kymo/export.h>
+
+#include "analyze/trace_fixture.h"
+#include "base/strict_json.h"
+#include "export/decimal.h"
+
+namespace kymo {
+namespace {
+
+namespace fs = std::filesystem;
+using Value = StrictJson::Value;
+
+/// Nanoseconds of a text like "12.345".
+std::int64_t nanoseconds(const Value& micros) {
+    const std::size_t point = micros.text.find('.');
+    EXPECT_EQ(micros.text.size() - point, 4u) << micros.text;
+    return std::stoll(micros.text.substr(0, point)) * 1000 + std::stoll(micros.text.substr(point + 1));
+}
+
+class ChromeJsonTest : public testing::Test {
+  protected:
+    void SetUp() override {
+        std::string name = (fs::temp_directory_path() / "kymo_chrome_XXXXXX").string();
+        ASSERT_NE(::mkdtemp(name.data()), nullptr);
+        folder_ = name;
+    }
+    void TearDown() override { fs::remove_all(folder_); }
+
+    Value exported(const Trace& trace) {
+        const std::string path = (folder_ / "t.json").string();
+        export_trace(trace, path);
+        std::ifstream file(path, std::ios::binary);
+        std::ostringstream text;
+        text << file.rdbuf();
+        Value value;
+        EXPECT_EQ(StrictJson::parse(text.str(), value), "") << text.str().substr(0, 2000);
+        check_nesting(value);
+        return value;
+    }
+
+    static std::vector<Value> events(const Value& document, const std::string& kind) {
+        std::vector<Value> result;
+        for (const Value& event : document["traceEvents"].items) {
+            if (event["ph"].text == kind) result.push_back(event);
+        }
+        return result;
+    }
+
+    /// Every row nests: a range that starts inside another ends inside it.
+    static void check_nesting(const Value& document) {
+        std::map<std::pair<std::string, std::string>, std::vector<std::int64_t>> open;  // ends of open ranges
+        for (const Value& event : events(document, "X")) {
+            const std::int64_t start = nanoseconds(event["ts"]), end = start + nanoseconds(event["dur"]);
+            ASSERT_GE(start, 0);
+            std::vector<std::int64_t>& row = open[{event["pid"].text, event["tid"].text}];
+            while (!row.empty() && row.back() <= start && row.back() < end) row.pop_back();
+            if (!row.empty()) {
+                ASSERT_LE(end, row.back()) << event["name"].text;
+            }
+            row.push_back(end);
+        }
+    }
+
+    static std::string metadata(const Value& document, const std::string& what, const std::string& tid) {
+        for (const Value& event : events(document, "M")) {
+            if (event["name"].text == what && event["tid"].text == tid) {
+                const Value& args = event["args"];
+                return args.members.empty() ? "" : args.members[0].second.text;
+            }
+        }
+        return "(none)";
+    }
+
+    fs::path folder_;
+};
+
+TEST_F(ChromeJsonTest, AnEmptyTraceIsValid) {
+    EXPECT_TRUE(events(exported(Trace()), "X").empty());
+}
+
+TEST_F(ChromeJsonTest, TimesCountFromTheWindowsStartAndAreExact) {
+    const Value document = exported(
+        TraceFixture().window(5'000'000, 9'000'000'000'000).thread("main", {{"a", 5'001'234, 7}}).trace());
+    const Value event = events(document, "X").at(0);
+    EXPECT_EQ(event["ts"].text, "1.234");
+    EXPECT_EQ(event["dur"].text, "0.007");
+    EXPECT_EQ(document["baseTimeNanoseconds"].text, "1005000000");
+    EXPECT_EQ(event["pid"].text, "100");
+    EXPECT_EQ(event["tid"].text, "1001");
+    EXPECT_EQ(event["cat"].text, "user_annotation");
+}
+
+TEST_F(ChromeJsonTest, RangesAreClippedToTheWindowAndFlagged) {
+    const Value document =
+        exported(TraceFixture()
+                     .window(1000, 2000)
+                     .thread("main",
+                             {
+                                 {"a", 0, 5000, {{"b", 500, 4000}}, kBeganBefore | kUnfinished},
+                             })
+                     .trace());
+    for (const Value& event : events(document, "X")) {
+        EXPECT_EQ(event["ts"].text, "0.000");
+        EXPECT_EQ(event["dur"].text, "1.000");
+    }
+    EXPECT_TRUE(events(document, "X")[0]["args"]["unfinished"].truth);
+    EXPECT_TRUE(events(document, "X")[0]["args"]["began_before"].truth);
+}
+
+TEST_F(ChromeJsonTest, ThreadsAndProcessesHaveNames) {
+    const Value document =
+        exported(TraceFixture().thread("main", {{"a", 0, 1}}).thread("", {{"a", 0, 1}}).trace());
+    EXPECT_EQ(metadata(document, "thread_name", "1001"), "main");
+    EXPECT_EQ(metadata(document, "thread_name", "1002"), "thread 2");
+    EXPECT_EQ(metadata(document, "process_name", "0"), "app");
+}
+
+TEST_F(ChromeJsonTest, AReusedSystemThreadIdGetsARowOfItsOwn) {
+    const Value document =
+        exported(TraceFixture().thread("one", {{"a", 0, 5}}, 77).thread("two", {{"b", 3, 5}}, 77).trace());
+    EXPECT_EQ(events(document, "X").at(0)["tid"].text, "77");
+    EXPECT_EQ(events(document, "X").at(1)["tid"].text, "2");
+}
+
+TEST_F(ChromeJsonTest, AsyncTracksAreRowsOfTheirOwnWithNames) {
+    const Value document =
+        exported(TraceFixture().thread("main", {{"a", 0, 10}}).async("requests", {{"r", 5, 10}}).trace());
+    const std::string tid = events(document, "X").at(1)["tid"].text;
+    EXPECT_NE(tid, "1001");
+    EXPECT_EQ(metadata(document, "thread_name", tid), "requests");
+}
+
+TEST_F(ChromeJsonTest, ValuesPlacesInstantsAndCountersAreThere) {
+    TraceFixture fixture;
+    fixture.site("a", Scope::Function, "src/\"a\".cpp", 12);
+    fixture.thread("main", {{"a", 0, 10}});
+    Argument number, text, list, real, twice;
+    number.kind = ValueKind::Int;
+    number.integer = -5;
+    text.kind = ValueKind::String;
+    text.string = fixture.string("line\n");
+    text.truncated = true;
+    real.kind = ValueKind::Double;
+    real.real = std::nan("");
+    list.kind = ValueKind::List;
+    list.list = {0, 2};
+    fixture.data().list_items = {number, real};
+    twice.kind = ValueKind::Bool;
+    twice.boolean = true;
+    fixture.value("n", number).value("text", text).value("list", list).value("n", twice);
+    fixture.instant("mark", 3).counter("bytes", 4, 2.5).counter("bytes", 5, HUGE_VAL);
+    const Value document = exported(fixture.trace());
+    const Value event = events(document, "X").at(0);
+    EXPECT_EQ(event["cat"].text, "cpu_op");
+    EXPECT_EQ(event["args"]["at"].text, "src/\"a\".cpp:12");
+    EXPECT_EQ(event["args"]["n"].text, "-5");
+    EXPECT_TRUE(event["args"]["n (4)"].truth);
+    EXPECT_EQ(event["args"]["text"].text, "line\n...");
+    EXPECT_EQ(event["args"]["list"].items.at(1).text, "NaN");
+    EXPECT_EQ(events(document, "i").at(0)["name"].text, "mark");
+    EXPECT_EQ(events(document, "C").at(0)["args"]["value"].text, "2.5");
+    EXPECT_EQ(events(document, "C").at(1)["args"]["value"].text, "Infinity");
+}
+
+TEST_F(ChromeJsonTest, AnyBytesInNamesAndAnyNestingGiveStrictNestedJson) {
+    std::mt19937 random(11);
+    for (int round = 0; round < 40; ++round) {
+        auto name = [&] {
+            std::string bytes(random() % 100, '\0');
+            for (char& c : bytes) c = static_cast<char>(random());
+            return bytes;
+        };
+        std::size_t count = 0;
+        std::function<std::vector<RangeSpec>(std::int64_t, std::int64_t, int)> fill =
+            [&](std::int64_t start, std::int64_t end, int depth) {
+                std::vector<RangeSpec> ranges;
+                while (start < end && ranges.size() < 6) {
+                    const std::int64_t from = start + static_cast<std::int64_t>(random() % 3);
+                    if (from > end) break;
+                    const std::int64_t to =
+                        from + static_cast<std::int64_t>(random() % static_cast<unsigned>(end - from + 1));
+                    ++count;
+                    ranges.push_back({name(), from, to - from,
+                                      depth > 0 ? fill(from, to, depth - 1) : std::vector<RangeSpec>()});
+                    start = to;
+                }
+                return ranges;
+            };
+        TraceFixture fixture;
+        fixture.window(300, 4000).thread(name(), fill(0, 5000, 4)).thread(name(), fill(0, 3000, 3), 0);
+        fixture.async(name(), fill(100, 2000, 2)).problem(name(), name());
+        const Value document = exported(fixture.trace());
+        EXPECT_EQ(events(document, "X").size(), count);
+    }
+}
+
+TEST_F(ChromeJsonTest, UnknownFormatsAreErrorsThatListTheKnownOnes) {
+    try {
+        export_trace(Trace(), (folder_ / "x.foo").string());
+        FAIL() << "no error";
+    } catch (const Error& error) {
+        EXPECT_NE(std::string(error.what()).find("chrome (.json .json.gz)"), std::string::npos)
+            << error.what();
+    }
+    EXPECT_THROW(export_trace(Trace(), (folder_ / "x.json").string(), "nonsense"), Error);
+    EXPECT_TRUE(fs::is_empty(folder_));
+}
+
+TEST(Decimal, AgreesWithTheStandardLibrary) {
+    std::mt19937_64 random(5);
+    std::vector<std::uint64_t> values = {0, 1, 9, 10, 99, 100, 999, 1000, 999'999, 1'000'000, 999'999'999};
+    for (std::uint64_t power = 1'000'000'000; power < 10'000'000'000'000'000'000u / 10; power *= 10)
+        values.insert(values.end(), {power - 1, power, power + 1});
+    values.push_back(~std::uint64_t{0});
+    for (int i = 0; i < 20000; ++i) values.push_back(random() >> random() % 64);
+    for (const std::uint64_t value : values) {
+        char text[32];
+        EXPECT_EQ(std::string(text, put_decimal(text, value)), std::to_string(value));
+        std::string micros = std::to_string(value);
+        if (micros.size() < 4) micros.insert(0, 4 - micros.size(), '0');
+        micros.insert(micros.size() - 3, ".");
+        EXPECT_EQ(std::string(text, put_micros(text, value)), micros);
+    }
+}
+
+TEST(Tables, CsvQuotesWhatNeedsIt) {
+    const Trace trace = TraceFixture().thread("main", {{"a,\"b\"", 0, 10}, {"c", 20, 5}}).trace();
+    EXPECT_EQ(summary_csv(trace, summarize(trace)),
+              "name,self_ns,total_ns,average_ns,min_ns,p50_ns,p99_ns,max_ns,count,unfinished,async\n"
+              "\"a,\"\"b\"\"\",10,10,10.0,10,10,10,10,1,0,0\n"
+              "c,5,5,5.0,5,5,5,5,1,0,0\n");
+}
+
+TEST(Tables, JsonIsStrictForAnyNames) {
+    TraceFixture fixture;
+    fixture.thread("m\xFF", {{std::string("\0\x1b\"", 3), 0, 10}}).problem("c", "\n");
+    fixture.data().costs = {{"range", 13.5}};
+    const Trace trace = fixture.trace();
+    Value value;
+    EXPECT_EQ(StrictJson::parse(summary_json(trace, summarize(trace, {.by_thread = true})), value), "");
+    EXPECT_EQ(value["rows"].items.at(0)["count"].text, "1");
+    EXPECT_EQ(StrictJson::parse(trace_info_json(trace), value), "");
+    EXPECT_EQ(value["threads"].items.at(0)["ranges"].text, "1");
+    EXPECT_EQ(value["overhead"]["total_ns"].text, "13.5");
+}
+
+}  // namespace
+}  // namespace kymo

@@ -1,0 +1,55 @@
+// formats.cpp: the registry of export formats. A new format is one file and one line here.
+#include <kymo/error.h>
+#include <kymo/export.h>
+
+namespace kymo {
+namespace {
+
+constexpr std::string_view kChromeSuffixes[] = {".json", ".json.gz"};
+
+constexpr ExportFormat kFormats[] = {
+    {"chrome", "Chrome trace JSON, for the Perfetto UI and chrome://tracing", kChromeSuffixes,
+     write_chrome_json},
+};
+
+std::string known_formats() {
+    std::string list;
+    for (const ExportFormat& format : kFormats) {
+        if (!list.empty()) list += ", ";
+        list += format.name;
+        list += " (";
+        for (std::size_t i = 0; i < format.suffixes.size(); ++i) {
+            if (i > 0) list += " ";
+            list += format.suffixes[i];
+        }
+        list += ")";
+    }
+    return list;
+}
+
+}  // namespace
+
+std::span<const ExportFormat> export_formats() noexcept {
+    return kFormats;
+}
+
+const ExportFormat& export_format(std::string_view name, const std::string& path) {
+    for (const ExportFormat& format : kFormats) {
+        if (!name.empty()) {
+            if (format.name == name) return format;
+            continue;
+        }
+        for (const std::string_view suffix : format.suffixes) {
+            if (path.size() > suffix.size() && path.ends_with(suffix)) return format;
+        }
+    }
+    if (!name.empty())
+        throw Error(path + ": unknown export format '" + std::string(name) + "'; known: " + known_formats());
+    throw Error(path + ": no export format has this suffix; known: " + known_formats());
+}
+
+void export_trace(const Trace& trace, const std::string& path, std::string_view format) {
+    export_format(format, path).write(trace, path);
+}
+
+}  // namespace kymo

@@ -1,0 +1,174 @@
+// presentation_benchmark.cpp: what exporting and summing up 10 million ranges costs, CPU time per range on
+// one core. bench_presentation [FILE [MILLIONS]]; the file is removed.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <kymo/analyze.h>
+#include <kymo/export.h>
+
+#include "base/output_file.h"
+#include "trace/trace_data.h"
+
+namespace kymo {
+namespace {
+
+/// Ranges of 128 names on 4 threads, three deep, with durations that spread over three decades.
+Trace make_trace(std::size_t count) {
+    auto data = std::make_shared<TraceData>();
+    constexpr std::uint32_t kNames = 128;
+    constexpr std::uint32_t kThreads = 4;
+    auto string = [&](std::string text) {
+        data->strings.push_back(std::move(text));
+        return static_cast<StringId>(data->strings.size() - 1);
+    };
+    const StringId file = string("src/render/scene.cpp");
+    for (std::uint32_t i = 0; i < kNames; ++i)
+        data->sites.push_back({string("render_layer_" + std::to_string(i)), file, 10 + i, Scope::User});
+    data->processes.push_back({});
+    data->processes[0].pid = 4711;
+    std::uint64_t state = 1;
+    auto random = [&] {
+        state ^= state << 13;
+        state ^= state >> 7;
+        return state ^= state << 17;
+    };
+    constexpr std::int64_t kEpoch = 1'000'000'000'000;
+    std::int64_t latest = kEpoch;
+    for (std::uint32_t thread = 0; thread < kThreads; ++thread) {
+        ThreadInfo info;
+        info.id = thread + 1;
+        info.os_tid = 4711 + thread;
+        info.name = string("worker-" + std::to_string(thread));
+        data->threads.push_back(info);
+        TrackInfo track;
+        track.thread = thread;
+        track.first_range = static_cast<Row>(data->range_start_ns.size());
+        std::int64_t now = kEpoch;
+        auto add = [&](std::int64_t start, std::int64_t duration, std::int64_t self, Row parent,
+                       std::uint32_t depth) {
+            data->range_start_ns.push_back(start);
+            data->range_duration_ns.push_back(duration);
+            data->range_self_ns.push_back(self);
+            // 4 names at the root, 28 below, 96 at the leaves: a tree of ten thousand paths.
+            data->range_site.push_back(static_cast<std::uint32_t>(depth == 0   ? random() % 4
+                                                                  : depth == 1 ? 4 + random() % 28
+                                                                               : 32 + random() % 96));
+            data->range_parent.push_back(parent);
+            data->range_depth.push_back(depth);
+            data->range_flags.push_back(0);
+            return static_cast<Row>(data->range_start_ns.size() - 1);
+        };
+        while (data->range_start_ns.size() - track.first_range < count / kThreads) {
+            const std::int64_t d3 = static_cast<std::int64_t>(random() % 2000), d2 = d3 + 500, d1 = d2 + 500;
+            const Row a = add(now, d1, 500, kNoRow, 0);
+            const Row b = add(now + 100, d2, 500, a, 1);
+            add(now + 200, d3, d3, b, 2);
+            now += d1 + 50;
+        }
+        track.range_count = static_cast<Row>(data->range_start_ns.size()) - track.first_range;
+        data->tracks.push_back(track);
+        latest = std::max(latest, now);
+    }
+    data->window.start_ns = kEpoch;
+    data->window.end_ns = latest;
+    return Trace(std::move(data));
+}
+
+double cpu_ns() {
+    timespec now{};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
+}
+
+double cpu_ns_of(const std::function<void()>& work) {
+    const double start = cpu_ns();
+    work();
+    return cpu_ns() - start;
+}
+
+double median(std::vector<double> values) {
+    std::sort(values.begin(), values.end());
+    return values[values.size() / 2];
+}
+
+constexpr int kRepetitions = 7;
+
+/// Prints a figure in the form that tools/bench.py reads.
+void measure(const char* name, const char* target, std::size_t count, const std::function<void()>& work) {
+    std::vector<double> runs;
+    for (int i = 0; i < kRepetitions; ++i) runs.push_back(cpu_ns_of(work) / static_cast<double>(count));
+    std::printf("{\"name\": \"%s\", \"value\": %.2f, \"unit\": \"ns\", \"target\": \"%s\"}\n", name,
+                median(runs), target);
+}
+
+/// As many bytes as the export has, by bare write(2) from one buffer of the same size: what the kernel takes.
+void write_bytes(const std::string& path, std::size_t bytes) {
+    const std::vector<char> block(OutputFile::kBufferBytes, 'x');
+    const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    while (bytes > 0) {
+        const ssize_t written = ::write(file, block.data(), std::min(bytes, block.size()));
+        if (written <= 0) std::abort();  // a floor that wrote less would be no floor
+        bytes -= static_cast<std::size_t>(written);
+    }
+    ::close(file);
+}
+
+void measure_export(const Trace& trace, const std::string& path) {
+    const auto count = static_cast<double>(trace.ranges().size());
+    std::vector<double> exports, floors;
+    double bytes = 0;
+    auto export_once = [&] {
+        exports.push_back(cpu_ns_of([&] { write_chrome_json(trace, path); }) / count);
+        struct stat info {};
+        bytes = stat(path.c_str(), &info) == 0 ? static_cast<double>(info.st_size) : 0;
+        std::remove(path.c_str());
+    };
+    auto floor_once = [&] {
+        floors.push_back(cpu_ns_of([&] { write_bytes(path, static_cast<std::size_t>(bytes)); }) / count);
+        std::remove(path.c_str());
+    };
+    // One run unmeasured: the first to touch memory in a virtual machine pays for it, and the two take turns
+    // at being first.
+    export_once();
+    exports.clear();
+    for (int i = 0; i < kRepetitions; ++i) {
+        if (i % 2 == 0) export_once();
+        floor_once();
+        if (i % 2 != 0) export_once();
+    }
+    std::printf(
+        "{\"name\": \"export_chrome\", \"value\": %.2f, \"unit\": \"ns\", \"against\": \"writing %.0f "
+        "bytes\", "
+        "\"against_value\": %.2f, \"ratio\": %.2f, \"target\": \"<= 100 ns\"}\n",
+        median(exports), bytes / count, median(floors), median(exports) / median(floors));
+}
+
+int run(int argc, char** argv) {
+    const std::string path = argc > 1 ? argv[1] : KYMO_BENCH_DIR "/bench_presentation.json";
+    const std::size_t millions = argc > 2 ? std::strtoul(argv[2], nullptr, 10) : 10;
+    const Trace trace = make_trace(millions * 1'000'000);
+    const std::size_t count = trace.ranges().size();
+    measure_export(trace, path);
+    measure("averages", "<= 40 ns", count,
+            [&] { summarize(trace, {.by_thread = false, .percentiles = false}); });
+    measure("averages_with_percentiles", "<= 80 ns", count, [&] { summarize(trace); });
+    measure("call_tree", "<= 80 ns", count, [&] { call_tree(trace); });
+    return 0;
+}
+
+}  // namespace
+}  // namespace kymo
+
+int main(int argc, char** argv) {
+    return kymo::run(argc, argv);
+}

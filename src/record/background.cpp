@@ -1,0 +1,89 @@
+// background.cpp: the recorder's own thread: blocks faulted in ahead of recording, a clock pair every second.
+#include <pthread.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "record/recorder.h"
+#include "record/thread_log.h"
+
+namespace kymo {
+
+using detail::kBlockBytes;
+using detail::kLargeBlocks;
+
+// Needs mutex_.
+void Recorder::start_background() noexcept {
+    if (background_runs_) return;
+    background_runs_ = true;
+    // It must never be the one to run the program's signal handlers.
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    try {
+        std::thread([this] { background_loop(); }).detach();
+    } catch (const std::system_error&) {
+        background_runs_ = false;  // threads then extend by themselves: slower, not wrong
+    }
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+// Needs mutex_. Keeps `ahead_` large blocks ready, but never more than the sessions may still claim.
+bool Recorder::wants_extent() noexcept {
+    std::uint64_t may_claim = 0;
+    bool recorded = false;
+    for (const auto& session : sessions_) {
+        if (session->is_closed || session->is_full) continue;
+        recorded = recorded || !session->chunks.empty();
+        if (session->claimed_bytes < session->max_bytes) {
+            may_claim = std::max(may_claim, session->max_bytes - session->claimed_bytes);
+        }
+    }
+    const std::size_t ready = current_store().free_large();
+    return recorded && ready < ahead_ && ready * kLargeBlocks * kBlockBytes < may_claim;
+}
+
+void Recorder::background_loop() noexcept {
+    pthread_setname_np(pthread_self(), "kymo");
+    detail::current_thread = &idle_thread;
+    std::unique_lock lock(mutex_);
+    bool out_of_space = false;
+    std::uint64_t paired_at = 0;  // next_sequence_ when the last pair was taken
+    for (;;) {
+        if (!out_of_space && wants_extent()) {
+            const std::shared_ptr<Spool> spool = spool_;
+            BlockStore& store = current_store();
+            const std::size_t missing = ahead_ - std::min(ahead_, store.free_large());
+            // A few blocks at a time: the first are wanted soonest.
+            BlockStore::Extent extent = store.reserve(std::min<std::size_t>(missing, 16) * kLargeBlocks * kBlockBytes);
+            extending_ = true;
+            lock.unlock();
+            const int error = store.map_extent(extent);
+            if (error == 0) BlockStore::prefault(extent);
+            lock.lock();
+            if (error == 0) store.add(extent);
+            extending_ = false;
+            wake_.notify_all();  // somebody may wait to close the store
+            out_of_space = error != 0;
+            continue;
+        }
+        if (is_any_open()) {
+            if (wake_.wait_for(lock, std::chrono::seconds(1)) == std::cv_status::timeout) {
+                out_of_space = false;
+                const bool recorded = next_sequence_ != paired_at || !threads_.empty();
+                if (recorded && is_any_open()) journal_clock();
+                paired_at = next_sequence_;
+            }
+        } else {
+            out_of_space = false;
+            background_idles_ = true;
+            wake_.wait(lock);
+            background_idles_ = false;
+        }
+    }
+}
+
+}  // namespace kymo

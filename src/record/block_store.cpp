@@ -1,0 +1,181 @@
+// block_store.cpp: extents, free lists, allocation on disk ahead of mapping.
+#include "record/block_store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include <kymo/detail/counter.h>
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+namespace kymo {
+
+using detail::BlockHeader;
+using detail::kBlockBytes;
+using detail::kLargeBlocks;
+
+namespace {
+
+// Really allocates [offset, offset + bytes) of the file. Where the file system cannot, writes zeros instead.
+int allocate_on_disk(int fd, std::size_t offset, std::size_t bytes) noexcept {
+    if (fallocate(fd, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)) == 0) return 0;
+    if (errno != EOPNOTSUPP && errno != ENOSYS) return errno;
+    static const std::byte zeros[64 * 1024] = {};
+    while (bytes != 0) {
+        const ssize_t written =
+            pwrite(fd, zeros, std::min(bytes, sizeof zeros), static_cast<off_t>(offset));
+        if (written < 0 && errno == EINTR) continue;
+        if (written <= 0) return written < 0 ? errno : ENOSPC;
+        offset += static_cast<std::size_t>(written);
+        bytes -= static_cast<std::size_t>(written);
+    }
+    return 0;
+}
+
+}  // namespace
+
+BlockStore::~BlockStore() {
+    abandon();
+}
+
+void BlockStore::abandon() noexcept {
+    for (const Mapped& mapped : mapped_) munmap(mapped.extent.address, mapped.extent.bytes);
+    mapped_.clear();
+    free_small_.clear();
+    free_large_.clear();
+    bytes_ = 0;
+    if (fd_ >= 0) close(fd_);
+    fd_ = -1;
+}
+
+BlockStore::Extent BlockStore::reserve(std::size_t bytes) noexcept {
+    const std::size_t large = kLargeBlocks * kBlockBytes;
+    Extent extent;
+    extent.bytes = (bytes + large - 1) / large * large;
+    extent.offset = next_offset_;
+    if (is_file()) next_offset_ += extent.bytes;
+    return extent;
+}
+
+int BlockStore::map_extent(Extent& extent) const noexcept {
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS;
+    if (is_file()) {
+        if (const int error = allocate_on_disk(fd_, extent.offset, extent.bytes)) return error;
+        flags = MAP_SHARED;
+    }
+    void* const address = mmap(nullptr, extent.bytes, PROT_READ | PROT_WRITE, flags, is_file() ? fd_ : -1,
+                               static_cast<off_t>(is_file() ? extent.offset : 0));
+    if (address == MAP_FAILED) return errno;
+    // Huge pages are dear after the machine has idled; small ones are steady.
+    if (!is_file()) madvise(address, extent.bytes, MADV_NOHUGEPAGE);
+    extent.address = static_cast<std::byte*>(address);
+    return 0;
+}
+
+void BlockStore::prefault(const Extent& extent) noexcept {
+    if (madvise(extent.address, extent.bytes, MADV_POPULATE_WRITE) == 0) return;
+    for (std::size_t at = 0; at < extent.bytes; at += 4096) {  // older kernels; the blocks are nobody's yet
+        *reinterpret_cast<volatile char*>(extent.address + at) = 0;
+    }
+}
+
+void BlockStore::add(const Extent& extent) {
+    Mapped mapped{extent, std::make_unique<Block[]>(extent.bytes / kBlockBytes)};
+    const std::size_t runs = extent.bytes / (kBlockBytes * kLargeBlocks);
+    free_large_.reserve(free_large_.size() + runs);
+    for (std::size_t run = runs; run-- != 0;) {
+        Block& block = mapped.blocks[run * kLargeBlocks];
+        block.header = reinterpret_cast<BlockHeader*>(extent.address + run * kLargeBlocks * kBlockBytes);
+        block.store = this;
+        block.blocks = kLargeBlocks;
+        free_large_.push_back(&block);
+    }
+    bytes_ += extent.bytes;
+    mapped_.push_back(std::move(mapped));
+}
+
+Block* BlockStore::take(std::size_t blocks) noexcept {
+    if (frozen_) return nullptr;
+    std::vector<Block*>& list = blocks == 1 ? free_small_ : free_large_;
+    if (blocks == 1 && list.empty() && !free_large_.empty()) {
+        Block* const whole = free_large_.back();
+        free_large_.pop_back();
+        for (std::size_t i = kLargeBlocks; i-- != 0;) {
+            Block& part = whole[i];
+            part.header = reinterpret_cast<BlockHeader*>(reinterpret_cast<std::byte*>(whole->header) + i * kBlockBytes);
+            part.store = this;
+            part.blocks = 1;
+            free_small_.push_back(&part);
+        }
+    }
+    if (list.empty()) return nullptr;
+    Block* const block = list.back();
+    list.pop_back();
+    BlockHeader& header = *block->header;
+    const std::uint32_t generation = header.generation + 1;
+    detail::store_release(header.committed, std::uint64_t{0});
+    header = BlockHeader{};
+    header.generation = generation;
+    header.blocks = static_cast<std::uint16_t>(block->blocks);
+    header.magic = detail::kBlockMagic;
+    block->claims = 0;
+    block->in_use = true;
+    block->is_open = false;
+    return block;
+}
+
+void BlockStore::give_back(Block* block) noexcept {
+    if (frozen_) return;
+    detail::store_release(block->header->committed, std::uint64_t{0});
+    detail::store_release(block->header->kind, static_cast<std::uint16_t>(detail::BlockKind::Free));
+    block->in_use = false;
+    block->is_open = false;
+    (block->blocks == 1 ? free_small_ : free_large_).push_back(block);
+}
+
+std::size_t BlockStore::used_file_bytes() const noexcept {
+    std::size_t used = 0;
+    for (const Mapped& mapped : mapped_) {
+        const std::size_t count = mapped.extent.bytes / kBlockBytes;
+        for (std::size_t i = 0; i < count; ++i) {
+            const Block& block = mapped.blocks[i];
+            if (block.in_use) used = std::max(used, mapped.extent.offset + (i + block.blocks) * kBlockBytes);
+        }
+    }
+    return used;
+}
+
+void BlockStore::trim() noexcept {
+    if (!is_file()) return;
+    const std::size_t end = used_file_bytes();
+    const auto is_cut = [&](const Block* block) {
+        for (const Mapped& mapped : mapped_) {
+            const auto* const address = reinterpret_cast<const std::byte*>(block->header);
+            if (address < mapped.extent.address || address >= mapped.extent.address + mapped.extent.bytes) continue;
+            return mapped.extent.offset + static_cast<std::size_t>(address - mapped.extent.address) >= end;
+        }
+        return false;
+    };
+    std::erase_if(free_small_, is_cut);
+    std::erase_if(free_large_, is_cut);
+    for (Mapped& mapped : mapped_) {
+        Extent& extent = mapped.extent;
+        if (extent.offset + extent.bytes <= end) continue;
+        const std::size_t keep = extent.offset >= end ? 0 : end - extent.offset;
+        munmap(extent.address + keep, extent.bytes - keep);
+        bytes_ -= extent.bytes - keep;
+        extent.bytes = keep;
+    }
+    next_offset_ = end;
+    if (ftruncate(fd_, static_cast<off_t>(end)) != 0) return;  // longer than needed, nothing lost
+}
+
+}  // namespace kymo

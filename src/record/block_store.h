@@ -1,0 +1,93 @@
+// block_store.h: blocks of memory, anonymous or mapped from a capture file, handed out and taken back.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <kymo/detail/log_format.h>
+
+namespace kymo {
+
+class BlockStore;
+
+/// A run of blocks: the memory behind one chunk, one thread's state, one part of a stream.
+/// All members are guarded by the recorder's lock.
+struct Block {
+    detail::BlockHeader* header = nullptr;
+    BlockStore* store = nullptr;
+    std::uint32_t claims = 0;    ///< sessions and builds that still need what is in it
+    std::uint32_t blocks = 0;    ///< length in units of kBlockBytes
+    bool in_use = false;         ///< handed out, not given back
+    bool is_open = false;        ///< a thread's current chunk, or one that the next thread goes on with
+
+    std::byte* data() const noexcept { return reinterpret_cast<std::byte*>(header) + sizeof(detail::BlockHeader); }
+    std::size_t capacity() const noexcept {
+        return blocks * detail::kBlockBytes - sizeof(detail::BlockHeader);
+    }
+};
+
+/// Where blocks come from: anonymous memory, or a file whose blocks are allocated on disk before they are mapped (so
+/// that a full disk is an error here and never a SIGBUS in the program). Grows by extents; gives nothing back to the
+/// system before it dies. Every call but map_extent and prefault needs the recorder's lock.
+class BlockStore {
+  public:
+    /// Anonymous memory.
+    BlockStore() noexcept = default;
+    /// An open, writable file whose first `header_bytes` are its caller's. Takes over the descriptor.
+    BlockStore(int fd, std::size_t header_bytes) noexcept : fd_(fd), next_offset_(header_bytes) {}
+    ~BlockStore();
+    BlockStore(const BlockStore&) = delete;
+    BlockStore& operator=(const BlockStore&) = delete;
+
+    bool is_file() const noexcept { return fd_ >= 0; }
+    int fd() const noexcept { return fd_; }
+
+    /// A run of 1 or kLargeBlocks blocks with a zeroed, Free header whose generation has been counted up; null when
+    /// there is none free (then extend). Small ones are split off large ones.
+    Block* take(std::size_t blocks) noexcept;
+    /// Marks it Free and keeps it for the next taker.
+    void give_back(Block* block) noexcept;
+    std::size_t free_large() const noexcept { return free_large_.size(); }
+
+    /// A piece of address space to be, reserved under the lock, then mapped without it, then added under it.
+    struct Extent {
+        std::byte* address = nullptr;
+        std::size_t bytes = 0;
+        std::size_t offset = 0;  ///< in the file
+    };
+    Extent reserve(std::size_t bytes) noexcept;
+    /// 0, or the errno of why not: ENOSPC, EDQUOT, EFBIG, ENOMEM.
+    int map_extent(Extent& extent) const noexcept;
+    /// Faults the pages in, so that recording threads need not.
+    static void prefault(const Extent& extent) noexcept;
+    void add(const Extent& extent);
+    /// Bytes mapped so far.
+    std::size_t bytes() const noexcept { return bytes_; }
+
+    /// File stores: bytes up to the end of the last block in use; what lies behind may be cut off.
+    std::size_t used_file_bytes() const noexcept;
+    /// File stores: forgets (unmaps) free blocks behind used_file_bytes() and cuts the file there.
+    void trim() noexcept;
+    /// From now on blocks given back keep their contents and are not handed out again: the file is finished.
+    void freeze() noexcept { frozen_ = true; }
+    /// Unmaps everything and closes the file; its blocks are gone. For the child of a fork.
+    void abandon() noexcept;
+
+  private:
+    struct Mapped {
+        Extent extent;
+        std::unique_ptr<Block[]> blocks;  // one per kBlockBytes; runs use their first
+    };
+    int fd_ = -1;
+    bool frozen_ = false;
+    std::size_t next_offset_ = 0;
+    std::size_t bytes_ = 0;
+    std::vector<Mapped> mapped_;
+    std::vector<Block*> free_small_;
+    std::vector<Block*> free_large_;
+};
+
+}  // namespace kymo

@@ -1,0 +1,263 @@
+// c_api.cpp: the C functions and the writer table.
+#include <kymo/c.h>
+
+#include <cstring>
+#include <mutex>
+
+#include <kymo/range.h>
+
+#include "record/clock.h"
+#include "record/recorder.h"
+#include "record/thread_log.h"
+
+namespace kymo {
+namespace {
+
+using detail::kNotOpen;
+using detail::load_relaxed;
+using detail::LongRecord;
+using detail::RecordKind;
+using detail::store_relaxed;
+using detail::ThreadState;
+
+constexpr std::uint8_t kObjectless = detail::kSlotObjectless;
+
+bool is_on() noexcept {
+    return (load_relaxed(detail::current_thread->armed) & (detail::kArmedRecorder | detail::kArmedAttention)) != 0;
+}
+
+std::uint32_t site_of(const detail::OpenSlot& slot) noexcept {
+    return static_cast<std::uint32_t>(load_relaxed(slot.what) & (detail::kMaxSites - 1));
+}
+
+bool is_objectless(const detail::OpenSlot& slot) noexcept {
+    return (load_relaxed(slot.what) >> detail::kSiteBits & kObjectless) != 0;
+}
+
+// The innermost slot opened by begin() (of `site`, unless that is 0), or kNotOpen.
+std::uint32_t innermost_begin(ThreadState& state, std::uint32_t site) noexcept {
+    for (std::uint32_t index = state.depth; index-- != 0;) {
+        const detail::OpenSlot& slot = *Recorder::get().slot(state, index);
+        if (is_objectless(slot) && (site == 0 || site_of(slot) == site)) return index;
+    }
+    return kNotOpen;
+}
+
+void begin(std::uint32_t site) noexcept {
+    SlowPath path;
+    if (!path) return;
+    ThreadState* state = detail::current_thread;
+    if (state->owner == nullptr && !is_on()) {
+        ++unregistered_off_begins;  // only to be counted, so that its end finds it
+        return;
+    }
+    state = ready_thread();
+    if (state == nullptr) return;
+    const bool records = (load_relaxed(state->armed) & detail::kArmedRecorder) != 0;
+    push_open(*state, records ? site : 0, kObjectless, 0);
+}
+
+void end(std::uint32_t site) noexcept {
+    const std::uint64_t now = Clock::now();
+    SlowPath path;
+    if (!path) return;
+    ThreadState* state = detail::current_thread;
+    if (state->owner == nullptr) {
+        if (unregistered_off_begins != 0) --unregistered_off_begins;
+        return;
+    }
+    state = ready_thread();
+    if (state == nullptr) return;
+    const std::uint32_t index = innermost_begin(*state, site);
+    if (index == kNotOpen) {
+        if (state->off_begins != 0) {
+            --state->off_begins;
+        } else {
+            store_relaxed(state->resyncs, state->resyncs + 1);
+        }
+        return;
+    }
+    if (site != 0 && index + 1 != state->depth) {
+        store_relaxed(state->resyncs, state->resyncs + 1);
+        while (state->depth > index + 1) pop_open(*state, state->depth - 1, now, detail::kRecordUnfinished);
+    }
+    pop_open(*state, index, now, 0);
+}
+
+// Runs `append(state)` on the log given, or on the calling thread's, if something records there.
+template <class Append>
+int with_log(kymo_log* log, Append append) noexcept {
+    const auto records = [](const ThreadState& state) {
+        return (load_relaxed(state.armed) & detail::kArmedRecorder) != 0;
+    };
+    if (log == nullptr) {
+        if (!is_on()) return 0;
+        SlowPath path;
+        if (!path) return 0;
+        ThreadState* const state = ready_thread();
+        return state != nullptr && records(*state) && append(*state) ? 1 : 0;
+    }
+    auto& entry = *reinterpret_cast<ThreadEntry*>(log);
+    std::lock_guard lock(entry.log_lock);
+    if ((load_relaxed(entry.state->armed) & detail::kArmedAttention) != 0) Recorder::get().attend_log(entry);
+    return records(*entry.state) && append(*entry.state) ? 1 : 0;
+}
+
+bool write_at(ThreadState& state, RecordKind kind, kymo_site site, std::uint64_t ticks, std::uint64_t word2,
+              std::span<const std::byte> payload) noexcept {
+    const std::uint64_t depth = state.depth;
+    if (!ensure_room(state, (sizeof(LongRecord) + payload.size() + 15) / 16 * 16, ticks)) {
+        count_dropped(state, static_cast<std::uint32_t>(depth));
+        return false;
+    }
+    LongRecord* const record = append_long(state, kind, payload.size());
+    record->site = site;
+    record->time = ticks;
+    record->word2 = word2;
+    record->depth = static_cast<std::uint32_t>(depth);
+    if (!payload.empty()) std::memcpy(record + 1, payload.data(), payload.size());
+    commit(state);
+    return true;
+}
+
+int write_range_at(kymo_log* log, kymo_site site, std::uint64_t start, std::uint64_t end_ticks,
+                   std::uint32_t depth) noexcept {
+    if (site == 0) return 0;
+    return with_log(log, [&](ThreadState& state) {
+        const std::uint64_t dropped = state.dropped;
+        if (end_ticks < start) {
+            end_ticks = start;
+            store_relaxed(state.clamped, state.clamped + 1);
+        }
+        write_range(state, {start, end_ticks, depth, site, 0, {}});
+        return state.dropped == dropped;
+    });
+}
+
+int write_instant_at(kymo_log* log, kymo_site site, std::uint64_t ticks) noexcept {
+    if (site == 0) return 0;
+    return with_log(log,
+                    [&](ThreadState& state) { return write_at(state, RecordKind::LongInstant, site, ticks, 0, {}); });
+}
+
+int write_counter_at(kymo_log* log, kymo_site site, std::uint64_t ticks, double value) noexcept {
+    if (site == 0) return 0;
+    std::uint64_t bits;
+    std::memcpy(&bits, &value, sizeof bits);
+    return with_log(log, [&](ThreadState& state) { return write_at(state, RecordKind::Counter, site, ticks, bits, {}); });
+}
+
+int write_blob_at(kymo_log* log, kymo_site site, std::uint64_t ticks, std::uint64_t tag, const void* data,
+                  std::size_t bytes) noexcept {
+    if (bytes > detail::kMaxPayloadBytes) return 0;
+    const std::span payload(static_cast<const std::byte*>(data), bytes);
+    return with_log(log, [&](ThreadState& state) { return write_at(state, RecordKind::Blob, site, ticks, tag, payload); });
+}
+
+kymo_log* create_log(const char* name) noexcept {
+    return reinterpret_cast<kymo_log*>(Recorder::get().make_log(name != nullptr ? name : ""));
+}
+
+void close_log(kymo_log* log) noexcept {
+    if (log != nullptr) Recorder::get().end_log(reinterpret_cast<ThreadEntry*>(log));
+}
+
+std::uint64_t now() noexcept {
+    return Clock::now();
+}
+
+constexpr kymo_writer kWriter = {
+    KYMO_WRITER_VERSION, sizeof(kymo_writer), now,           kymo_intern,      kymo_begin,       kymo_end,
+    create_log,          close_log,           write_range_at, write_instant_at, write_counter_at, write_blob_at,
+};
+
+}  // namespace
+}  // namespace kymo
+
+using namespace kymo;
+
+extern "C" {
+
+kymo_site kymo_intern(const char* name, const char* file, std::uint32_t line, std::uint8_t scope) {
+    if (name == nullptr || scope >= kScopeCount) return 0;
+    SlowPath path;
+    if (!path) return 0;
+    return Recorder::get().intern_site(name, file != nullptr ? file : "", line, static_cast<Scope>(scope));
+}
+
+void kymo_begin(kymo_site site) {
+    begin(site);
+}
+
+void kymo_begin_named(const char* name) {
+    const bool wanted = name != nullptr && is_on();
+    const std::uint32_t site = wanted ? detail::dynamic_site(name, Scope::User) : 0;
+    begin(site == detail::kSiteOff ? 0 : site);
+}
+
+void kymo_end(void) {
+    end(0);
+}
+
+void kymo_end_site(kymo_site site) {
+    if (site != 0) end(site);
+}
+
+std::uint64_t kymo_async_begin(kymo_site site) {
+    if (site == 0 || !is_on()) return 0;
+    SlowPath path;
+    if (!path) return 0;
+    ThreadState* const state = ready_thread();
+    if (state == nullptr || (load_relaxed(state->armed) & detail::kArmedRecorder) == 0) return 0;
+    const std::uint64_t id = next_async_id(*state);
+    return write_at(*state, RecordKind::AsyncBegin, site, Clock::now(), id, {}) ? id : 0;
+}
+
+void kymo_async_end(kymo_site site, std::uint64_t id) {
+    if (id == 0 || !is_on()) return;
+    with_log(nullptr, [&](ThreadState& state) {
+        return write_at(state, RecordKind::AsyncEnd, site, Clock::now(), id, {});
+    });
+}
+
+void kymo_instant(const char* name) {
+    if (name != nullptr) instant(name);
+}
+
+void kymo_counter_double(const char* name, double value) {
+    if (name != nullptr) counter(name, value);
+}
+
+void kymo_counter_int(const char* name, std::int64_t value) {
+    if (name != nullptr) counter(name, value);
+}
+
+void kymo_thread_name(const char* name) {
+    if (name != nullptr) thread_name(name);
+}
+
+int kymo_is_recording(void) {
+    return is_recording() ? 1 : 0;
+}
+
+std::uint64_t kymo_session_start(const char* options, char* error, std::size_t error_bytes) {
+    try {
+        return Recorder::get().start(parse_options(options != nullptr ? options : "")).id;
+    } catch (const std::exception& failure) {
+        if (error != nullptr && error_bytes != 0) {
+            std::strncpy(error, failure.what(), error_bytes - 1);
+            error[error_bytes - 1] = '\0';
+        }
+        return 0;
+    }
+}
+
+void kymo_session_stop(std::uint64_t session) {
+    Recorder::get().discard(session);
+}
+
+const kymo_writer* kymo_writer_table(std::uint32_t version) {
+    return version <= KYMO_WRITER_VERSION ? &kWriter : nullptr;
+}
+
+}  // extern "C"

@@ -1,0 +1,29 @@
+// clock.h: which counter is read, clock pairs, and an injected clock for tests.
+#pragma once
+
+#include <cstdint>
+
+#include <kymo/detail/counter.h>
+#include <kymo/detail/log_format.h>
+
+namespace kymo {
+
+/// Decided once per process: the counter register when the processor's flags and the kernel's own clock source both
+/// vouch for it, CLOCK_MONOTONIC_RAW otherwise. All functions are safe from any thread.
+class Clock {
+  public:
+    static detail::ClockSource source() noexcept;
+    /// Nominal rate: what the hardware says, or a short measurement against CLOCK_MONOTONIC_RAW.
+    static std::uint64_t ticks_per_second() noexcept;
+    /// True when read_counter() may be used inline.
+    static bool is_inline() noexcept;
+    /// The time now, by whatever source is in force.
+    static std::uint64_t now() noexcept;
+    /// The tightest of a few readings of all clocks together.
+    static detail::ClockPair pair() noexcept;
+
+    /// Tests: ticks come from `function` (nanoseconds), out of line. Null restores the real clock. Not while recording.
+    static void inject(std::uint64_t (*function)() noexcept) noexcept;
+};
+
+}  // namespace kymo

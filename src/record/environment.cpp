@@ -1,0 +1,127 @@
+// environment.cpp: the one place where environment variables are read. docs/environment.md is its table.
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <string>
+#include <vector>
+
+#include <kymo/error.h>
+
+#include "record/recorder.h"
+
+/// Defined by the command `kymo` alone, which uses this library and must not record itself.
+extern "C" __attribute__((weak, visibility("default"))) const char kymo_is_the_command;
+
+namespace kymo {
+namespace {
+
+// Splits at commas; "\," stands for a comma.
+std::vector<std::string> split(std::string_view text) {
+    std::vector<std::string> parts(1);
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        if (text[i] == '\\' && i + 1 < text.size()) {
+            parts.back() += text[++i];
+        } else if (text[i] == ',') {
+            parts.emplace_back();
+        } else {
+            parts.back() += text[i];
+        }
+    }
+    return parts;
+}
+
+std::uint64_t parse_bytes(const std::string& text) {
+    std::uint64_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    const std::string unit(end, text.data() + text.size());
+    int shift = -1;
+    if (unit.empty() || unit == "B") shift = 0;
+    if (unit == "k" || unit == "K" || unit == "kB" || unit == "KB" || unit == "KiB") shift = 10;
+    if (unit == "M" || unit == "MB" || unit == "MiB") shift = 20;
+    if (unit == "G" || unit == "GB" || unit == "GiB") shift = 30;
+    if (error != std::errc() || shift < 0 || number == 0 || number > (~std::uint64_t{0} >> shift)) {
+        throw Error("max=" + text + ": expected a size such as 64MB or 2GB");
+    }
+    return number << shift;
+}
+
+Policy parse_policy(const std::string& text) {
+    if (text == "stop") return Policy::Stop;
+    if (text == "drop") return Policy::Drop;
+    if (text == "ring") return Policy::Ring;
+    throw Error("policy=" + text + ": expected stop, drop or ring");
+}
+
+ScopeSet parse_scopes(const std::string& text) {
+    std::uint32_t bits = 0;
+    for (std::size_t at = 0; at <= text.size();) {
+        const std::size_t end = std::min(text.find('|', at), text.size());
+        const std::string word = text.substr(at, end - at);
+        bool known = word == "all";
+        if (known) bits = ScopeSet::all().bits();
+        for (int scope = 0; scope < kScopeCount; ++scope) {
+            if (word != scope_name(static_cast<Scope>(scope))) continue;
+            bits |= 1u << scope;
+            known = true;
+        }
+        if (!known) throw Error("scopes=" + text + ": there is no scope '" + word + "'");
+        at = end + 1;
+    }
+    return ScopeSet::from_bits(bits);
+}
+
+bool parse_switch(const std::string& key, const std::string& text) {
+    if (text == "1" || text == "on" || text == "yes" || text.empty()) return true;
+    if (text == "0" || text == "off" || text == "no") return false;
+    throw Error(key + "=" + text + ": expected on or off");
+}
+
+}  // namespace
+
+SessionOptions parse_options(std::string_view text) {
+    SessionOptions options;
+    for (const std::string& part : split(text)) {
+        if (part.empty()) continue;
+        const std::size_t equals = part.find('=');
+        const std::string key = part.substr(0, equals);
+        const std::string value = equals == std::string::npos ? "" : part.substr(equals + 1);
+        if (key == "out") {
+            options.output = value;
+        } else if (key == "max") {
+            options.max_bytes = parse_bytes(value);
+        } else if (key == "policy") {
+            options.policy = parse_policy(value);
+        } else if (key == "scopes") {
+            options.scopes = parse_scopes(value);
+        } else if (key == "name") {
+            options.name = value;
+        } else if (key == "values") {
+            options.record_values = parse_switch(key, value);
+        } else {
+            throw Error("'" + part + "': expected out=, max=, policy=, scopes=, name= or values=");
+        }
+    }
+    return options;
+}
+
+void say(std::string_view text) noexcept {
+    const std::string line = "kymo: " + std::string(text) + "\n";
+    if (write(STDERR_FILENO, line.data(), line.size()) < 0) return;  // nobody to tell
+}
+
+void start_environment_session() noexcept {
+    const char* const text = getenv("KYMO");
+    if (text == nullptr || *text == '\0' || &kymo_is_the_command != nullptr) return;
+    try {
+        SessionOptions options = parse_options(text);
+        if (options.output.empty()) throw Error("out= is missing: where shall the capture go?");
+        Recorder::get().start_for_environment(options);
+    } catch (const std::exception& error) {
+        say(std::string("not recording: KYMO=") + text + ": " + error.what());
+    }
+}
+
+}  // namespace kymo

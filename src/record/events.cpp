@@ -1,0 +1,118 @@
+// events.cpp: instants, counters, movable ranges and thread names.
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <utility>
+
+#include <kymo/range.h>
+
+#include "record/clock.h"
+#include "record/recorder.h"
+#include "record/thread_log.h"
+
+namespace kymo {
+
+using detail::LongRecord;
+using detail::RecordKind;
+using detail::ThreadState;
+
+namespace {
+
+// Appends a long record. Its time, or 0 when there was no room (counted).
+std::uint64_t write_event(ThreadState& state, RecordKind kind, std::uint8_t flags, std::uint32_t site,
+                          std::uint64_t word2, std::span<const std::byte> payload) noexcept {
+    const std::uint64_t now = std::max<std::uint64_t>(Clock::now(), 1);
+    if (!ensure_room(state, (sizeof(LongRecord) + payload.size() + 15) / 16 * 16, now)) {
+        count_dropped(state, state.depth);
+        return 0;
+    }
+    LongRecord* const record = append_long(state, kind, payload.size());
+    record->flags = flags;
+    record->site = site;
+    record->time = now;
+    record->word2 = word2;
+    record->depth = state.depth;
+    if (!payload.empty()) std::memcpy(record + 1, payload.data(), payload.size());
+    commit(state);
+    return now;
+}
+
+// The same with the values behind `side`, which are used up.
+std::uint64_t write_valued_event(ThreadState& state, RecordKind kind, std::uint32_t site, std::uint64_t word2,
+                                 std::uint32_t side) noexcept {
+    const std::uint64_t time = write_event(state, kind, 0, site, word2, side_payload(state, side));
+    drop_side(state, side);
+    return time;
+}
+
+// The calling thread's state if it records now.
+ThreadState* recording_thread() noexcept {
+    ThreadState* const state = ready_thread();
+    if (state == nullptr) return nullptr;
+    return (detail::load_relaxed(state->armed) & detail::kArmedRecorder) != 0 ? state : nullptr;
+}
+
+}  // namespace
+
+namespace detail {
+
+void record_instant(std::string_view name, Scope scope, std::uint32_t side) noexcept {
+    const std::uint32_t site = dynamic_site(name, scope);
+    SlowPath path;
+    if (!path) return;
+    ThreadState* const state = recording_thread();
+    if (state == nullptr || site == kSiteOff) return;
+    write_valued_event(*state, RecordKind::LongInstant, site, 0, side);
+}
+
+void record_counter(std::string_view name, double value) noexcept {
+    const std::uint32_t site = dynamic_site(name, Scope::User);
+    SlowPath path;
+    if (!path) return;
+    ThreadState* const state = recording_thread();
+    if (state == nullptr || site == kSiteOff) return;
+    std::uint64_t bits;
+    std::memcpy(&bits, &value, sizeof bits);
+    write_event(*state, RecordKind::Counter, 0, site, bits, {});
+}
+
+void record_counter(std::string_view name, std::int64_t value) noexcept {
+    const std::uint32_t site = dynamic_site(name, Scope::User);
+    SlowPath path;
+    if (!path) return;
+    ThreadState* const state = recording_thread();
+    if (state == nullptr || site == kSiteOff) return;
+    write_event(*state, RecordKind::Counter, kRecordInteger, site, static_cast<std::uint64_t>(value), {});
+}
+
+}  // namespace detail
+
+void Range::begin(std::string_view name, Scope scope, std::uint32_t side) noexcept {
+    const std::uint32_t site = detail::dynamic_site(name, scope);
+    SlowPath path;
+    if (!path) return;
+    ThreadState* const state = recording_thread();
+    if (state == nullptr || site == detail::kSiteOff) return;
+    const std::uint64_t id = next_async_id(*state);
+    start_ = write_valued_event(*state, RecordKind::AsyncBegin, site, id, side);
+    if (start_ == 0) return;
+    id_ = id;
+    site_ = site;
+}
+
+void Range::finish() noexcept {
+    const std::uint64_t id = std::exchange(id_, 0);
+    if (!is_recording()) return;
+    SlowPath path;
+    if (!path) return;
+    if (ThreadState* const state = recording_thread()) {
+        write_event(*state, RecordKind::AsyncEnd, 0, site_, id, std::as_bytes(std::span(&start_, 1)));
+    }
+}
+
+void thread_name(std::string_view name) noexcept {
+    SlowPath path;
+    if (path) Recorder::get().name_current_thread(name);
+}
+
+}  // namespace kymo

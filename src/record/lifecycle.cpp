@@ -1,0 +1,170 @@
+// lifecycle.cpp: what happens when the library is loaded, when the process forks, and when it ends.
+#include <dlfcn.h>
+#include <link.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "record/recorder.h"
+#include "record/thread_log.h"
+
+/// Found by name in other copies of the library: the first copy to start becomes active, the others stay off.
+struct KymoCopyMark {
+    unsigned active;
+};
+extern "C" __attribute__((visibility("default"))) KymoCopyMark kymo_copy_mark;
+KymoCopyMark kymo_copy_mark = {0};
+
+namespace kymo {
+
+using detail::ThreadState;
+
+namespace {
+
+// Looks for an active copy of Kymo in every loaded object.
+int find_active_copy(dl_phdr_info* info, std::size_t, void* found) {
+    void* const handle = dlopen(info->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
+    if (handle == nullptr) return 0;
+    auto* const mark = static_cast<KymoCopyMark*>(dlsym(handle, "kymo_copy_mark"));
+    dlclose(handle);
+    if (mark == nullptr || mark == &kymo_copy_mark || mark->active == 0) return 0;
+    *static_cast<bool*>(found) = true;
+    return 1;
+}
+
+bool is_started = false;
+
+__attribute__((constructor)) void on_load() {
+    bool other_copy = false;
+    dl_iterate_phdr(find_active_copy, &other_copy);
+    if (other_copy) {
+        Recorder::get().disable("a second copy of Kymo was loaded into this process; it does not record");
+        return;
+    }
+    kymo_copy_mark.active = 1;
+    is_started = true;
+    pthread_atfork([] { Recorder::get().before_fork(); }, [] { Recorder::get().after_fork_in_parent(); },
+                   [] { Recorder::get().after_fork_in_child(); });
+    start_environment_session();
+}
+
+// The last destructor of the process that matters: those of the program and of other libraries have run.
+__attribute__((destructor)) void on_exit() {
+    if (is_started) Recorder::get().finish_all();
+}
+
+}  // namespace
+
+namespace {
+
+// What a forked child finds open began in its parent.
+void flag_inherited(ThreadEntry& entry) noexcept {
+    constexpr std::uint64_t kFlag = std::uint64_t{detail::kRecordInherited} << detail::kSiteBits;
+    const std::uint32_t depth = entry.state->depth;
+    for (std::uint32_t i = 0; i < std::min<std::uint32_t>(depth, detail::kOpenSlots); ++i) {
+        entry.state->slots[i].what |= kFlag;
+    }
+    for (Block* const segment : entry.open_segments) {
+        auto* const slots = reinterpret_cast<detail::OpenSlot*>(segment->data());
+        for (std::size_t i = 0; i < detail::kSlotsPerSegment; ++i) {
+            if (slots[i].start != 0) slots[i].what |= kFlag;
+        }
+    }
+}
+
+}  // namespace
+
+// The forking thread records nothing until the handlers are through: in the child its log is still the parent's.
+void Recorder::before_fork() noexcept {
+    source_mutex_.lock();
+    mutex_.lock();
+    forking_thread_ = detail::current_thread;
+    detail::current_thread = &idle_thread;
+}
+
+void Recorder::after_fork_in_parent() noexcept {
+    detail::current_thread = forking_thread_;
+    mutex_.unlock();
+    source_mutex_.unlock();
+}
+
+void Recorder::after_fork_in_child() noexcept {
+    ThreadState* const parent_state = forking_thread_;
+    auto* const own = static_cast<ThreadEntry*>(parent_state->owner);
+    ++fork_generation_;
+    background_runs_ = false;
+    background_idles_ = false;
+    extending_ = false;
+    const bool had_environment_session = environment_session_ != 0;
+    environment_session_ = 0;
+
+    // The parent's chunks that are plain memory are ours now (copies); those in its file are not.
+    const std::shared_ptr<Spool> parent_spool = std::move(spool_);
+    spool_.reset();
+    spool_owner_ = 0;
+    names_in_spool_ = 0;
+    std::vector<Block*> chunks;
+    for (const auto& session : sessions_) {
+        for (Block* chunk : session->chunks) {
+            if (chunk->store != &memory_) continue;
+            chunk->is_open = false;
+            chunk->claims = 1;
+            chunks.push_back(chunk);
+        }
+    }
+    sessions_.clear();
+    leftover_chunks_.clear();
+    overwritten_.clear();
+    contexts_.clear();
+    journal_.clear();
+    noted_.clear();
+    std::sort(chunks.begin(), chunks.end());
+    chunks.erase(std::unique(chunks.begin(), chunks.end()), chunks.end());
+
+    // Only the forking thread lives on. It gets a state of its own, with what it had open.
+    std::unique_ptr<ThreadEntry> kept;
+    for (auto& entry : threads_) {
+        entry->chunk = nullptr;
+        if (entry.get() == own) {
+            kept = std::move(entry);
+        } else if (entry->state_block->store == &memory_) {
+            memory_.give_back(entry->state_block);
+            for (Block* segment : entry->open_segments) memory_.give_back(segment);
+            if (entry->side_segment != nullptr) memory_.give_back(entry->side_segment);
+        }
+    }
+    threads_.clear();
+    for (Block* chunk : chunks) let_go(chunk);
+    detail::current_thread = &unregistered_thread;
+    if (kept) {
+        ThreadEntry& entry = *kept;
+        threads_.push_back(std::move(kept));
+        entry.os_tid = gettid();
+        entry.in_journal = false;
+        entry.chunks_taken = 0;
+        entry.chunk_spool.reset();
+        const std::shared_ptr<Spool> state_spool = entry.spool;
+        std::vector<Block*> left;  // the parent's: neither given back nor written to
+        const bool has_state = !state_spool || copy_to_current_store(entry, left);
+        if (has_state) {
+            detail::current_thread = entry.state;
+            entry.state->cursor = entry.state->limit = nullptr;
+            entry.state->context = 0;
+            flag_inherited(entry);
+        } else {
+            detail::current_thread = &idle_thread;
+            threads_.clear();
+        }
+        if (state_spool && state_spool != parent_spool) state_spool->abandon();
+    }
+    if (parent_spool) parent_spool->abandon();
+    restart_environment_ = had_environment_session;
+    rearm();
+    mutex_.unlock();
+    for (const auto& source : sources_) source->forked();
+    source_mutex_.unlock();
+}
+
+}  // namespace kymo

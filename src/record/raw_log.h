@@ -1,0 +1,64 @@
+// raw_log.h: what has been recorded, as bytes: the one input of the trace builder, from memory or from a file.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <kymo/detail/log_format.h>
+
+namespace kymo {
+
+/// Whole records of a log chunk. `data` is `bytes` long and does not change while the RawLog lives.
+struct LogSpan {
+    const std::byte* data = nullptr;
+    std::size_t bytes = 0;
+    std::uint32_t thread = 0;  ///< of the first records, until a ThreadSwitch
+    std::uint64_t sequence = 0;
+    std::uint64_t base_ticks = 0;
+    detail::ClockPair pair;
+};
+
+/// A range that was open when the log was read. `depth` counts from 0.
+struct OpenRange {
+    std::uint32_t thread = 0;
+    std::uint32_t depth = 0;
+    std::uint64_t start = 0;
+    std::uint32_t site = 0;
+    std::uint8_t flags = 0;  ///< RecordFlags
+    std::vector<std::byte> payload;
+};
+
+/// A record kind of damage or loss found while reading, to be shown as a problem.
+struct RawProblem {
+    std::string code;
+    std::string text;
+    std::uint64_t count = 1;
+};
+
+struct RawLog {
+    // Facts about the process.
+    std::int64_t pid = 0;
+    std::int32_t node = -1;
+    std::string host;
+    std::string executable;
+    std::string command_line;  ///< arguments separated by spaces
+    detail::ClockSource clock_source = detail::ClockSource::MonotonicRaw;
+    std::uint64_t ticks_per_second = 0;  ///< nominal
+
+    // The two streams, whole (cut at the last whole record).
+    std::vector<std::byte> names;
+    std::vector<std::byte> journal;
+
+    std::vector<LogSpan> spans;       ///< in any order
+    std::vector<OpenRange> open;      ///< of sessions that have no SessionStop in the journal
+    std::uint64_t end_ticks = 0;      ///< when the log was read; 0 = unknown (a crash): the latest time seen
+    bool finished = false;            ///< nothing more can come: every session has stopped
+
+    std::vector<RawProblem> problems;
+    std::shared_ptr<const void> keep_alive;  ///< owns what the spans point into
+};
+
+}  // namespace kymo

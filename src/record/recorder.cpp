@@ -1,0 +1,636 @@
+// recorder.cpp: threads, arming, and the chunks that threads write into.
+#include "record/recorder.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "record/clock.h"
+#include "record/journal.h"
+#include "record/thread_log.h"
+
+namespace kymo {
+
+using detail::BlockHeader;
+using detail::BlockKind;
+using detail::JournalKind;
+using detail::kBlockBytes;
+using detail::kLargeBlocks;
+using detail::load_acquire;
+using detail::load_relaxed;
+using detail::store_relaxed;
+using detail::store_release;
+using detail::ThreadState;
+
+Recorder& Recorder::get() noexcept {
+    static Recorder* const recorder = new Recorder;
+    return *recorder;
+}
+
+Recorder::Recorder() = default;
+
+void Recorder::count_lost(std::uint64_t records) noexcept {
+    __atomic_fetch_add(&lost_outside_, records, __ATOMIC_RELAXED);
+}
+
+bool Recorder::is_any_open() const noexcept {
+    return std::any_of(sessions_.begin(), sessions_.end(), [](const auto& session) { return !session->is_closed; });
+}
+
+// ---- arming ---------------------------------------------------------------------------------------------------
+
+namespace {
+
+std::uint64_t armed_bits(const SessionOptions& options) noexcept {
+    std::uint64_t bits = options.scopes.bits() | detail::kArmedRecorder;
+    if (options.record_values) bits |= detail::kArmedValues;
+    if (options.record_shapes) bits |= detail::kArmedShapes;
+    if (options.profile_memory) bits |= detail::kArmedMemory;
+    if (!Clock::is_inline()) bits |= detail::kArmedSlowClock;
+    return bits;
+}
+
+}  // namespace
+
+std::uint64_t Recorder::armed_for(const ThreadEntry& entry) const noexcept {
+    std::uint64_t bits = entry.tasks_armed;
+    for (const auto& session : sessions_) {
+        if (!session->is_closed && session->tasks_thread == 0) bits |= armed_bits(session->options);
+    }
+    return bits;
+}
+
+void Recorder::rearm() noexcept {
+    std::uint64_t shared = 0;
+    for (const auto& session : sessions_) {
+        if (!session->is_closed && session->tasks_thread == 0) shared |= armed_bits(session->options);
+    }
+    // A thread that has never recorded comes to attend() first.
+    if (disabled_) shared = 0;
+    const bool restart = restart_environment_;
+    store_relaxed(unregistered_thread.armed,
+                  restart ? ~std::uint64_t{0} >> 32 | detail::kArmedAttention
+                          : (shared != 0 ? shared | detail::kArmedAttention : 0));
+    for (const auto& entry : threads_) {
+        entry->tasks_armed = 0;
+        for (const auto& session : sessions_) {
+            if (!session->is_closed && session->tasks_thread == entry->id) {
+                entry->tasks_armed |= armed_bits(session->options);
+            }
+        }
+        std::uint64_t bits = shared | entry->tasks_armed;
+        if (restart) bits = ~std::uint64_t{0} >> 32;
+        const bool attention = restart || entry->spool != spool_ || entry->period != period_;
+        if (attention && bits != 0) bits |= detail::kArmedAttention;
+        store_relaxed(entry->state->armed, bits);
+    }
+    __atomic_fetch_add(&room_epoch_, 1, __ATOMIC_RELAXED);
+}
+
+// ---- threads --------------------------------------------------------------------------------------------------
+
+namespace {
+
+pthread_key_t exit_key;
+
+void make_exit_key() noexcept {
+    pthread_key_create(&exit_key, [](void*) { Recorder::get().retire_current_thread(); });
+}
+
+// Copies what a thread has open into a fresh block. The side stack is copied as far as it is used.
+void copy_state(ThreadState& to, const ThreadState& from) noexcept {
+    const BlockHeader block = to.block;
+    std::memcpy(static_cast<void*>(&to), &from, offsetof(ThreadState, side));
+    to.block = block;
+    std::memcpy(to.side, from.side, std::min<std::size_t>(from.side_used, detail::kSideBytes));
+}
+
+}  // namespace
+
+ThreadState* Recorder::attend() noexcept {
+    std::unique_lock lock(mutex_);
+    if (disabled_) return nullptr;
+    if (restart_environment_) {
+        restart_environment_ = false;
+        lock.unlock();
+        start_environment_session();
+        lock.lock();
+        rearm();
+    }
+    ThreadState* const state = detail::current_thread;
+    if (state->owner == nullptr) {
+        if (state != &unregistered_thread) return nullptr;
+        ThreadEntry* const entry = register_current_thread();
+        return entry != nullptr ? entry->state : nullptr;
+    }
+    auto& entry = *static_cast<ThreadEntry*>(state->owner);
+    bring_up_to_date(entry);
+    return entry.state;
+}
+
+void Recorder::bring_up_to_date(ThreadEntry& entry) noexcept {
+    // What a chunk holds from before recording was last off says nothing about what happened meanwhile.
+    if (entry.period != period_) leave_chunk(entry, false);
+    entry.period = period_;
+    if (entry.spool != spool_) move_to_current_store(entry);
+    store_relaxed(entry.state->armed, armed_for(entry));
+}
+
+bool Recorder::give_state_block(ThreadEntry& entry) noexcept {
+    int error = 0;
+    Block* const block = take_block(1, error);
+    if (block == nullptr) return false;
+    block->claims = 1;
+    auto* const state = reinterpret_cast<ThreadState*>(block->header);
+    std::memset(reinterpret_cast<std::byte*>(state) + sizeof(BlockHeader), 0,
+                offsetof(ThreadState, side) - sizeof(BlockHeader));
+    block->header->thread = entry.id;
+    entry.state = state;
+    entry.state_block = block;
+    entry.spool = spool_;
+    entry.period = period_;
+    state->owner = &entry;
+    state->gap_min_depth = ~0u;
+    store_release(block->header->kind, static_cast<std::uint16_t>(BlockKind::Thread));
+    return true;
+}
+
+ThreadEntry* Recorder::register_current_thread() noexcept {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, make_exit_key);
+    auto entry = std::make_unique<ThreadEntry>();
+    entry->id = next_thread_++;
+    entry->os_tid = syscall(SYS_gettid);
+    entry->pthread_id = static_cast<std::uint64_t>(pthread_self());
+    entry->birth = Clock::now();
+    char name[64] = {};
+    pthread_getname_np(pthread_self(), name, sizeof name);
+    entry->name = names_.intern(name);
+    if (!give_state_block(*entry)) return nullptr;
+    pthread_setspecific(exit_key, entry.get());
+    entry->state->off_begins = std::exchange(unregistered_off_begins, 0u);
+    threads_.push_back(std::move(entry));
+    ThreadEntry& added = *threads_.back();
+    if (!sessions_.empty()) journal_thread(added);
+    publish_names();
+    store_relaxed(added.state->armed, armed_for(added));
+    detail::current_thread = added.state;
+    return &added;
+}
+
+// Gives `entry` a state block (and segments) of the current store with what it has open. What it leaves is untouched;
+// `left` receives it. The owner itself comes here, so nothing of it runs meanwhile.
+bool Recorder::copy_to_current_store(ThreadEntry& entry, std::vector<Block*>& left) noexcept {
+    ThreadState* const old_state = entry.state;
+    Block* const old_block = entry.state_block;
+    const std::shared_ptr<Spool> old_spool = entry.spool;
+    if (!give_state_block(entry)) {
+        entry.state = old_state;
+        entry.state_block = old_block;
+        entry.spool = old_spool;
+        return false;
+    }
+    copy_state(*entry.state, *old_state);
+    left.push_back(old_block);
+    const auto copy_segment = [&](Block*& segment, std::size_t blocks, BlockKind kind) {
+        int error = 0;
+        Block* const fresh = take_block(blocks, error);
+        if (fresh == nullptr) return false;
+        fresh->claims = 1;
+        std::memcpy(fresh->data(), segment->data(), fresh->capacity());
+        fresh->header->thread = entry.id;
+        fresh->header->segment = segment->header->segment;
+        store_release(fresh->header->kind, static_cast<std::uint16_t>(kind));
+        left.push_back(std::exchange(segment, fresh));
+        return true;
+    };
+    for (std::size_t i = 0; i < entry.open_segments.size(); ++i) {
+        if (copy_segment(entry.open_segments[i], 1, BlockKind::OpenSegment)) continue;
+        entry.open_segments.resize(i);  // no room: the innermost ranges of a very deep thread are lost
+        entry.state->depth = static_cast<std::uint32_t>(detail::kOpenSlots + i * detail::kSlotsPerSegment);
+    }
+    if (entry.side_segment != nullptr && !copy_segment(entry.side_segment, kLargeBlocks, BlockKind::SideSegment)) {
+        entry.side_segment = nullptr;
+    }
+    return true;
+}
+
+void Recorder::move_to_current_store(ThreadEntry& entry) noexcept {
+    leave_chunk(entry, false);
+    const std::shared_ptr<Spool> old_spool = entry.spool;  // mapped until we are done with it
+    ThreadState* const old_state = entry.state;
+    std::vector<Block*> left;
+    if (!copy_to_current_store(entry, left)) return;
+    if (entry.is_thread) detail::current_thread = entry.state;
+    old_state->owner = nullptr;
+    for (Block* block : left) block->store->give_back(block);
+}
+
+void Recorder::retire_current_thread() noexcept {
+    ThreadState* const state = detail::current_thread;
+    if (state->owner == nullptr) return;
+    close_all_open(*state);
+    detail::current_thread = &idle_thread;  // what still runs on this thread is not recorded
+    std::lock_guard lock(mutex_);
+    end_entry(static_cast<ThreadEntry*>(state->owner));
+}
+
+void Recorder::end_entry(ThreadEntry* entry) noexcept {
+    leave_chunk(*entry, true);
+    if (!sessions_.empty()) {
+        journal_losses(*entry);
+        detail::ThreadDiedRecord died{};
+        died.thread = entry->id;
+        died.ticks = Clock::now();
+        journal(JournalKind::ThreadDied, died);
+    }
+    for (Block* segment : entry->open_segments) segment->store->give_back(segment);
+    if (entry->side_segment != nullptr) entry->side_segment->store->give_back(entry->side_segment);
+    entry->state->owner = nullptr;
+    entry->state_block->store->give_back(entry->state_block);
+    std::erase_if(threads_, [entry](const auto& each) { return each.get() == entry; });
+}
+
+void Recorder::name_current_thread(std::string_view name) noexcept {
+    if (detail::current_thread->owner == nullptr && attend() == nullptr) return;
+    std::lock_guard lock(mutex_);
+    auto& entry = *static_cast<ThreadEntry*>(detail::current_thread->owner);
+    entry.name = names_.intern(name);
+    publish_names();
+    if (!entry.in_journal) return;
+    detail::ThreadNamedRecord record{};
+    record.thread = entry.id;
+    record.name = entry.name;
+    journal(JournalKind::ThreadNamed, record);
+}
+
+ThreadEntry* Recorder::make_log(std::string_view name) noexcept {
+    std::lock_guard lock(mutex_);
+    if (disabled_) return nullptr;
+    auto entry = std::make_unique<ThreadEntry>();
+    entry->id = next_thread_++;
+    entry->is_thread = false;
+    entry->birth = Clock::now();
+    entry->name = names_.intern(name);
+    if (!give_state_block(*entry)) return nullptr;
+    threads_.push_back(std::move(entry));
+    ThreadEntry& added = *threads_.back();
+    publish_names();
+    if (!sessions_.empty()) journal_thread(added);
+    store_relaxed(added.state->armed, armed_for(added));
+    return &added;
+}
+
+void Recorder::end_log(ThreadEntry* entry) noexcept {
+    std::lock_guard lock(mutex_);
+    end_entry(entry);
+}
+
+void Recorder::attend_log(ThreadEntry& entry) noexcept {
+    std::lock_guard lock(mutex_);
+    bring_up_to_date(entry);
+}
+
+// ---- chunks ---------------------------------------------------------------------------------------------------
+
+Block* Recorder::take_block(std::size_t blocks, int& error) noexcept {
+    BlockStore& store = current_store();
+    Block* block = store.take(blocks);
+    if (block == nullptr) {
+        // The background thread has fallen behind (or has had no reason yet): more lead from now on.
+        ahead_ = std::min<std::size_t>(ahead_ * 2, 64);
+        BlockStore::Extent extent = store.reserve(blocks == 1 ? kLargeBlocks * kBlockBytes : std::size_t{1} << 20);
+        error = store.map_extent(extent);
+        if (error == 0) {
+            store.add(extent);
+            block = store.take(blocks);
+        }
+    }
+    if (!extending_ && wants_extent()) wake_.notify_all();
+    return block;
+}
+
+void Recorder::let_go(Block* chunk) noexcept {
+    if (--chunk->claims == 0 && !chunk->is_open) {
+        chunk->store->give_back(chunk);
+        __atomic_fetch_add(&room_epoch_, 1, __ATOMIC_RELAXED);
+    }
+}
+
+void Recorder::leave_chunk(ThreadEntry& entry, bool reusable) noexcept {
+    Block* const chunk = std::exchange(entry.chunk, nullptr);
+    ThreadState& state = *entry.state;
+    state.cursor = state.limit = nullptr;
+    if (chunk == nullptr) return;
+    const std::size_t left = chunk->capacity() - load_relaxed(chunk->header->committed);
+    if (reusable && chunk->store == &current_store() && chunk->claims != 0 && left >= 256) {
+        leftover_chunks_.push_back(chunk);  // the next new thread goes on in it
+        entry.chunk_spool.reset();
+        return;
+    }
+    chunk->is_open = false;
+    if (chunk->claims == 0) chunk->store->give_back(chunk);
+    entry.chunk_spool.reset();
+}
+
+void Recorder::evict_oldest(SessionEntry& session) noexcept {
+    const auto oldest = std::find_if(session.chunks.begin(), session.chunks.end(),
+                                     [](const Block* chunk) { return !chunk->is_open; });
+    if (oldest == session.chunks.end()) return;
+    Block* const chunk = *oldest;
+    session.chunks.erase(oldest);
+    session.claimed_bytes -= chunk->blocks * kBlockBytes;
+    ++overwritten_[chunk->header->thread];
+    let_go(chunk);
+}
+
+// Applies the ceilings before a chunk of `bytes` is taken. True when some session still wants it.
+bool Recorder::make_room(std::size_t bytes) noexcept {
+    bool wanted = false;
+    bool closed = false;
+    for (const auto& each : sessions_) {
+        SessionEntry& session = *each;
+        if (session.is_closed || session.is_full) continue;
+        const std::uint64_t least = 2 * bytes * threads_.size();
+        if (session.max_bytes < least) {
+            session.max_bytes = least;
+            add_note("ceiling_raised", "the ceiling of " + std::to_string(session.options.max_bytes) +
+                                           " bytes is less than two chunks for each of " +
+                                           std::to_string(threads_.size()) + " threads; it was raised");
+        }
+        if (session.claimed_bytes + bytes > session.max_bytes) {
+            session.ceiling_reached = true;
+            if (session.options.policy == Policy::Ring) {
+                while (session.claimed_bytes + bytes > session.max_bytes) {
+                    const std::uint64_t before = session.claimed_bytes;
+                    evict_oldest(session);
+                    if (session.claimed_bytes == before) break;
+                }
+            } else if (session.options.policy == Policy::Drop) {
+                session.is_full = true;
+                continue;
+            } else {
+                close_session(session, Clock::now());
+                closed = true;
+                continue;
+            }
+        }
+        wanted = true;
+    }
+    if (closed) rearm();
+    return wanted;
+}
+
+// No more memory or disk: what the ceiling would do, happens now. True when a chunk has become free.
+bool Recorder::out_of_space(int error) noexcept {
+    bool freed = false;
+    bool closed = false;
+    for (const auto& each : sessions_) {
+        SessionEntry& session = *each;
+        if (session.is_closed || session.is_full) continue;
+        session.ceiling_reached = true;
+        const std::string where = spool_ ? spool_->path() : std::string("memory");
+        const char* then = "recording stops here";
+        if (session.options.policy == Policy::Ring) {
+            const std::size_t before = session.chunks.size();
+            evict_oldest(session);
+            freed = freed || session.chunks.size() != before;
+            session.max_bytes = std::max<std::uint64_t>(session.claimed_bytes, 1);
+            then = "the oldest records make room from here on";
+        } else if (session.options.policy == Policy::Drop) {
+            session.is_full = true;
+            then = "new records are dropped from here on";
+        } else {
+            close_session(session, Clock::now());
+            closed = true;
+        }
+        add_note("no_space", where + ": " + std::strerror(error) + "; " + then);
+    }
+    if (closed) rearm();
+    return freed;
+}
+
+bool Recorder::refill(ThreadEntry& entry, std::uint64_t ticks, std::size_t bytes) noexcept {
+    if (entry.no_room_since == __atomic_load_n(&room_epoch_, __ATOMIC_RELAXED)) return false;
+    std::lock_guard lock(mutex_);
+    leave_chunk(entry, false);
+    ThreadState& state = *entry.state;
+
+    if (entry.chunks_taken == 0 && !leftover_chunks_.empty()) {
+        Block* const chunk = leftover_chunks_.back();
+        const std::size_t left = chunk->capacity() - load_relaxed(chunk->header->committed);
+        if (chunk->store == &current_store() && left >= bytes + 2 * sizeof(detail::LongRecord)) {
+            leftover_chunks_.pop_back();
+            ++entry.chunks_taken;
+            install_chunk(entry, chunk);
+            detail::LongRecord* const record = append_long(state, detail::RecordKind::ThreadSwitch, 0);
+            record->time = entry.birth;
+            record->word2 = entry.id;
+            commit(state);
+            return true;
+        }
+    }
+
+    std::uint64_t ceiling = 0;
+    for (const auto& session : sessions_) {
+        if (!session->is_closed) ceiling = std::max(ceiling, session->max_bytes);
+    }
+    const std::uint64_t share = ceiling / std::max<std::size_t>(threads_.size(), 1);
+    const bool large = entry.chunks_taken != 0 && share >= 16 * kLargeBlocks * kBlockBytes;
+    const std::size_t blocks = large ? kLargeBlocks : 1;
+    Block* chunk = nullptr;
+    if (make_room(blocks * kBlockBytes)) {
+        int error = 0;
+        chunk = take_block(blocks, error);
+        if (chunk == nullptr && out_of_space(error)) chunk = take_block(blocks, error);
+        if (chunk == nullptr && blocks != 1 && is_any_open()) chunk = current_store().take(1);
+    }
+    if (chunk == nullptr) {
+        entry.no_room_since = __atomic_load_n(&room_epoch_, __ATOMIC_RELAXED);
+        return false;
+    }
+    ++entry.chunks_taken;
+    BlockHeader& header = *chunk->header;
+    header.thread = entry.id;
+    header.sequence = next_sequence_++;
+    header.base_ticks = ticks;
+    header.pair = Clock::pair();
+    for (const auto& session : sessions_) {
+        if (session->is_closed || session->is_full) continue;
+        session->chunks.push_back(chunk);
+        session->claimed_bytes += chunk->blocks * kBlockBytes;
+        ++chunk->claims;
+    }
+    if (chunk->claims == 0) {  // the last session went while room was made
+        chunk->store->give_back(chunk);
+        entry.no_room_since = __atomic_load_n(&room_epoch_, __ATOMIC_RELAXED);
+        return false;
+    }
+    chunk->is_open = true;
+    store_release(header.kind, static_cast<std::uint16_t>(BlockKind::Log));
+    install_chunk(entry, chunk);
+    return true;
+}
+
+void Recorder::install_chunk(ThreadEntry& entry, Block* chunk) noexcept {
+    ThreadState& state = *entry.state;
+    entry.chunk = chunk;
+    entry.chunk_spool = chunk->store == &memory_ ? nullptr : spool_;
+    state.chunk_data = chunk->data();
+    state.committed = &chunk->header->committed;
+    state.base_ticks = chunk->header->base_ticks;
+    state.cursor = chunk->data() + load_relaxed(chunk->header->committed);
+    state.limit = chunk->data() + chunk->capacity() / detail::kRecordUnit * detail::kRecordUnit;
+}
+
+detail::OpenSlot* Recorder::slot(ThreadState& state, std::uint32_t index) noexcept {
+    if (index < detail::kOpenSlots) return &state.slots[index];
+    if (state.owner == nullptr) return nullptr;
+    auto& entry = *static_cast<ThreadEntry*>(state.owner);
+    const std::size_t segment = (index - detail::kOpenSlots) / detail::kSlotsPerSegment;
+    if (segment > entry.open_segments.size()) return nullptr;
+    if (segment == entry.open_segments.size()) {
+        std::lock_guard lock(mutex_);
+        int error = 0;
+        Block* const block = take_block(1, error);
+        if (block == nullptr) return nullptr;
+        block->claims = 1;
+        block->header->thread = entry.id;
+        block->header->segment = static_cast<std::uint32_t>(segment);
+        std::memset(block->data(), 0, block->capacity());
+        store_release(block->header->kind, static_cast<std::uint16_t>(BlockKind::OpenSegment));
+        entry.open_segments.push_back(block);
+    }
+    auto* const slots = reinterpret_cast<detail::OpenSlot*>(entry.open_segments[segment]->data());
+    return &slots[(index - detail::kOpenSlots) % detail::kSlotsPerSegment];
+}
+
+std::byte* Recorder::side_segment(ThreadEntry& entry) noexcept {
+    if (entry.side_segment == nullptr) {
+        std::lock_guard lock(mutex_);
+        int error = 0;
+        Block* const block = take_block(kLargeBlocks, error);
+        if (block == nullptr) return nullptr;
+        block->claims = 1;
+        block->header->thread = entry.id;
+        store_release(block->header->kind, static_cast<std::uint16_t>(BlockKind::SideSegment));
+        entry.side_segment = block;
+    }
+    return entry.side_segment->data();
+}
+
+// ---- names ----------------------------------------------------------------------------------------------------
+
+void Recorder::publish_names() noexcept {
+    if (!spool_ || names_in_spool_ == names_.stream().size()) return;
+    const std::span<const std::byte> fresh = std::span(names_.stream()).subspan(names_in_spool_);
+    if (!spool_->append_names(fresh)) add_note("names_lost", spool_->path() + ": no room for names");
+    names_in_spool_ = names_.stream().size();
+}
+
+std::uint32_t Recorder::register_site(const detail::Site& site) noexcept {
+    if (site.layout != detail::kLayoutNumber) {
+        note("layout_mismatch", std::string("a library was built with another version of Kymo's headers (layout ") +
+                                    std::to_string(site.layout) + ", this is " +
+                                    std::to_string(detail::kLayoutNumber) + "); its ranges stay off");
+        return detail::kSiteOff;
+    }
+    const std::uint32_t id = intern_site(site.name != nullptr ? site.name : "",
+                                         site.file != nullptr ? site.file : "", site.line, site.scope);
+    return id != 0 ? id : detail::kSiteOff;
+}
+
+std::uint32_t Recorder::intern_site(std::string_view name, std::string_view file, std::uint32_t line,
+                                    Scope scope) noexcept {
+    std::lock_guard lock(mutex_);
+    const std::uint32_t id = names_.intern_site(name, file, line, scope);
+    publish_names();
+    return id;
+}
+
+std::uint32_t Recorder::intern_dynamic(std::string_view name, Scope scope) noexcept {
+    std::lock_guard lock(mutex_);
+    const std::uint32_t id = names_.intern_dynamic(name, scope);
+    publish_names();
+    return id;
+}
+
+std::uint32_t Recorder::intern(std::string_view text) noexcept {
+    std::lock_guard lock(mutex_);
+    const std::uint32_t id = names_.intern(text);
+    publish_names();
+    return id;
+}
+
+// ---- the journal ----------------------------------------------------------------------------------------------
+
+void Recorder::write_journal(std::span<const std::byte> record) noexcept {
+    journal_.insert(journal_.end(), record.begin(), record.end());
+    if (spool_) spool_->append_journal(record);
+}
+
+void Recorder::journal_thread(ThreadEntry& entry) noexcept {
+    detail::ThreadBornRecord record{};
+    record.thread = entry.id;
+    record.name = entry.name;
+    record.os_tid = entry.os_tid;
+    record.pthread_id = entry.pthread_id;
+    record.ticks = entry.birth;
+    journal(JournalKind::ThreadBorn, record);
+    entry.in_journal = true;
+}
+
+void Recorder::journal_clock() noexcept {
+    detail::ClockRecord record{};
+    record.pair = Clock::pair();
+    journal(JournalKind::Clock, record);
+}
+
+void Recorder::journal_losses(const ThreadEntry& entry) noexcept {
+    detail::LossesRecord record{};
+    record.thread = entry.id;
+    record.dropped = load_relaxed(entry.state->dropped);
+    record.resyncs = load_relaxed(entry.state->resyncs);
+    record.clamped = load_relaxed(entry.state->clamped);
+    if (const auto found = overwritten_.find(entry.id); found != overwritten_.end()) {
+        record.overwritten_chunks = found->second;
+    }
+    if (record.dropped + record.resyncs + record.clamped + record.overwritten_chunks == 0) return;
+    journal(JournalKind::Losses, record);
+}
+
+void Recorder::add_note(std::string_view code, std::string_view text) noexcept {
+    if (std::find(noted_.begin(), noted_.end(), text) != noted_.end()) return;
+    noted_.emplace_back(text);
+    say(text);
+    detail::NoteRecord record{};
+    record.code = names_.intern(code);
+    record.text = names_.intern(text);
+    record.count = 1;
+    publish_names();
+    if (!sessions_.empty()) journal(JournalKind::Note, record);
+}
+
+void Recorder::note(std::string_view code, std::string_view text) noexcept {
+    std::lock_guard lock(mutex_);
+    add_note(code, text);
+}
+
+Recorder::Usage Recorder::usage() noexcept {
+    std::lock_guard lock(mutex_);
+    return {threads_.size(), sessions_.size(), memory_.bytes(), journal_.size()};
+}
+
+void Recorder::disable(const char* why) noexcept {
+    std::lock_guard lock(mutex_);
+    disabled_ = true;
+    rearm();
+    say(why);
+}
+
+}  // namespace kymo

@@ -1,0 +1,239 @@
+// recorder.h: the one process-wide mutable object: who records, into what, for whom.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include <kymo/detail/hot_path.h>
+#include <kymo/session.h>
+
+#include "record/block_store.h"
+#include "record/name_table.h"
+#include "record/raw_log.h"
+#include "record/source.h"
+#include "record/spool.h"
+
+namespace kymo {
+
+/// A thread (or another owner of a log), as the recorder knows it.
+/// `state` is written by its owner alone (but for `armed`); the rest is guarded by the recorder's lock.
+struct ThreadEntry {
+    std::uint32_t id = 0;
+    std::int64_t os_tid = 0;
+    std::uint64_t pthread_id = 0;
+    std::uint32_t name = 0;
+    std::uint64_t birth = 0;
+    bool is_thread = true;  ///< false: a log that is nobody's thread
+    bool in_journal = false;
+    std::uint32_t chunks_taken = 0;
+
+    detail::ThreadState* state = nullptr;
+    Block* state_block = nullptr;
+    std::shared_ptr<Spool> spool;  ///< keeps `state_block` mapped; null: plain memory
+    Block* chunk = nullptr;
+    std::shared_ptr<Spool> chunk_spool;  ///< keeps `chunk` mapped
+    std::vector<Block*> open_segments;
+    Block* side_segment = nullptr;
+    std::uint64_t tasks_armed = 0;  ///< bits that sessions of this thread's tasks ask for
+    std::uint64_t period = 0;  ///< Recorder::period_ when it last came to attention
+    std::uint64_t no_room_since = 0;  ///< Recorder::room_epoch_ when a chunk was refused; owner only
+    std::mutex log_lock;              ///< logs that are not threads: one writer at a time
+};
+
+/// A running session, or one that its ceiling has closed and that nobody has collected yet.
+struct SessionEntry {
+    std::uint64_t id = 0;
+    SessionOptions options;
+    std::string output_path;
+    std::uint64_t max_bytes = 0;  ///< the ceiling in force: options.max_bytes, raised where it was too small
+    std::uint64_t start_ticks = 0;
+    std::uint64_t end_ticks = 0;
+    bool is_closed = false;   ///< its end is in the journal; it claims nothing more
+    bool is_full = false;     ///< policy drop: it claims no more chunks
+    bool ceiling_reached = false;
+    std::uint32_t tasks_thread = 0;
+    std::uint64_t context = 0;        ///< what the starting thread runs under since
+    std::uint64_t outer_context = 0;  ///< and before
+    std::deque<Block*> chunks;
+    std::uint64_t claimed_bytes = 0;
+};
+
+/// Locking: `mutex_` guards everything here unless a member says otherwise. It is taken at thread birth and death, at
+/// chunk changes, at first uses of names and at session starts and stops; never on the inlined path, and never while
+/// a trace is built. `source_mutex_` serialises calls into sources and is taken before `mutex_`.
+class Recorder {
+  public:
+    /// Made at first use, never destroyed: threads may record until the very end of the process.
+    static Recorder& get() noexcept;
+
+    // -- sessions (any thread) --
+    struct Started {
+        std::uint64_t id;
+        std::string output_path;
+    };
+    /// Throws kymo::Error when the capture cannot be made.
+    Started start(const SessionOptions& options);
+    /// The same, remembered as the one that the environment asked for: a forked child starts one of its own.
+    void start_for_environment(const SessionOptions& options);
+    /// Ends it and hands over its log; its capture file, if it has one, is complete afterwards. An unknown id (ended
+    /// already, or inherited over a fork) gives false.
+    bool stop(std::uint64_t id, RawLog& log);
+    /// The log so far.
+    bool snapshot(std::uint64_t id, RawLog& log);
+    void discard(std::uint64_t id) noexcept;
+    bool is_running(std::uint64_t id) noexcept;
+    /// At the end of the process: completes every capture file.
+    void finish_all() noexcept;
+
+    // -- slow paths of the calling thread (thread_log.cpp); `busy` is set, nothing throws --
+    /// Registers the calling thread, or does what kArmedAttention asks for. Gives the state to go on with; null when
+    /// the thread cannot be registered.
+    detail::ThreadState* attend() noexcept;
+    /// Gets a new chunk for a record that ends at `ticks`. False: there is no room, the record is to be dropped.
+    bool refill(ThreadEntry& entry, std::uint64_t ticks, std::size_t bytes) noexcept;
+    /// The slot `index` of a thread's open stack, in whichever segment; null when there is no room for it.
+    detail::OpenSlot* slot(detail::ThreadState& state, std::uint32_t index) noexcept;
+    std::byte* side_segment(ThreadEntry& entry) noexcept;
+    void retire_current_thread() noexcept;
+    void name_current_thread(std::string_view name) noexcept;
+    void count_lost(std::uint64_t records = 1) noexcept;
+    /// Puts the calling thread into a context, with a mark in its log.
+    void enter_context(std::uint64_t context) noexcept;
+    /// If the calling thread runs under the context that session `id` gave it: back to the one before.
+    void leave_context(std::uint64_t id) noexcept;
+
+    // -- names --
+    std::uint32_t register_site(const detail::Site& site) noexcept;
+    std::uint32_t intern_site(std::string_view name, std::string_view file, std::uint32_t line, Scope scope) noexcept;
+    std::uint32_t intern_dynamic(std::string_view name, Scope scope) noexcept;
+    std::uint32_t intern(std::string_view text) noexcept;
+    const NameTable& names() const noexcept { return names_; }
+
+    // -- logs that are not threads --
+    ThreadEntry* make_log(std::string_view name) noexcept;
+    void end_log(ThreadEntry* entry) noexcept;
+    /// What kArmedAttention asks for, on behalf of a log that is not a thread (its log_lock is held).
+    void attend_log(ThreadEntry& entry) noexcept;
+
+    // -- sources --
+    void add_source(std::shared_ptr<Source> source);
+
+    // -- fork, second copies, tests --
+    void before_fork() noexcept;
+    void after_fork_in_parent() noexcept;
+    void after_fork_in_child() noexcept;
+    /// This copy of the library records nothing, ever.
+    void disable(const char* why) noexcept;
+    /// Puts a problem into the captures being written, and on standard error once.
+    void note(std::string_view code, std::string_view text) noexcept;
+    struct Usage {
+        std::size_t threads, sessions, memory_bytes, journal_bytes;
+    };
+    Usage usage() noexcept;
+
+  private:
+    Recorder();
+
+    // All of these need mutex_.
+    void rearm() noexcept;
+    std::uint64_t armed_for(const ThreadEntry& entry) const noexcept;
+    ThreadEntry* register_current_thread() noexcept;
+    bool give_state_block(ThreadEntry& entry) noexcept;
+    bool copy_to_current_store(ThreadEntry& entry, std::vector<Block*>& left) noexcept;
+    void move_to_current_store(ThreadEntry& entry) noexcept;
+    void bring_up_to_date(ThreadEntry& entry) noexcept;
+    void leave_chunk(ThreadEntry& entry, bool reusable) noexcept;
+    void let_go(Block* chunk) noexcept;
+    void install_chunk(ThreadEntry& entry, Block* chunk) noexcept;
+    void end_entry(ThreadEntry* entry) noexcept;
+    bool out_of_space(int error) noexcept;
+    Block* take_block(std::size_t blocks, int& error) noexcept;
+    BlockStore& current_store() noexcept { return spool_ ? spool_->store() : memory_; }
+    bool make_room(std::size_t bytes) noexcept;
+    void evict_oldest(SessionEntry& session) noexcept;
+    void close_session(SessionEntry& session, std::uint64_t ticks) noexcept;
+    void collect(SessionEntry& session, RawLog& log) noexcept;
+    std::uint64_t make_context(std::uint64_t outer, std::uint64_t session) noexcept;
+    void finish_output(SessionEntry& session) noexcept;
+    void forget(std::uint64_t id) noexcept;
+    void close_spool() noexcept;
+    void copy_open_payload(const ThreadEntry& entry, std::uint32_t side, std::vector<std::byte>& payload) noexcept;
+    std::vector<OpenRange> open_ranges(const ThreadEntry& entry) noexcept;
+    SessionEntry* find(std::uint64_t id) noexcept;
+    bool is_any_open() const noexcept;
+    void write_journal(std::span<const std::byte> record) noexcept;
+    template <class Record>
+    void journal(detail::JournalKind kind, Record record, std::span<const std::byte> tail = {}) noexcept;
+    void journal_thread(ThreadEntry& entry) noexcept;
+    void journal_clock() noexcept;
+    void journal_costs() noexcept;
+    void journal_losses(const ThreadEntry& entry) noexcept;
+    void publish_names() noexcept;
+    void add_note(std::string_view code, std::string_view text) noexcept;
+    // These need source_mutex_.
+    RecordingNeeds needs() noexcept;
+    void tell_sources() noexcept;
+    void flush_sources() noexcept;
+
+    struct Claims;  // holds blocks of a log that is being read
+
+    std::mutex mutex_;
+    NameTable names_;
+    std::vector<std::byte> journal_;      ///< cleared when no session is left
+    std::size_t names_in_spool_ = 0;      ///< bytes of the names stream that the spool has
+    BlockStore memory_;
+    std::shared_ptr<Spool> spool_;
+    std::uint64_t spool_owner_ = 0;       ///< the session whose output the spool is
+    std::vector<std::unique_ptr<ThreadEntry>> threads_;  ///< the living
+    std::unordered_map<std::uint32_t, std::uint64_t> overwritten_;  ///< chunks, by thread
+    std::vector<Block*> leftover_chunks_; ///< of dead threads, with room left
+    std::vector<std::unique_ptr<SessionEntry>> sessions_;
+    std::unordered_map<std::uint64_t, std::vector<std::uint64_t>> contexts_;  ///< the sessions of each context
+    std::uint32_t next_thread_ = 1;
+    std::uint64_t next_session_ = 1;
+    std::uint64_t next_context_ = 1;
+    std::uint64_t next_sequence_ = 1;
+    std::uint64_t fork_generation_ = 0;
+    std::uint64_t period_ = 1;            ///< counts how often recording went from off to on
+    std::uint64_t lost_outside_ = 0;      ///< records of threads that could not be registered; atomic
+    std::uint64_t room_epoch_ = 1;        ///< counts up when room may have appeared; atomic
+    bool disabled_ = false;
+    std::uint64_t environment_session_ = 0;  ///< its id while it runs
+    bool restart_environment_ = false;    ///< a forked child starts its own when it first records
+    std::vector<std::string> noted_;
+
+    // The background thread (background.cpp).
+    std::condition_variable wake_;
+    bool background_runs_ = false;
+    bool background_idles_ = false;       ///< it waits for a session to start
+    bool extending_ = false;              ///< it is mapping an extent without the lock
+    std::vector<detail::CostRecord> costs_;  ///< measured once, at the first start
+    std::size_t ahead_ = 2;               ///< large blocks to keep ready
+    void start_background() noexcept;
+    void background_loop() noexcept;
+    bool wants_extent() noexcept;
+    void measure_costs() noexcept;
+
+    std::mutex source_mutex_;
+    std::vector<std::shared_ptr<Source>> sources_;
+    detail::ThreadState* forking_thread_ = nullptr;
+};
+
+/// The options of a session in the text form of the KYMO environment variable, "out=app.kymo,max=512MB,policy=ring".
+/// Throws kymo::Error naming what it does not understand.
+SessionOptions parse_options(std::string_view text);
+/// Starts the session that the environment asks for, if it does. Called once, when the library is loaded, and in a
+/// forked child when it first records.
+void start_environment_session() noexcept;
+/// A line on standard error, "kymo: ...": the only way in which recording ever speaks up.
+void say(std::string_view text) noexcept;
+
+}  // namespace kymo

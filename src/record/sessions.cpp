@@ -1,0 +1,492 @@
+// sessions.cpp: starting, ending and reading sessions. A session is a view: its marks, and its claims on chunks.
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+
+#include <kymo/error.h>
+
+#include "record/clock.h"
+#include "record/journal.h"
+#include "record/recorder.h"
+#include "record/thread_log.h"
+
+namespace kymo {
+
+using detail::JournalKind;
+using detail::load_acquire;
+using detail::load_relaxed;
+
+namespace {
+
+constexpr std::uint64_t kFlushTimeoutNs = 2'000'000'000;
+
+std::uint32_t option_bits(const SessionOptions& options) noexcept {
+    std::uint32_t bits = 0;
+    if (options.record_values) bits |= detail::kOptionValues;
+    if (options.record_shapes) bits |= detail::kOptionShapes;
+    if (options.concrete_inputs) bits |= detail::kOptionConcreteInputs;
+    if (options.profile_memory) bits |= detail::kOptionMemory;
+    if (options.with_flops) bits |= detail::kOptionFlops;
+    if (options.with_stack) bits |= detail::kOptionStacks;
+    if (options.with_modules) bits |= detail::kOptionModules;
+    return bits;
+}
+
+std::string absolute_path(const std::string& path) {
+    std::error_code error;
+    const std::filesystem::path absolute = std::filesystem::absolute(path, error);
+    return error ? path : absolute.string();
+}
+
+// The journal as one session's capture carries it: without the marks of others.
+std::vector<std::byte> journal_of(const std::vector<std::byte>& journal, std::uint64_t session) {
+    std::vector<std::byte> own;
+    for (std::size_t at = 0; at + sizeof(detail::StreamRecord) <= journal.size();) {
+        detail::StreamRecord head;
+        std::memcpy(&head, journal.data() + at, sizeof head);
+        const auto kind = static_cast<JournalKind>(head.kind);
+        const bool marks = kind == JournalKind::SessionStart || kind == JournalKind::SessionStop ||
+                           kind == JournalKind::OpenAtStop;
+        std::uint64_t id = session;
+        if (marks) std::memcpy(&id, journal.data() + at + sizeof head, sizeof id);
+        if (id == session) own.insert(own.end(), journal.begin() + static_cast<std::ptrdiff_t>(at),
+                                      journal.begin() + static_cast<std::ptrdiff_t>(at + head.bytes));
+        at += head.bytes;
+    }
+    return own;
+}
+
+}  // namespace
+
+/// Keeps the chunks of a log alive (and mapped) until its reader is done.
+struct Recorder::Claims {
+    std::uint64_t fork_generation = 0;
+    std::shared_ptr<Spool> spool;
+    std::vector<Block*> chunks;
+
+    Claims() = default;
+    Claims(const Claims&) = delete;
+    Claims& operator=(const Claims&) = delete;
+    ~Claims() {
+        Recorder& recorder = Recorder::get();
+        std::lock_guard lock(recorder.mutex_);
+        if (fork_generation != recorder.fork_generation_) return;  // the parent's chunks: gone here
+        for (Block* chunk : chunks) recorder.let_go(chunk);
+    }
+};
+
+SessionEntry* Recorder::find(std::uint64_t id) noexcept {
+    for (const auto& session : sessions_) {
+        if (session->id == id) return session.get();
+    }
+    return nullptr;
+}
+
+Recorder::Started Recorder::start(const SessionOptions& options) {
+    std::lock_guard source_lock(source_mutex_);
+    measure_costs();
+    Started started{};
+    std::uint64_t tasks_context = 0;
+    {
+        std::unique_lock lock(mutex_);
+        if (disabled_) throw Error("this copy of Kymo does not record: another one is loaded in this process");
+        auto session = std::make_unique<SessionEntry>();
+        session->id = next_session_++;
+        session->options = options;
+        session->max_bytes = options.max_bytes;
+        if (options.threads == Threads::Tasks) {
+            lock.unlock();
+            const SlowPath path;
+            detail::ThreadState* const state = ready_thread();
+            lock.lock();
+            if (state == nullptr) throw Error("this thread cannot record");
+            session->tasks_thread = static_cast<ThreadEntry*>(state->owner)->id;
+            session->outer_context = state->context;
+        }
+        const bool first = sessions_.empty();
+        if (first) {
+            noted_.clear();
+            ++period_;
+        }
+        if (!options.output.empty()) {
+            session->output_path = absolute_path(options.output);
+            if (!spool_) {
+                spool_ = Spool::create(session->output_path);
+                spool_owner_ = session->id;
+                session->output_path = spool_->path();
+                names_in_spool_ = 0;
+                publish_names();
+                if (!journal_.empty()) spool_->append_journal(journal_);
+            }
+        }
+        start_background();
+        if (first) {
+            for (const auto& entry : threads_) journal_thread(*entry);
+            journal_costs();
+        }
+        journal_clock();
+        session->start_ticks = Clock::now();
+        for (const auto& entry : threads_) {
+            if (entry->chunk != nullptr && entry->period == period_) session->chunks.push_back(entry->chunk);
+        }
+        session->chunks.insert(session->chunks.end(), leftover_chunks_.begin(), leftover_chunks_.end());
+        for (Block* chunk : session->chunks) {
+            ++chunk->claims;
+            session->claimed_bytes += chunk->blocks * detail::kBlockBytes;
+        }
+        for (const auto& entry : threads_) journal_losses(*entry);  // what was lost before is not this session's loss
+        detail::SessionStartRecord record{};
+        record.session = session->id;
+        record.ticks = session->start_ticks;
+        record.max_bytes = session->max_bytes;
+        record.scopes = options.scopes.bits();
+        record.name = names_.intern(options.name);
+        record.thread = session->tasks_thread;
+        record.option_bits = option_bits(options);
+        record.policy = static_cast<std::uint32_t>(options.policy);
+        publish_names();
+        journal(JournalKind::SessionStart, record);
+        if (session->tasks_thread != 0) {
+            tasks_context = session->context = make_context(session->outer_context, session->id);
+        }
+        started = {session->id, session->output_path};
+        sessions_.push_back(std::move(session));
+        rearm();
+        if (background_idles_) wake_.notify_all();
+    }
+    if (tasks_context != 0) enter_context(tasks_context);
+    tell_sources();
+    return started;
+}
+
+void Recorder::start_for_environment(const SessionOptions& options) {
+    const Started started = start(options);
+    std::lock_guard lock(mutex_);
+    environment_session_ = started.id;
+}
+
+std::uint64_t Recorder::make_context(std::uint64_t outer, std::uint64_t session) noexcept {
+    const std::uint64_t context = next_context_++;
+    std::vector<std::uint64_t>& members = contexts_[context];
+    if (const auto found = contexts_.find(outer); found != contexts_.end()) members = found->second;
+    std::erase_if(members, [this](std::uint64_t id) { return find(id) == nullptr; });
+    members.push_back(session);
+    detail::ContextRecord record{};
+    record.context = context;
+    record.count = members.size();
+    journal(JournalKind::Context, record, std::as_bytes(std::span(members)));
+    return context;
+}
+
+void Recorder::enter_context(std::uint64_t context) noexcept {
+    SlowPath path;
+    if (!path) return;
+    detail::ThreadState* const state = ready_thread();
+    if (state == nullptr) return;
+    const std::uint64_t now = Clock::now();
+    state->context = context;
+    if (!ensure_room(*state, sizeof(detail::LongRecord), now)) return;
+    write_context_mark(*state, now);
+}
+
+// ---- reading threads while they run ---------------------------------------------------------------------------
+
+std::vector<OpenRange> Recorder::open_ranges(const ThreadEntry& entry) noexcept {
+    std::vector<OpenRange> open;
+    const detail::ThreadState& state = *entry.state;
+    const std::uint32_t depth = load_acquire(state.depth);
+    for (std::uint32_t index = 0; index < depth; ++index) {
+        const detail::OpenSlot* slot = nullptr;
+        if (index < detail::kOpenSlots) {
+            slot = &state.slots[index];
+        } else {
+            const std::size_t segment = (index - detail::kOpenSlots) / detail::kSlotsPerSegment;
+            if (segment >= entry.open_segments.size()) break;
+            slot = reinterpret_cast<const detail::OpenSlot*>(entry.open_segments[segment]->data()) +
+                   (index - detail::kOpenSlots) % detail::kSlotsPerSegment;
+        }
+        const std::uint64_t start = load_acquire(slot->start);
+        const std::uint64_t what = load_acquire(slot->what);
+        OpenRange range;
+        range.thread = entry.id;
+        range.depth = index;
+        range.start = start;
+        range.site = static_cast<std::uint32_t>(what & (detail::kMaxSites - 1));
+        range.flags = static_cast<std::uint8_t>((what >> detail::kSiteBits) & 0x7f);
+        if (const auto side = static_cast<std::uint32_t>(what >> 32)) {
+            copy_open_payload(entry, side, range.payload);
+        }
+        // Counts only if it stood still while we looked.
+        if (start == 0 || range.site == 0 || load_acquire(slot->start) != start || load_acquire(slot->what) != what) {
+            continue;
+        }
+        open.push_back(std::move(range));
+    }
+    return open;
+}
+
+// Its owner may be writing there: what is torn fails the caller's second look, and every length is checked. The copy
+// itself is an intended race on plain bytes, hence the exemption.
+#if defined(__SANITIZE_THREAD__)
+__attribute__((no_sanitize("thread")))
+#endif
+void Recorder::copy_open_payload(const ThreadEntry& entry, std::uint32_t side, std::vector<std::byte>& payload) noexcept {
+    std::size_t offset = (side - 1) * std::size_t{8};
+    const std::byte* base = entry.state->side;
+    std::size_t size = detail::kSideBytes;
+    if (offset >= detail::kSideBytes) {
+        if (entry.side_segment == nullptr) return;
+        offset -= detail::kSideBytes;
+        base = entry.side_segment->data();
+        size = entry.side_segment->capacity();
+    }
+    if (offset + sizeof(detail::SideEntry) > size) return;
+    const auto* const words = reinterpret_cast<const volatile std::uint32_t*>(base + offset);
+    const std::size_t bytes = words[0];
+    if (bytes > detail::kMaxPayloadBytes || offset + sizeof(detail::SideEntry) + bytes > size) return;
+    payload.resize(bytes);
+    const auto* const from = reinterpret_cast<const volatile std::byte*>(base + offset + sizeof(detail::SideEntry));
+    for (std::size_t i = 0; i < bytes; ++i) payload[i] = from[i];
+}
+
+void Recorder::close_session(SessionEntry& session, std::uint64_t ticks) noexcept {
+    session.is_closed = true;
+    session.end_ticks = ticks;
+    for (const auto& entry : threads_) {
+        if (session.tasks_thread != 0 && session.tasks_thread != entry->id) continue;
+        for (const OpenRange& range : open_ranges(*entry)) {
+            detail::OpenAtStopRecord record{};
+            record.session = session.id;
+            record.start = range.start;
+            record.thread = range.thread;
+            record.depth = range.depth;
+            record.site = range.site;
+            record.flags = range.flags;
+            record.payload_bytes = static_cast<std::uint32_t>(range.payload.size());
+            journal(JournalKind::OpenAtStop, record, range.payload);
+        }
+        journal_losses(*entry);
+    }
+    if (const std::uint64_t lost = __atomic_load_n(&lost_outside_, __ATOMIC_RELAXED)) {
+        detail::NoteRecord note{};
+        note.code = names_.intern("lost_outside");
+        note.text = names_.intern("records of threads that could not be registered, or made inside the recorder, are lost");
+        note.count = lost;
+        publish_names();
+        journal(JournalKind::Note, note);
+    }
+    journal_clock();
+    detail::SessionStopRecord record{};
+    record.session = session.id;
+    record.ticks = ticks;
+    record.ceiling_reached = session.ceiling_reached ? 1 : 0;
+    journal(JournalKind::SessionStop, record);
+}
+
+void Recorder::collect(SessionEntry& session, RawLog& log) noexcept {
+    detail::FileHeader facts;
+    fill_file_header(facts);
+    log.pid = facts.pid;
+    log.node = static_cast<std::int32_t>(facts.node);
+    log.host = facts.host;
+    log.executable = facts.executable;
+    log.command_line.assign(facts.command_line, facts.command_line_bytes);
+    while (!log.command_line.empty() && log.command_line.back() == '\0') log.command_line.pop_back();
+    std::replace(log.command_line.begin(), log.command_line.end(), '\0', ' ');
+    log.clock_source = Clock::source();
+    log.ticks_per_second = Clock::ticks_per_second();
+    // Open stacks before the log: a range that ends in between is then in both, never in neither.
+    if (!session.is_closed) {
+        log.end_ticks = Clock::now();
+        for (const auto& entry : threads_) {
+            if (session.tasks_thread != 0 && session.tasks_thread != entry->id) continue;
+            std::vector<OpenRange> open = open_ranges(*entry);
+            std::move(open.begin(), open.end(), std::back_inserter(log.open));
+            journal_losses(*entry);
+        }
+        journal_clock();
+    } else {
+        log.end_ticks = session.end_ticks;
+    }
+    auto claims = std::make_shared<Claims>();
+    claims->fork_generation = fork_generation_;
+    claims->spool = spool_;
+    log.spans.reserve(session.chunks.size());
+    for (Block* chunk : session.chunks) {
+        ++chunk->claims;
+        claims->chunks.push_back(chunk);
+        LogSpan span;
+        span.data = chunk->data();
+        span.bytes = load_acquire(chunk->header->committed);
+        span.thread = chunk->header->thread;
+        span.sequence = chunk->header->sequence;
+        span.base_ticks = chunk->header->base_ticks;
+        span.pair = chunk->header->pair;
+        log.spans.push_back(span);
+    }
+    log.keep_alive = std::move(claims);
+    log.names = names_.stream();
+    log.journal = journal_;
+    log.finished = session.is_closed;
+}
+
+// ---- ending ---------------------------------------------------------------------------------------------------
+
+void Recorder::finish_output(SessionEntry& session) noexcept {
+    if (session.output_path.empty() || !spool_) return;
+    const bool only = sessions_.size() == 1;
+    const bool owner = spool_owner_ == session.id;
+    if (owner && only && !spool_->is_temporary() && spool_->is_in_place()) return;  // forget() finishes it in place
+    try {
+        if (owner && !spool_->is_temporary()) {
+            if (spool_->is_in_place()) {
+                spool_->move_aside();
+            } else {
+                say(session.output_path + ": was removed while it was being recorded; it is written again");
+            }
+        }
+        std::vector<CutChunk> chunks;
+        for (const Block* chunk : session.chunks) chunks.push_back({chunk, load_acquire(chunk->header->committed)});
+        write_cut(session.output_path, names_.stream(), journal_of(journal_, session.id), chunks);
+    } catch (const std::exception& error) {
+        say(error.what());
+    }
+}
+
+void Recorder::forget(std::uint64_t id) noexcept {
+    SessionEntry* const session = find(id);
+    if (session == nullptr) return;
+    finish_output(*session);
+    std::deque<Block*> chunks = std::move(session->chunks);
+    const bool last = sessions_.size() == 1;
+    if (last && spool_) close_spool();  // before its chunks are let go: a finished file keeps them
+    for (Block* chunk : chunks) let_go(chunk);
+    std::erase_if(sessions_, [id](const auto& each) { return each->id == id; });
+    if (last) {
+        for (Block* chunk : leftover_chunks_) {
+            chunk->is_open = false;
+            if (chunk->claims == 0) chunk->store->give_back(chunk);
+        }
+        leftover_chunks_.clear();
+        overwritten_.clear();
+        contexts_.clear();
+        journal_.clear();
+        for (const auto& entry : threads_) {
+            entry->in_journal = false;
+            entry->chunks_taken = 0;
+        }
+        ahead_ = 2;
+    }
+    rearm();
+}
+
+void Recorder::close_spool() noexcept {
+    std::erase_if(leftover_chunks_, [this](const Block* chunk) { return chunk->store == &spool_->store(); });
+    spool_->finish();
+    spool_.reset();  // threads that still stand in it, and logs being read, keep it mapped
+    spool_owner_ = 0;
+}
+
+void Recorder::leave_context(std::uint64_t id) noexcept {
+    std::uint64_t outer = 0;
+    {
+        std::lock_guard lock(mutex_);
+        const SessionEntry* const session = find(id);
+        if (session == nullptr || session->context == 0) return;
+        if (session->context != detail::current_thread->context) return;
+        outer = session->outer_context;
+    }
+    enter_context(outer);
+}
+
+bool Recorder::stop(std::uint64_t id, RawLog& log) {
+    std::lock_guard source_lock(source_mutex_);
+    leave_context(id);
+    flush_sources();
+    {
+        std::unique_lock lock(mutex_);
+        SessionEntry* const session = find(id);
+        if (session == nullptr) return false;
+        if (!session->is_closed) close_session(*session, Clock::now());
+        wake_.wait(lock, [this] { return !extending_; });
+        collect(*session, log);
+        forget(id);
+    }
+    tell_sources();
+    return true;
+}
+
+bool Recorder::snapshot(std::uint64_t id, RawLog& log) {
+    std::lock_guard source_lock(source_mutex_);
+    flush_sources();
+    std::lock_guard lock(mutex_);
+    SessionEntry* const session = find(id);
+    if (session == nullptr) return false;
+    collect(*session, log);
+    return true;
+}
+
+void Recorder::discard(std::uint64_t id) noexcept {
+    std::lock_guard source_lock(source_mutex_);
+    leave_context(id);
+    flush_sources();
+    {
+        std::unique_lock lock(mutex_);
+        SessionEntry* const session = find(id);
+        if (session == nullptr) return;
+        if (!session->is_closed) close_session(*session, Clock::now());
+        wake_.wait(lock, [this] { return !extending_; });
+        forget(id);
+    }
+    tell_sources();
+}
+
+bool Recorder::is_running(std::uint64_t id) noexcept {
+    std::lock_guard lock(mutex_);
+    return find(id) != nullptr;
+}
+
+void Recorder::finish_all() noexcept {
+    std::vector<std::uint64_t> ids;
+    {
+        std::lock_guard lock(mutex_);
+        for (const auto& session : sessions_) {
+            if (!session->output_path.empty()) ids.push_back(session->id);
+        }
+    }
+    for (const std::uint64_t id : ids) discard(id);
+}
+
+// ---- sources --------------------------------------------------------------------------------------------------
+
+RecordingNeeds Recorder::needs() noexcept {
+    std::lock_guard lock(mutex_);
+    RecordingNeeds needs;
+    for (const auto& session : sessions_) {
+        if (session->is_closed) continue;
+        needs.scopes |= session->options.scopes.bits();
+        needs.option_bits |= option_bits(session->options);
+    }
+    return needs;
+}
+
+void Recorder::tell_sources() noexcept {
+    if (sources_.empty()) return;
+    const RecordingNeeds now = needs();
+    for (const auto& source : sources_) source->needs_changed(now);
+}
+
+void Recorder::flush_sources() noexcept {
+    for (const auto& source : sources_) source->flush(kFlushTimeoutNs);
+}
+
+void Recorder::add_source(std::shared_ptr<Source> source) {
+    std::lock_guard source_lock(source_mutex_);
+    source->needs_changed(needs());
+    sources_.push_back(std::move(source));
+}
+
+}  // namespace kymo

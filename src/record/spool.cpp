@@ -1,0 +1,310 @@
+// spool.cpp: making the capture file, appending to its streams, finishing it, cutting captures out of it.
+#include "record/spool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include <kymo/detail/counter.h>
+#include <kymo/error.h>
+
+#include "record/clock.h"
+
+namespace kymo {
+
+using detail::BlockHeader;
+using detail::FileHeader;
+using detail::kBlockBytes;
+
+namespace {
+
+constexpr std::size_t kFirstExtent = std::size_t{1} << 20;
+
+std::size_t read_into(const char* path, char* place, std::size_t room) noexcept {
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return 0;
+    std::size_t filled = 0;
+    ssize_t count;
+    while (filled < room && (count = read(fd, place + filled, room - filled)) > 0) {
+        filled += static_cast<std::size_t>(count);
+    }
+    close(fd);
+    return filled;
+}
+
+[[noreturn]] void fail(const std::string& path, const char* what, int error) {
+    throw Error(path + ": " + what + ": " + std::strerror(error));
+}
+
+// Gives the finished temporary file its name, unless that is taken (EEXIST).
+int publish(const std::string& temporary, const std::string& path) noexcept {
+#ifdef RENAME_NOREPLACE
+    if (renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) == 0) return 0;
+    if (errno != EINVAL && errno != ENOSYS) return errno;
+#endif
+    if (link(temporary.c_str(), path.c_str()) != 0) return errno;
+    unlink(temporary.c_str());
+    return 0;
+}
+
+std::string publish_somewhere(const std::string& temporary, const std::string& wanted) {
+    for (int attempt = 0;; ++attempt) {
+        const std::string path = alternative_path(wanted, attempt);
+        const int error = publish(temporary, path);
+        if (error == 0) return path;
+        if (error != EEXIST || attempt > 9999) {
+            unlink(temporary.c_str());
+            fail(path, "cannot create the capture", error);
+        }
+    }
+}
+
+std::string temporary_path(const std::string& wanted) {
+    return wanted + ".tmp." + std::to_string(getpid());
+}
+
+int create_temporary(const std::string& temporary, const std::string& wanted) {
+    unlink(temporary.c_str());  // a namesake's leavings: pids come round
+    const int fd = open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0) fail(wanted, "cannot create the capture", errno);
+    return fd;
+}
+
+void write_all(int fd, const void* data, std::size_t bytes, const std::string& path) {
+    const char* at = static_cast<const char*>(data);
+    while (bytes != 0) {
+        const ssize_t written = write(fd, at, bytes);
+        if (written < 0 && errno == EINTR) continue;
+        if (written <= 0) fail(path, "cannot write the capture", written < 0 ? errno : ENOSPC);
+        at += written;
+        bytes -= static_cast<std::size_t>(written);
+    }
+}
+
+// How many bytes of whole stream records, from `records` on, fit into `room`.
+std::size_t whole_records(std::span<const std::byte> records, std::size_t room) noexcept {
+    std::size_t end = 0;
+    while (end + sizeof(detail::StreamRecord) <= records.size()) {
+        detail::StreamRecord head;
+        std::memcpy(&head, records.data() + end, sizeof head);
+        if (head.bytes < sizeof head || end + head.bytes > std::min(room, records.size())) break;
+        end += head.bytes;
+    }
+    return end;
+}
+
+}  // namespace
+
+namespace {
+
+void ask_for_facts(FileHeader& header) noexcept {
+    header = FileHeader{};
+    std::memcpy(header.magic, detail::kFileMagic, sizeof header.magic);
+    header.version = detail::kFormatVersion;
+    header.byte_order = detail::kByteOrderMark;
+    header.header_bytes = sizeof(FileHeader);
+    header.block_bytes = kBlockBytes;
+    header.pid = getpid();
+    header.node = -1;
+    const std::size_t boot = read_into("/proc/sys/kernel/random/boot_id", header.boot_id, sizeof header.boot_id - 1);
+    if (boot != 0 && header.boot_id[boot - 1] == '\n') header.boot_id[boot - 1] = '\0';
+    gethostname(header.host, sizeof header.host - 1);
+    const ssize_t exe = readlink("/proc/self/exe", header.executable, sizeof header.executable - 1);
+    header.executable[exe < 0 ? 0 : exe] = '\0';
+    header.command_line_bytes = static_cast<std::uint32_t>(
+        read_into("/proc/self/cmdline", header.command_line, sizeof header.command_line - 1));
+}
+
+}  // namespace
+
+// Asked for once per process (a forked child is another one); the clock may be another one in tests.
+void fill_file_header(FileHeader& header) noexcept {
+    static FileHeader facts{};
+    if (facts.pid != getpid()) ask_for_facts(facts);
+    facts.clock_source = static_cast<std::uint32_t>(Clock::source());
+    facts.ticks_per_second = Clock::ticks_per_second();
+    header = facts;
+}
+
+std::string alternative_path(const std::string& wanted, int attempt) {
+    if (attempt == 0) return wanted;
+    const std::size_t slash = wanted.rfind('/');
+    const std::size_t dot = wanted.rfind('.');
+    const bool has_suffix = dot != std::string::npos && dot != 0 && (slash == std::string::npos || dot > slash + 1);
+    const std::string stem = has_suffix ? wanted.substr(0, dot) : wanted;
+    const std::string suffix = has_suffix ? wanted.substr(dot) : std::string();
+    std::string middle = "." + std::to_string(getpid());
+    if (attempt > 1) middle += "." + std::to_string(attempt);
+    return stem + middle + suffix;
+}
+
+Spool::Spool(int fd, std::string path, FileHeader* header) noexcept
+    : store_(fd, kBlockBytes), path_(std::move(path)), header_(header) {}
+
+std::shared_ptr<Spool> Spool::create(const std::string& wanted_path) {
+    const std::string temporary = temporary_path(wanted_path);
+    const int fd = create_temporary(temporary, wanted_path);
+    const int error = posix_fallocate(fd, 0, kBlockBytes);
+    void* header = MAP_FAILED;
+    if (error == 0) header = mmap(nullptr, kBlockBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (header == MAP_FAILED) {
+        const int cause = error != 0 ? error : errno;
+        close(fd);
+        unlink(temporary.c_str());
+        fail(wanted_path, "cannot create the capture", cause);
+    }
+    fill_file_header(*static_cast<FileHeader*>(header));
+    std::shared_ptr<Spool> spool(new Spool(fd, temporary, static_cast<FileHeader*>(header)));
+    BlockStore::Extent extent = spool->store_.reserve(kFirstExtent);
+    if (const int cause = spool->store_.map_extent(extent)) {
+        spool->temporary_ = true;  // unlinked with the spool
+        fail(wanted_path, "cannot create the capture", cause);
+    }
+    spool->store_.add(extent);
+    spool->journal_.spare = spool->take_block(detail::BlockKind::Free);
+    spool->path_ = publish_somewhere(temporary, wanted_path);
+    return spool;
+}
+
+Spool::~Spool() {
+    if (header_ != nullptr) munmap(header_, kBlockBytes);
+    if (temporary_ && !abandoned_) unlink(path_.c_str());
+}
+
+void Spool::abandon() noexcept {
+    abandoned_ = true;
+    store_.abandon();
+}
+
+Block* Spool::take_block(detail::BlockKind kind) noexcept {
+    Block* block = store_.take(1);
+    if (block == nullptr) {
+        BlockStore::Extent extent = store_.reserve(kFirstExtent);
+        if (store_.map_extent(extent) != 0) return nullptr;
+        store_.add(extent);
+        block = store_.take(1);
+    }
+    if (block == nullptr) return nullptr;
+    block->claims = 1;  // streams are never recycled
+    block->header->sequence = next_stream_block_++;
+    detail::store_release(block->header->kind, static_cast<std::uint16_t>(kind));
+    return block;
+}
+
+bool Spool::append(Stream& stream, std::span<const std::byte> records) noexcept {
+    while (!records.empty()) {
+        std::size_t used = 0;
+        std::size_t fits = 0;
+        if (stream.current != nullptr) {
+            used = detail::load_relaxed(stream.current->header->committed);
+            fits = whole_records(records, stream.current->capacity() - used);
+        }
+        if (fits == 0) {
+            if (whole_records(records, kBlockBytes - sizeof(BlockHeader)) == 0) return false;
+            Block* block = take_block(stream.kind);
+            if (block == nullptr && stream.spare != nullptr) {
+                block = std::exchange(stream.spare, nullptr);
+                block->header->sequence = next_stream_block_++;
+                detail::store_release(block->header->kind, static_cast<std::uint16_t>(stream.kind));
+            }
+            if (block == nullptr) return false;
+            stream.current = block;
+            continue;
+        }
+        std::memcpy(stream.current->data() + used, records.data(), fits);
+        detail::store_release(stream.current->header->committed, std::uint64_t{used + fits});
+        records = records.subspan(fits);
+    }
+    return true;
+}
+
+void Spool::finish() noexcept {
+    if (journal_.spare != nullptr) store_.give_back(std::exchange(journal_.spare, nullptr));
+    finished_ = true;
+    store_.trim();
+    store_.freeze();
+    detail::store_release(header_->finished, 1u);
+}
+
+bool Spool::is_in_place() const noexcept {
+    struct stat mine {};
+    struct stat named {};
+    return fstat(store_.fd(), &mine) == 0 && stat(path_.c_str(), &named) == 0 && mine.st_ino == named.st_ino &&
+           mine.st_dev == named.st_dev;
+}
+
+void Spool::move_aside() {
+    const std::string aside = path_ + ".spool";
+    if (rename(path_.c_str(), aside.c_str()) == 0) path_ = aside;
+    temporary_ = true;
+}
+
+std::string write_cut(const std::string& wanted_path, std::span<const std::byte> names,
+                      std::span<const std::byte> journal, std::span<const CutChunk> chunks) {
+    const std::string temporary = temporary_path(wanted_path);
+    const int fd = create_temporary(temporary, wanted_path);
+    try {
+        std::vector<std::byte> block(kBlockBytes);
+        FileHeader file;
+        fill_file_header(file);
+        file.finished = 1;
+        std::memcpy(block.data(), &file, sizeof file);
+        write_all(fd, block.data(), block.size(), wanted_path);
+        std::uint64_t sequence = 1;
+        const auto write_stream = [&](detail::BlockKind kind, std::span<const std::byte> records) {
+            while (!records.empty()) {
+                const std::size_t bytes = whole_records(records, kBlockBytes - sizeof(BlockHeader));
+                if (bytes == 0) break;
+                std::fill(block.begin(), block.end(), std::byte{0});
+                BlockHeader header;
+                header.magic = detail::kBlockMagic;
+                header.kind = static_cast<std::uint16_t>(kind);
+                header.blocks = 1;
+                header.generation = 1;
+                header.sequence = sequence++;
+                header.committed = bytes;
+                std::memcpy(block.data(), &header, sizeof header);
+                std::memcpy(block.data() + sizeof header, records.data(), bytes);
+                write_all(fd, block.data(), block.size(), wanted_path);
+                records = records.subspan(bytes);
+            }
+        };
+        write_stream(detail::BlockKind::Names, names);
+        write_stream(detail::BlockKind::Journal, journal);
+        for (const CutChunk& chunk : chunks) {
+            const std::size_t whole = sizeof(BlockHeader) + chunk.committed;
+            const std::size_t blocks = (whole + kBlockBytes - 1) / kBlockBytes;
+            block.assign(blocks * kBlockBytes, std::byte{0});
+            const BlockHeader& source = *chunk.block->header;
+            BlockHeader header;  // field by field: `committed` may be moving
+            header.magic = detail::kBlockMagic;
+            header.kind = static_cast<std::uint16_t>(detail::BlockKind::Log);
+            header.blocks = static_cast<std::uint16_t>(blocks);
+            header.generation = source.generation;
+            header.thread = source.thread;
+            header.sequence = source.sequence;
+            header.base_ticks = source.base_ticks;
+            header.pair = source.pair;
+            header.committed = chunk.committed;
+            std::memcpy(block.data(), &header, sizeof header);
+            std::memcpy(block.data() + sizeof header, chunk.block->data(), chunk.committed);
+            write_all(fd, block.data(), block.size(), wanted_path);
+        }
+    } catch (...) {
+        close(fd);
+        unlink(temporary.c_str());
+        throw;
+    }
+    close(fd);
+    return publish_somewhere(temporary, wanted_path);
+}
+
+}  // namespace kymo

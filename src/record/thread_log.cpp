@@ -1,0 +1,360 @@
+// thread_log.cpp: appending records, the open stack beyond the usual, the side stack.
+#include "record/thread_log.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include <kymo/range.h>
+
+#include "record/clock.h"
+#include "record/recorder.h"
+
+namespace kymo {
+
+using detail::kArmedAttention;
+using detail::kArmedRecorder;
+using detail::kNotOpen;
+using detail::load_relaxed;
+using detail::LongRecord;
+using detail::Opened;
+using detail::OpenSlot;
+using detail::RecordKind;
+using detail::store_relaxed;
+using detail::store_release;
+using detail::ThreadState;
+
+ThreadState unregistered_thread{};
+ThreadState idle_thread{};
+constinit thread_local std::uint32_t unregistered_off_begins __attribute__((tls_model("initial-exec"))) = 0;
+
+namespace {
+constinit thread_local bool is_inside __attribute__((tls_model("initial-exec"))) = false;
+}
+
+namespace detail {
+inline namespace layout1 {
+constinit thread_local ThreadState* current_thread __attribute__((tls_model("initial-exec"))) = &unregistered_thread;
+}
+}  // namespace detail
+
+SlowPath::SlowPath() noexcept {
+    ThreadState* const state = detail::current_thread;
+    entered_ = !is_inside && load_relaxed(state->busy) == 0;
+    if (!entered_) {
+        if (state->owner != nullptr) {
+            store_relaxed(state->dropped, state->dropped + 1);
+        } else {
+            Recorder::get().count_lost();
+        }
+        return;
+    }
+    is_inside = true;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (state->owner != nullptr) store_relaxed(state->busy, 1u);
+}
+
+SlowPath::~SlowPath() {
+    if (!entered_) return;
+    ThreadState* const state = detail::current_thread;
+    if (state->owner != nullptr) store_relaxed(state->busy, 0u);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    is_inside = false;
+}
+
+ThreadState* ready_thread() noexcept {
+    ThreadState* const state = detail::current_thread;
+    if (state->owner != nullptr && (load_relaxed(state->armed) & kArmedAttention) == 0) return state;
+    ThreadState* const ready = Recorder::get().attend();
+    if (ready == nullptr) {
+        Recorder::get().count_lost();
+    } else {
+        store_relaxed(ready->busy, 1u);  // registered, or moved, just now
+    }
+    return ready;
+}
+
+// ---- appending ------------------------------------------------------------------------------------------------
+
+void count_dropped(ThreadState& state, std::uint32_t depth) noexcept {
+    if ((load_relaxed(state.armed) & kArmedRecorder) == 0) return;  // its ceiling has ended the last session: no loss
+    store_relaxed(state.dropped, state.dropped + 1);
+    ++state.gap_records;
+    state.gap_min_depth = std::min(state.gap_min_depth, depth);
+}
+
+LongRecord* append_long(ThreadState& state, RecordKind kind, std::size_t payload_bytes) noexcept {
+    const std::size_t bytes = (sizeof(LongRecord) + payload_bytes + 15) / 16 * 16;
+    auto* const record = reinterpret_cast<LongRecord*>(state.cursor);
+    *record = LongRecord{};
+    record->kind = static_cast<std::uint8_t>(kind);
+    record->units = static_cast<std::uint16_t>(bytes / detail::kRecordUnit);
+    record->payload_bytes = static_cast<std::uint32_t>(payload_bytes);
+    state.cursor += bytes;
+    return record;
+}
+
+void commit(ThreadState& state) noexcept {
+    store_release(*state.committed, static_cast<std::uint64_t>(state.cursor - state.chunk_data));
+}
+
+namespace {
+
+// Says that `records` are missing here, and how far down the open stack went meanwhile. There is room for it.
+void write_gap(ThreadState& state, std::uint64_t ticks, std::uint64_t records, std::uint32_t depth) noexcept {
+    LongRecord* const gap = append_long(state, RecordKind::Dropped, 0);
+    gap->time = ticks;
+    gap->word2 = records;
+    gap->depth = depth;
+    commit(state);
+}
+
+}  // namespace
+
+void write_context_mark(ThreadState& state, std::uint64_t ticks) noexcept {
+    LongRecord* const mark = append_long(state, RecordKind::ContextMark, 0);
+    mark->time = ticks;
+    mark->word2 = state.context;
+    mark->depth = state.depth;
+    commit(state);
+}
+
+bool ensure_room(ThreadState& state, std::size_t bytes, std::uint64_t ticks) noexcept {
+    if (state.cursor != nullptr && static_cast<std::size_t>(state.limit - state.cursor) >= bytes) return true;
+    auto* const entry = static_cast<ThreadEntry*>(state.owner);
+    if (entry == nullptr || !Recorder::get().refill(*entry, ticks, bytes)) return false;
+    if (state.gap_records != 0) {
+        write_gap(state, ticks, state.gap_records, state.gap_min_depth);
+        state.gap_records = 0;
+        state.gap_min_depth = ~0u;
+    }
+    if (state.context != 0) write_context_mark(state, ticks);  // a ring may take the chunk with the first mark
+    return static_cast<std::size_t>(state.limit - state.cursor) >= bytes;
+}
+
+void write_range(ThreadState& state, const ClosedRange& range) noexcept {
+    const std::size_t bytes = (sizeof(LongRecord) + range.payload.size() + 15) / 16 * 16;
+    if (!ensure_room(state, bytes, range.end)) return count_dropped(state, range.depth);
+    const std::uint64_t duration = range.end - range.start;
+    const std::uint64_t delta = range.end - state.base_ticks;
+    if (range.payload.empty() && range.flags == 0 && range.depth < 256 && range.site < detail::kMaxSites &&
+        (duration >> detail::kDurationBits) == 0 && (delta >> detail::kDeltaBits) == 0) {
+        auto* const record = reinterpret_cast<detail::CompactRecord*>(state.cursor);
+        record->word0 =
+            static_cast<std::uint64_t>(RecordKind::Range) | std::uint64_t{range.depth} << 8 | delta << 16;
+        record->word1 = range.site | duration << detail::kSiteBits;
+        state.cursor += detail::kRecordUnit;
+    } else {
+        LongRecord* const record = append_long(state, RecordKind::LongRange, range.payload.size());
+        record->flags = range.flags;
+        record->site = range.site;
+        record->time = range.start;
+        record->word2 = range.end;
+        record->depth = range.depth;
+        if (!range.payload.empty()) std::memcpy(record + 1, range.payload.data(), range.payload.size());
+    }
+    commit(state);
+}
+
+// ---- the side stack -------------------------------------------------------------------------------------------
+
+namespace {
+
+constexpr std::size_t kSegmentBytes =
+    detail::kLargeBlocks * detail::kBlockBytes - sizeof(detail::BlockHeader);
+constexpr std::size_t kLeastRoom = 1024;  // for an entry in the thread's own block
+
+std::byte* side_address(const ThreadState& state, std::size_t offset) noexcept {
+    if (offset < detail::kSideBytes) return const_cast<std::byte*>(state.side) + offset;
+    auto* const entry = static_cast<ThreadEntry*>(state.owner);
+    if (entry == nullptr) return nullptr;
+    std::byte* const segment = Recorder::get().side_segment(*entry);
+    return segment == nullptr ? nullptr : segment + (offset - detail::kSideBytes);
+}
+
+// Where the next entry goes, and how many bytes it may have there (0: there is no room).
+std::size_t next_side_entry(const ThreadState& state, std::size_t& room) noexcept {
+    std::size_t offset = state.side_used;
+    if (offset + kLeastRoom > detail::kSideBytes && offset < detail::kSideBytes) offset = detail::kSideBytes;
+    room = offset < detail::kSideBytes ? detail::kSideBytes - offset
+                                       : detail::kSideBytes + kSegmentBytes - offset;
+    if (room < kLeastRoom) room = 0;
+    return offset;
+}
+
+}  // namespace
+
+std::span<const std::byte> side_payload(const ThreadState& state, std::uint32_t side) noexcept {
+    if (side == 0) return {};
+    const std::byte* const place = side_address(state, (side - 1) * std::size_t{8});
+    if (place == nullptr) return {};
+    detail::SideEntry head;
+    std::memcpy(&head, place, sizeof head);
+    return {place + sizeof head, std::min<std::size_t>(head.bytes, detail::kMaxPayloadBytes)};
+}
+
+void drop_side(ThreadState& state, std::uint32_t side) noexcept {
+    if (side != 0) state.side_used = (side - 1) * 8;
+}
+
+namespace detail {
+inline namespace layout1 {
+
+SideRoom open_side() noexcept {
+    SlowPath path;
+    if (!path) return {};
+    ThreadState* const state = ready_thread();
+    if (state == nullptr) return {};
+    std::size_t room = 0;
+    const std::size_t offset = next_side_entry(*state, room);
+    std::byte* const place = room == 0 ? nullptr : side_address(*state, offset);
+    if (place == nullptr) return {};
+    const std::size_t payload = std::min(room - sizeof(SideEntry), kMaxPayloadBytes);
+    return {place + sizeof(SideEntry), place + sizeof(SideEntry) + payload};
+}
+
+std::uint32_t close_side(std::byte* end) noexcept {
+    ThreadState* const state = current_thread;
+    if (state->owner == nullptr) return 0;
+    std::size_t room = 0;
+    const std::size_t offset = next_side_entry(*state, room);
+    std::byte* const place = room == 0 ? nullptr : side_address(*state, offset);
+    if (place == nullptr || end < place + sizeof(SideEntry) || end > place + room) return 0;
+    const SideEntry head{static_cast<std::uint32_t>(end - place - sizeof(SideEntry)), state->depth};
+    std::memcpy(place, &head, sizeof head);
+    state->side_used = static_cast<std::uint32_t>(offset + static_cast<std::size_t>(end - place) + 7) & ~7u;
+    return static_cast<std::uint32_t>(offset / 8 + 1);
+}
+
+}  // namespace layout1
+}  // namespace detail
+
+// ---- the open stack -------------------------------------------------------------------------------------------
+
+Opened push_open(ThreadState& state, std::uint32_t site, std::uint8_t flags, std::uint32_t side) noexcept {
+    const std::uint32_t index = state.depth;
+    OpenSlot* const slot = Recorder::get().slot(state, index);
+    if (slot == nullptr) {
+        count_dropped(state, index);
+        drop_side(state, side);
+        return {0, kNotOpen};
+    }
+    store_relaxed(state.depth, index + 1);
+    store_relaxed(slot->what, site | std::uint64_t{flags} << detail::kSiteBits | std::uint64_t{side} << 32);
+    const std::uint64_t start = std::max<std::uint64_t>(Clock::now(), 1);
+    store_release(slot->start, start);
+    return {start, index};
+}
+
+void pop_open(ThreadState& state, std::uint32_t index, std::uint64_t now, std::uint8_t flags) noexcept {
+    Recorder& recorder = Recorder::get();
+    OpenSlot* const slot = recorder.slot(state, index);
+    const std::uint64_t start = load_relaxed(slot->start);
+    const std::uint64_t what = load_relaxed(slot->what);
+    const auto site = static_cast<std::uint32_t>(what & (detail::kMaxSites - 1));
+    const auto side = static_cast<std::uint32_t>(what >> 32);
+    const bool innermost = index + 1 == state.depth;
+    if (now < start) {
+        now = start;
+        store_relaxed(state.clamped, state.clamped + 1);
+    }
+    if ((load_relaxed(state.armed) & kArmedRecorder) == 0) {
+        // Nothing records any more: the range is in the views of the sessions that saw it open.
+    } else if (site == 0) {
+        // It only kept count of a begin made while nothing recorded. What was inside it must not seem to lie inside
+        // the next range of its depth.
+        if (ensure_room(state, sizeof(LongRecord), now)) write_gap(state, now, 0, index);
+    } else {
+        flags |= static_cast<std::uint8_t>((what >> detail::kSiteBits) & 0x7f);
+        if (!innermost) flags |= detail::kRecordAsync;
+        write_range(state, {start, now, index, site, flags, side_payload(state, side)});
+    }
+    if (innermost) {
+        drop_side(state, side);
+        store_release(recorder.slot(state, index)->start, std::uint64_t{0});
+    } else {
+        for (std::uint32_t above = index + 1; above < state.depth; ++above) {
+            const OpenSlot& from = *recorder.slot(state, above);
+            OpenSlot& to = *recorder.slot(state, above - 1);
+            store_release(to.start, std::uint64_t{0});
+            store_relaxed(to.what, load_relaxed(from.what));
+            store_release(to.start, load_relaxed(from.start));
+        }
+        store_release(recorder.slot(state, state.depth - 1)->start, std::uint64_t{0});
+    }
+    store_release(state.depth, state.depth - 1);
+}
+
+void close_all_open(ThreadState& state) noexcept {
+    SlowPath path;
+    if (!path) return;
+    const std::uint64_t now = Clock::now();
+    while (state.depth != 0) pop_open(state, state.depth - 1, now, detail::kRecordUnfinished);
+}
+
+std::uint64_t next_async_id(ThreadState& state) noexcept {
+    return std::uint64_t{static_cast<ThreadEntry*>(state.owner)->id} << 40 | ++state.next_async;
+}
+
+namespace detail {
+inline namespace layout1 {
+
+Opened open_site_slowly(std::uint32_t site, Scope scope, std::uint32_t side) noexcept {
+    SlowPath path;
+    if (!path) return {0, kNotOpen};
+    ThreadState* const state = ready_thread();
+    if (state == nullptr) return {0, kNotOpen};
+    if (site - 1 >= kMaxSites - 1 || (load_relaxed(state->armed) & scope_bit(scope)) == 0) {
+        drop_side(*state, side);
+        return {0, kNotOpen};
+    }
+    return push_open(*state, site, 0, side);
+}
+
+Opened open_slowly(Site& site, std::uint32_t side) noexcept {
+    std::uint32_t id = load_relaxed(site.id);
+    if (id == 0) {
+        SlowPath path;
+        if (!path) return {0, kNotOpen};
+        id = Recorder::get().register_site(site);
+        store_relaxed(site.id, id);
+    }
+    return open_site_slowly(id, site.scope, side);
+}
+
+void close_slowly(std::uint32_t index, std::uint64_t start, std::uint64_t now) noexcept {
+    SlowPath path;
+    if (!path) return;
+    ThreadState* const state = current_thread->owner != nullptr ? ready_thread() : nullptr;
+    if (state == nullptr) return;  // the thread has ended, or is in between fork's handlers
+    if (!Clock::is_inline()) now = Clock::now();
+    Recorder& recorder = Recorder::get();
+    if (index >= state->depth || load_relaxed(recorder.slot(*state, index)->start) != start) {
+        // Something below it has ended before it: it stands lower now.
+        for (index = std::min(index, state->depth); index-- != 0;) {
+            if (load_relaxed(recorder.slot(*state, index)->start) == start) break;
+        }
+        if (index == kNotOpen) {
+            store_relaxed(state->resyncs, state->resyncs + 1);
+            return;
+        }
+    }
+    pop_open(*state, index, now, 0);
+}
+
+std::uint32_t dynamic_site(std::string_view name, Scope scope) noexcept {
+    Recorder& recorder = Recorder::get();
+    if (const std::uint32_t known = recorder.names().find_dynamic(name, scope)) return known;
+    SlowPath path;
+    if (!path) return kSiteOff;
+    const std::uint32_t site = recorder.intern_dynamic(name, scope);
+    return site != 0 ? site : kSiteOff;
+}
+
+std::uint32_t intern_string(std::string_view text) noexcept {
+    return Recorder::get().intern(text);
+}
+
+}  // namespace layout1
+}  // namespace detail
+
+}  // namespace kymo

@@ -1,0 +1,76 @@
+// thread_log.h: a thread's own log and open stack, out of line: what the inlined path leaves over.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include <kymo/detail/hot_path.h>
+
+namespace kymo {
+
+struct ThreadEntry;
+
+/// What `current_thread` points to before a thread is registered: shared by all, only `armed` ever changes.
+extern detail::ThreadState unregistered_thread;
+/// What it points to when a thread must not record: after its end, and between fork's handlers. Never armed.
+extern detail::ThreadState idle_thread;
+/// Object-less begins made while off by a thread that is not registered yet.
+extern constinit thread_local std::uint32_t unregistered_off_begins;
+
+/// Marks the calling thread as inside the recorder for its lifetime. False when it already was: we are in a signal
+/// handler or an allocation hook that interrupted it; what was to be recorded is then counted as dropped.
+class SlowPath {
+  public:
+    SlowPath() noexcept;
+    ~SlowPath();
+    SlowPath(const SlowPath&) = delete;
+    SlowPath& operator=(const SlowPath&) = delete;
+    explicit operator bool() const noexcept { return entered_; }
+
+  private:
+    bool entered_;
+};
+
+/// All of the following are called by the owner of `state`, inside a SlowPath (or, for logs that are not threads,
+/// with their log_lock held).
+
+/// A range as it goes into the log.
+struct ClosedRange {
+    std::uint64_t start;
+    std::uint64_t end;
+    std::uint32_t depth;
+    std::uint32_t site;
+    std::uint8_t flags;  ///< RecordFlags
+    std::span<const std::byte> payload;
+};
+/// Appends it, or counts it as dropped.
+void write_range(detail::ThreadState& state, const ClosedRange& range) noexcept;
+
+/// Room for `bytes` at the cursor, for a record that ends at `ticks`. False: there is none (nothing is counted yet).
+bool ensure_room(detail::ThreadState& state, std::size_t bytes, std::uint64_t ticks) noexcept;
+/// Counts a record of this depth as lost; the next chunk starts with a Dropped record.
+void count_dropped(detail::ThreadState& state, std::uint32_t depth) noexcept;
+/// Starts a long record at the cursor, where ensure_room has been; the caller fills in the rest, then commits.
+detail::LongRecord* append_long(detail::ThreadState& state, detail::RecordKind kind,
+                                std::size_t payload_bytes) noexcept;
+void commit(detail::ThreadState& state) noexcept;
+/// Says under which context what follows runs; there is room for it.
+void write_context_mark(detail::ThreadState& state, std::uint64_t ticks) noexcept;
+
+/// Registers the calling thread or does what it was called to attention for. Null: it cannot record.
+detail::ThreadState* ready_thread() noexcept;
+/// Opens a range; the slot index is kNotOpen when there was no room.
+detail::Opened push_open(detail::ThreadState& state, std::uint32_t site, std::uint8_t flags,
+                         std::uint32_t side) noexcept;
+/// Closes the open range at `index`, which need not be the innermost.
+void pop_open(detail::ThreadState& state, std::uint32_t index, std::uint64_t now, std::uint8_t flags) noexcept;
+/// A dying thread's open ranges become unfinished records.
+void close_all_open(detail::ThreadState& state) noexcept;
+/// The id of a movable range that begins now on this thread: unique in the process.
+std::uint64_t next_async_id(detail::ThreadState& state) noexcept;
+/// Values of an open slot's side-stack handle.
+std::span<const std::byte> side_payload(const detail::ThreadState& state, std::uint32_t side) noexcept;
+/// Takes a handle that was not used off the side stack again.
+void drop_side(detail::ThreadState& state, std::uint32_t side) noexcept;
+
+}  // namespace kymo

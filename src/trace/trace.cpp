@@ -1,0 +1,114 @@
+// trace.cpp: reading the model.
+#include <kymo/trace.h>
+
+#include <algorithm>
+
+#include "trace/trace_data.h"
+
+namespace kymo {
+namespace {
+
+std::span<const Argument> find_arguments(const TraceData& data, const std::vector<ArgumentSlice>& index, Row row) {
+    const auto found = std::lower_bound(index.begin(), index.end(), row,
+                                        [](const ArgumentSlice& slice, Row wanted) { return slice.row < wanted; });
+    if (found == index.end() || found->row != row) return {};
+    return std::span(data.arguments).subspan(found->first, found->count);
+}
+
+}  // namespace
+
+Trace::Trace() {
+    static const auto empty = std::make_shared<const TraceData>();
+    data_ = empty;
+}
+
+std::string_view Trace::string(StringId id) const noexcept {
+    return id < data_->strings.size() ? std::string_view(data_->strings[id]) : std::string_view();
+}
+
+std::size_t Trace::string_count() const noexcept {
+    return data_->strings.size();
+}
+
+std::span<const SiteInfo> Trace::sites() const noexcept {
+    return data_->sites;
+}
+
+std::span<const ProcessInfo> Trace::processes() const noexcept {
+    return data_->processes;
+}
+
+std::span<const ThreadInfo> Trace::threads() const noexcept {
+    return data_->threads;
+}
+
+std::span<const TrackInfo> Trace::tracks() const noexcept {
+    return data_->tracks;
+}
+
+RangeColumns Trace::ranges() const noexcept {
+    return {data_->range_start_ns, data_->range_duration_ns, data_->range_self_ns, data_->range_site,
+            data_->range_parent,   data_->range_depth,       data_->range_flags};
+}
+
+InstantColumns Trace::instants() const noexcept {
+    return {data_->instant_time_ns, data_->instant_site, data_->instant_thread};
+}
+
+CounterColumns Trace::counters() const noexcept {
+    return {data_->counter_time_ns, data_->counter_site, data_->counter_thread, data_->counter_value};
+}
+
+std::span<const Argument> Trace::list_items() const noexcept {
+    return data_->list_items;
+}
+
+std::span<const ProblemInfo> Trace::problems() const noexcept {
+    return data_->problems;
+}
+
+std::span<const CostInfo> Trace::costs() const noexcept {
+    return data_->costs;
+}
+
+const ClockInfo& Trace::clock() const noexcept {
+    return data_->clock;
+}
+
+const WindowInfo& Trace::window() const noexcept {
+    return data_->window;
+}
+
+std::span<const Argument> Trace::range_arguments(Row range) const noexcept {
+    return find_arguments(*data_, data_->range_arguments, range);
+}
+
+std::span<const Argument> Trace::instant_arguments(Row instant) const noexcept {
+    return find_arguments(*data_, data_->instant_arguments, instant);
+}
+
+std::string_view Trace::range_name(Row range) const noexcept {
+    if (range >= data_->range_site.size()) return {};
+    const std::uint32_t site = data_->range_site[range];
+    return site < data_->sites.size() ? string(data_->sites[site].name) : std::string_view();
+}
+
+Row Trace::track_of(Row range) const noexcept {
+    const auto& tracks = data_->tracks;
+    const auto after = std::upper_bound(tracks.begin(), tracks.end(), range,
+                                        [](Row row, const TrackInfo& track) { return row < track.first_range; });
+    if (after == tracks.begin()) return kNoRow;
+    const TrackInfo& track = *(after - 1);
+    if (range - track.first_range >= track.range_count) return kNoRow;
+    return static_cast<Row>(after - 1 - tracks.begin());
+}
+
+std::int64_t Trace::clipped_duration_ns(Row range) const noexcept {
+    if (range >= data_->range_start_ns.size()) return 0;
+    const std::int64_t start = data_->range_start_ns[range];
+    const std::int64_t end = start + data_->range_duration_ns[range];
+    const std::int64_t clipped = std::min(end, data_->window.end_ns) - std::max(start, data_->window.start_ns);
+    return std::max<std::int64_t>(clipped, 0);
+}
+
+}  // namespace kymo

@@ -1,0 +1,55 @@
+// trace_data.h: the storage behind kymo::Trace. Filled by a builder, then never changed.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <kymo/trace.h>
+
+namespace kymo {
+
+/// Rows of a sparse index: the arguments of row `row` are `arguments[first, first + count)`.
+struct ArgumentSlice {
+    Row row;
+    std::uint32_t first;
+    std::uint32_t count;
+};
+
+struct TraceData {
+    std::vector<std::string> strings{std::string()};  ///< [0] is ""
+    std::vector<SiteInfo> sites;
+    std::vector<ProcessInfo> processes;
+    std::vector<ThreadInfo> threads;
+    std::vector<TrackInfo> tracks;  ///< in order of first_range
+
+    // The range table; all the same length.
+    std::vector<std::int64_t> range_start_ns;
+    std::vector<std::int64_t> range_duration_ns;
+    std::vector<std::int64_t> range_self_ns;
+    std::vector<std::uint32_t> range_site;
+    std::vector<Row> range_parent;
+    std::vector<std::uint32_t> range_depth;
+    std::vector<std::uint16_t> range_flags;
+
+    std::vector<std::int64_t> instant_time_ns;
+    std::vector<std::uint32_t> instant_site;
+    std::vector<Row> instant_thread;
+
+    std::vector<std::int64_t> counter_time_ns;
+    std::vector<std::uint32_t> counter_site;
+    std::vector<Row> counter_thread;
+    std::vector<double> counter_value;
+
+    std::vector<Argument> arguments;
+    std::vector<Argument> list_items;
+    std::vector<ArgumentSlice> range_arguments;    ///< sorted by row
+    std::vector<ArgumentSlice> instant_arguments;  ///< sorted by row
+
+    std::vector<ProblemInfo> problems;
+    std::vector<CostInfo> costs;
+    ClockInfo clock;
+    WindowInfo window;
+};
+
+}  // namespace kymo

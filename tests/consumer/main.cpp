@@ -1,0 +1,83 @@
+// main.cpp: a user's program: marks ranges, records a session, and checks that the trace holds what it
+// marked.
+#include <cstdio>
+#include <map>
+#include <string>
+#include <thread>
+
+#include <kymo/kymo.h>
+
+namespace {
+
+int failures = 0;
+
+void expect(bool holds, const char* what) {
+    if (holds) return;
+    std::fprintf(stderr, "consumer: not so: %s\n", what);
+    ++failures;
+}
+
+int parse(int bytes) {
+    KYMO_FUNCTION();
+    KYMO_RANGE("lex", "bytes", bytes, "file", "input.txt");
+    KYMO_RANGE("second range of one block");
+    return bytes / 2;
+}
+
+void work() {
+    KYMO_THREAD_NAME("consumer worker");
+    KYMO_RANGE("work");
+    for (int i = 0; i < 10; ++i) {
+        parse(i);
+        KYMO_COUNTER("parsed", i);
+    }
+    KYMO_INSTANT("done", "count", 10);
+}
+
+/// How often each name occurs among the ranges of a trace.
+std::map<std::string, int> count_by_name(const kymo::Trace& trace) {
+    std::map<std::string, int> counts;
+    for (kymo::Row row = 0; row < trace.ranges().size(); ++row) ++counts[std::string(trace.range_name(row))];
+    return counts;
+}
+
+}  // namespace
+
+int main() {
+    parse(1);  // before the session: not in its trace
+
+    kymo::Session session;
+    session.start({.name = "consumer"});
+    work();
+    std::thread(work).join();
+    const kymo::Trace trace = session.stop();
+
+    parse(1);  // after it: not in its trace either
+
+    auto counts = count_by_name(trace);
+#ifdef KYMO_DISABLE
+    expect(trace.ranges().size() == 0, "no macro recorded a range");
+    expect(trace.instants().size() == 0 && trace.counters().size() == 0, "nor an instant or a counter");
+#else
+    expect(counts["work"] == 2, "2 ranges 'work'");
+    expect(counts["parse"] == 20, "20 ranges 'parse', named after their function");
+    expect(counts["lex"] == 20, "20 ranges 'lex'");
+    expect(counts["second range of one block"] == 20, "two macros in one block do not collide");
+    expect(counts.size() == 4, "and no other");
+    expect(trace.instants().size() == 2, "2 instants");
+    expect(trace.counters().size() == 20, "20 counter values");
+
+    const kymo::RangeColumns ranges = trace.ranges();
+    for (kymo::Row row = 0; row < ranges.size(); ++row) {
+        if (trace.range_name(row) != "lex") continue;
+        expect(trace.range_name(ranges.parent[row]) == "parse", "'lex' lies in 'parse'");
+        expect(trace.range_arguments(row).size() == 2, "'lex' has two values");
+    }
+    bool named = false;
+    for (const kymo::ThreadInfo& thread : trace.threads())
+        named |= trace.string(thread.name) == "consumer worker";
+    expect(named, "a thread is called 'consumer worker'");
+#endif
+    if (failures == 0) std::printf("consumer: %zu ranges, all as expected\n", trace.ranges().size());
+    return failures == 0 ? 0 : 1;
+}

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# run.sh BUILD_DIR: installs the Kymo of a build folder into a temporary prefix, then builds and runs a foreign project
+# against it that knows nothing but find_package(kymo).
+set -euo pipefail
+here="$(cd "$(dirname "$0")" && pwd)"
+build="$(cd "$1" && pwd)"
+work="$(mktemp -d)"
+trap 'rm -rf "$work"' EXIT
+
+cached() {  # cached NAME: a variable of the build folder's cache
+    sed -n "s/^$1:[^=]*=//p" "$build/CMakeCache.txt"
+}
+flags=""
+sanitize="$(cached KYMO_SANITIZE)"
+[ -n "$sanitize" ] && flags="-fsanitize=$sanitize"  # a library with a sanitizer needs a program with it
+
+cmake --install "$build" --prefix "$work/prefix" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+# Moved after installing: the package must not remember where it was put.
+mv "$work/prefix" "$work/moved"
+{
+    cmake -S "$here" -B "$work/build" -G "$(cached CMAKE_GENERATOR)" -DCMAKE_PREFIX_PATH="$work/moved" \
+        -DCMAKE_CXX_COMPILER="$(cached CMAKE_CXX_COMPILER)" -DCMAKE_CXX_FLAGS="$flags" \
+        -DCMAKE_BUILD_TYPE=Release -DCMAKE_FIND_USE_PACKAGE_REGISTRY=OFF &&
+        cmake --build "$work/build"
+} >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+grep -q "^kymo_DIR:PATH=$work/moved" "$work/build/CMakeCache.txt" || { echo "found another Kymo"; exit 1; }
+
+"$work/build/consumer"
+"$work/build/consumer_disabled"
+if nm -C "$work/build/consumer_disabled" | grep -E 'kymo::detail::(ScopedRange|record_)'; then
+    echo "KYMO_DISABLE left recording code behind"
+    exit 1
+fi
+if [ -x "$work/moved/bin/kymo" ]; then  # finds its library next to it, wherever both were put
+    "$work/moved/bin/kymo" --version
+fi

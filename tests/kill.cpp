@@ -1,0 +1,143 @@
+// kill.cpp: a program is killed at a random moment; what it recorded is all there.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <kymo/kymo.h>
+
+#include "kill_account.h"
+
+namespace {
+
+class Kill : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        char name[] = "/tmp/kymo-kill-XXXXXX";
+        folder_ = mkdtemp(name);
+        const int fd = open((folder_ + "/account").c_str(), O_RDWR | O_CREAT, 0600);
+        ASSERT_EQ(ftruncate(fd, sizeof(kill_test::Account)), 0);
+        void* const shared = mmap(nullptr, sizeof(kill_test::Account), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        ASSERT_NE(shared, MAP_FAILED);
+        close(fd);
+        account_ = static_cast<kill_test::Account*>(shared);
+    }
+    void TearDown() override {
+        munmap(account_, sizeof(kill_test::Account));
+        std::filesystem::remove_all(folder_);
+    }
+
+    // Starts the program, kills it after `microseconds` of recording (0: as early as can be).
+    void run_and_kill(const char* max_bytes, const char* policy, unsigned microseconds) {
+        std::filesystem::remove(capture());
+        std::memset(static_cast<void*>(account_), 0, sizeof(kill_test::Account));
+        const std::string program = KYMO_TEST_BIN_DIR "/kill_program";
+        const std::string capture_path = capture();
+        const std::string account_path = folder_ + "/account";
+        const pid_t child = fork();
+        if (child == 0) {
+            execl(program.c_str(), program.c_str(), capture_path.c_str(), account_path.c_str(), max_bytes, policy,
+                  nullptr);
+            _exit(127);
+        }
+        // Killed before its session has started it has promised nothing.
+        while (account_->started.load() == 0) usleep(100);
+        usleep(microseconds);
+        kill(child, SIGKILL);
+        int status = 0;
+        waitpid(child, &status, 0);
+        ASSERT_TRUE(WIFSIGNALED(status)) << "the program ended by itself: " << status;
+    }
+
+    std::string capture() const { return folder_ + "/killed.kymo"; }
+
+    void check() {
+        const kymo::Trace trace = kymo::Trace::load(capture());
+        const kymo::RangeColumns ranges = trace.ranges();
+        EXPECT_FALSE(trace.window().finished);
+        for (int worker = 0; worker < kill_test::kThreads; ++worker) {
+            SCOPED_TRACE("worker " + std::to_string(worker));
+            const kill_test::ThreadAccount& account = account_->threads[worker];
+            const std::uint64_t ended = account.ended.load();
+            std::vector<std::string> open;
+            std::vector<int> closed;  // numbers of the inner ranges, in order
+            for (const kymo::TrackInfo& track : trace.tracks()) {
+                const std::string_view name = trace.string(trace.threads()[track.thread].name);
+                if (name != "worker " + std::to_string(worker)) continue;
+                for (kymo::Row row = track.first_range; row < track.first_range + track.range_count; ++row) {
+                    const std::string range(trace.range_name(row));
+                    if ((ranges.flags[row] & kymo::kUnfinished) != 0) {
+                        open.push_back(range);
+                    } else if (range != "outer") {
+                        closed.push_back(std::stoi(range.substr(6)));
+                    }
+                }
+            }
+            for (std::size_t i = 1; i < closed.size(); ++i) {
+                ASSERT_EQ(closed[i], (closed[i - 1] + 1) % kill_test::kNames) << "a hole before the end, at " << i;
+            }
+            if (ended > 2) {
+                ASSERT_FALSE(closed.empty());
+                // How many the capture has beyond (or short of) the program's own count, modulo the names.
+                const int last = closed.back();
+                const int own = static_cast<int>((ended - 1) % kill_test::kNames);
+                int missing = (own - last + kill_test::kNames) % kill_test::kNames;
+                if (missing == kill_test::kNames - 1) missing = -1;  // ended, not yet counted
+                EXPECT_GE(missing, -1);
+                EXPECT_LE(missing, 2) << "own count " << ended;
+            }
+            // The program's list to within one operation.
+            const std::uint32_t depth = account.depth.load();
+            const std::size_t shown = open.size();
+            EXPECT_LE(shown, depth + 1u);
+            EXPECT_GE(shown + 1u, depth);
+            if (shown >= 1) {
+                EXPECT_EQ(open[0], "outer");
+            }
+            if (shown >= 2) {
+                const int number = std::stoi(open[1].substr(6));
+                const int pending = static_cast<int>(account.pending.load());
+                EXPECT_TRUE(number == pending || (number + 1) % kill_test::kNames == pending) << number << pending;
+            }
+        }
+    }
+
+    std::string folder_;
+    kill_test::Account* account_ = nullptr;
+};
+
+// KYMO_KILLS is how often; the default is what the suite has time for everywhere.
+int kills() {
+    const char* const text = getenv("KYMO_KILLS");
+    return text != nullptr ? std::atoi(text) : 200;
+}
+
+TEST_F(Kill, LosesNothingAtARandomMoment) {
+    std::mt19937 random(20261);
+    for (int i = 0; i < kills(); ++i) {
+        SCOPED_TRACE("kill " + std::to_string(i));
+        // Early and late; small rings change chunks every 2,000 ranges, large ones every 16,000.
+        const unsigned pause = i % 4 == 0 ? random() % 1000 : random() % 30'000;
+        const char* const size = i % 2 == 0 ? "6000000" : "33554432";
+        run_and_kill(size, "ring", pause);
+        check();
+        if (HasFatalFailure() || HasNonfatalFailure()) return;
+    }
+}
+
+TEST_F(Kill, LosesNothingWithoutARing) {
+    for (int i = 0; i < 5; ++i) {
+        run_and_kill("1073741824", "stop", 20'000);
+        check();
+    }
+}
+
+}  // namespace

@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+"""bench.py: runs the benchmark programs of a build folder and gathers their figures in one table and one file.
+
+A benchmark program prints one JSON object per line on stdout (anything else it prints is passed on to stderr):
+
+    {"name": "range_enabled", "value": 13.6, "unit": "ns", "against": "floor", "against_value": 13.4,
+     "ratio": 1.015, "target": "<= 1.1"}
+
+`target` is "<= NUMBER" or ">= NUMBER". With a unit behind the number ("<= 0.8 ns") it speaks of `value`; without one
+it speaks of `ratio`, or of `value` where there is no ratio. A missed target is shown, not an error: machines are noisy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+FIELDS = ("name", "value", "unit", "against", "against_value", "ratio", "target")
+TARGET = re.compile(r"\s*(<=|>=|<|>)?\s*([0-9.]+(?:e[+-]?\d+)?)\s*(\S.*)?", re.IGNORECASE)
+
+
+def met(figure: dict) -> bool | None:
+    """Whether the figure meets its target; None when it has none."""
+    target = figure.get("target")
+    if target is None or target == "":
+        return None
+    match = TARGET.fullmatch(str(target))
+    if not match:
+        return None
+    sense, bound, unit = match.group(1) or "<=", float(match.group(2)), match.group(3)
+    measured = figure.get("value") if unit or figure.get("ratio") is None else figure["ratio"]
+    if measured is None:
+        return None
+    return {"<=": measured <= bound, "<": measured < bound, ">=": measured >= bound, ">": measured > bound}[sense]
+
+
+def number(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, (int, float)):
+        return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+    return str(value)
+
+
+def table(figures: list[dict]) -> str:
+    head = ("figure", "value", "unit", "against", "its value", "ratio", "target", "")
+    rows = [head]
+    for figure in figures:
+        verdict = {None: "", True: "ok", False: "MISSED"}[met(figure)]
+        rows.append(tuple(number(figure.get(field)) for field in FIELDS) + (verdict,))
+    widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
+    left = {0, 2, 3, 6, 7}
+    lines = ["  ".join(cell.ljust(width) if i in left else cell.rjust(width)
+                       for i, (cell, width) in enumerate(zip(row, widths))).rstrip() for row in rows]
+    lines.insert(1, "  ".join("-" * width for width in widths))
+    return "\n".join(lines)
+
+
+def programs(folder: Path, only: str | None) -> list[Path]:
+    """Every bench_*, or the one called bench_ONLY, or those in which the figure ONLY occurs."""
+    found = sorted(path for path in folder.glob("bench_*") if path.is_file() and os.access(path, os.X_OK))
+    if only is None:
+        return found
+    return ([path for path in found if path.name == "bench_" + only]
+            or [path for path in found if only.encode() in path.read_bytes()])
+
+
+def run(program: Path) -> tuple[list[dict], int]:
+    figures = []
+    with subprocess.Popen([str(program)], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        for line in process.stdout:
+            try:
+                figure = json.loads(line)
+            except ValueError:
+                figure = None
+            if isinstance(figure, dict) and "name" in figure:
+                figures.append({**dict.fromkeys(FIELDS), **figure})
+                print(f"  {figure['name']}: {number(figure.get('value'))} {figure.get('unit') or ''}", file=sys.stderr)
+            elif line.strip():
+                print("  " + line.rstrip(), file=sys.stderr)
+    return figures, process.returncode
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Run the benchmarks of a build folder.")
+    parser.add_argument("folder", type=Path, help="the build folder with the programs bench_*")
+    parser.add_argument("-o", "--output", type=Path, help="write the figures to this JSON file")
+    parser.add_argument("--only", metavar="NAME", help="one program (bench_NAME) or one figure")
+    parser.add_argument("--strict", action="store_true", help="fail when a target is missed")
+    options = parser.parse_args()
+
+    chosen = programs(options.folder, options.only)
+    if not chosen:
+        print(f"bench: no benchmark {options.only or 'bench_*'} in {options.folder}", file=sys.stderr)
+        return 1
+    figures, broken = [], []
+    for program in chosen:
+        print(f"{program.name}", file=sys.stderr)
+        some, status = run(program)
+        figures += some
+        if status != 0:
+            broken.append(f"{program.name} ended with status {status}")
+    if options.only and any(figure["name"] == options.only for figure in figures):
+        figures = [figure for figure in figures if figure["name"] == options.only]
+
+    print(f"\n{platform.machine()}, {os.cpu_count()} cores, Linux {platform.release()}\n")
+    print(table(figures))
+    if options.output:
+        options.output.parent.mkdir(parents=True, exist_ok=True)
+        options.output.write_text(json.dumps({"figures": figures}, indent=1) + "\n")
+        print(f"\nfigures in {options.output}")
+    for line in broken:
+        print("bench: " + line, file=sys.stderr)
+    missed = [figure["name"] for figure in figures if met(figure) is False]
+    if missed:
+        print(f"missed: {', '.join(missed)}")
+    return 1 if broken or (options.strict and missed) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# check.sh [--fix-format]: everything that can be said about the sources without running them. Runs all, then fails.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+jobs="${JOBS:-$(nproc)}"
+
+pick() {  # pick NAME: the version that the house format is written for, else whatever there is
+    command -v "$1-14" || command -v "$1"
+}
+sources() {  # sources FOLDER...: C++ files, tracked or new, but not ignored
+    if git rev-parse --git-dir >/dev/null 2>&1; then
+        git ls-files --cached --others --exclude-standard -- "$@"
+    else
+        find "$@" -type f
+    fi | grep -E '\.(h|cpp|c)$' | sort -u | while read -r file; do [ -f "$file" ] && echo "$file"; done
+}
+
+all=(include src tests benchmarks examples)
+clang_format="$(pick clang-format)"
+if [ "${1:-}" = --fix-format ]; then
+    sources "${all[@]}" | xargs "$clang_format" -i
+    exit
+fi
+
+failed=()
+step() {  # step NAME COMMAND...
+    local name="$1" begin=$SECONDS
+    shift
+    if "$@"; then
+        echo "ok      $name ($((SECONDS - begin)) s)"
+    else
+        echo "FAILED  $name"
+        failed+=("$name")
+    fi
+}
+
+check_format() {
+    [ -n "$clang_format" ] || { echo "clang-format not found: not checked"; return 0; }
+    sources "${all[@]}" | xargs "$clang_format" --dry-run -Werror
+}
+# Lints what is shipped. A file that passed is not linted again until it, a header or the rules change: the stamps are
+# in build/tidy.
+check_tidy() {
+    local tidy
+    tidy="$(pick clang-tidy)" || { echo "clang-tidy not found: not checked"; return 0; }
+    tools/build.sh release || return 1
+    mkdir -p build/tidy
+    local headers file stamp
+    headers="$({ "$tidy" --version; cat .clang-tidy; sources include src | grep '\.h$' | xargs cat; } | sha256sum)"
+    sources src | grep '\.cpp$' | grep -vE '_(test|fixture|fuzzer|benchmark)\.cpp$' | while read -r file; do
+        stamp="build/tidy/$({ echo "$file $headers"; cat "$file"; } | sha256sum | cut -c1-40)"
+        [ -e "$stamp" ] || echo "$file $stamp"
+    done | xargs -P "$jobs" -L 1 bash -c '
+        out="$("$0" --quiet -p build/release --extra-arg=-Wno-unknown-warning-option "$1" 2>&1)"
+        status=$?
+        echo "$out" | grep -vE "^$|^[0-9]+ warnings? generated|^Suppressed |^Use -header-filter"
+        [ $status -eq 0 ] && touch "$2"
+        exit $status' "$tidy"
+}
+
+step format check_format
+step layers python3 tools/check_layers.py
+step sizes python3 tools/check_sizes.py
+step documents python3 tools/check_docs.py
+step "tools' own tests" python3 -m unittest discover -q -s tools -p '*_test.py'
+step lint check_tidy
+
+if [ ${#failed[@]} -gt 0 ]; then
+    echo "check: failed: ${failed[*]}"
+    exit 1
+fi
+echo "check: all passed"

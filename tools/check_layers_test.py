@@ -1,0 +1,110 @@
+"""check_layers_test.py: what the layer check must catch, and what it must let pass."""
+
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import check_layers  # noqa: E402
+
+
+class CheckLayers(unittest.TestCase):
+    def setUp(self) -> None:
+        self._folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self._folder.cleanup)
+        self.root = Path(self._folder.name)
+        for path in ("include/kymo/kymo.h", "include/kymo/trace.h", "include/kymo/detail/log_format.h",
+                     "src/base/json_writer.h", "src/record/clock.h", "src/trace/trace_data.h"):
+            self.write(path)
+
+    def write(self, path: str, *includes: str, first: str | None = None) -> None:
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        lines = [first if first is not None else f"// {file.name}: for a test."]
+        file.write_text("\n".join(lines + [f"#include {include}" for include in includes]) + "\n")
+
+    def findings(self) -> list[str]:
+        return [str(finding) for finding in check_layers.check(self.root)[1]]
+
+    def assert_one(self, *parts: str) -> None:
+        findings = self.findings()
+        self.assertEqual(len(findings), 1, findings)
+        for part in parts:
+            self.assertIn(part, findings[0])
+
+    def test_a_clean_tree_has_no_findings(self) -> None:
+        self.write("src/collect/session.cpp", "<vector>", "<sys/mman.h>", "<kymo/trace.h>", '"record/clock.h"',
+                   '"trace/trace_data.h"', '"base/json_writer.h"', "<kymo/detail/log_format.h>")
+        self.assertEqual(self.findings(), [])
+
+    def test_record_may_not_see_the_trace(self) -> None:
+        self.write("src/record/recorder.cpp", "<atomic>", '"trace/trace_data.h"')
+        self.assert_one("src/record/recorder.cpp:3:", "may not include src/trace/trace_data.h")
+
+    def test_a_path_through_the_parent_folder_is_no_way_around(self) -> None:
+        self.write("src/analyze/summary.cpp", '"../record/clock.h"')
+        self.assert_one("src/analyze may not include src/record/clock.h")
+
+    def test_base_knows_no_other_room(self) -> None:
+        self.write("src/base/file.cpp", "<kymo/trace.h>")
+        self.assert_one("src/base may not include include/kymo/trace.h")
+
+    def test_the_command_uses_the_public_headers_only(self) -> None:
+        self.write("src/cli/report.cpp", "<kymo/kymo.h>", "<fmt/core.h>", "<CLI/CLI.hpp>", '"trace/trace_data.h"')
+        self.assert_one("src/cli may not include src/trace/trace_data.h")
+
+    def test_the_command_may_not_see_detail(self) -> None:
+        self.write("src/cli/info.cpp", "<kymo/detail/log_format.h>")
+        self.assert_one("src/cli may not include include/kymo/detail/log_format.h")
+
+    def test_external_headers_belong_to_their_rooms(self) -> None:
+        for header in ("<Python.h>", "<cupti.h>", "<fmt/format.h>"):
+            with self.subTest(header):
+                self.write("src/record/clock.cpp", header)
+                self.assert_one("src/record may not include " + header.strip("<>"))
+
+    def test_a_test_may_include_gtest_and_what_its_room_may(self) -> None:
+        self.write("src/record/clock_test.cpp", "<gtest/gtest.h>", '"record/clock.h"')
+        self.assertEqual(self.findings(), [])
+        self.write("src/record/clock_test.cpp", "<gtest/gtest.h>", '"trace/trace_data.h"')
+        self.assert_one("src/record may not include src/trace/trace_data.h")
+
+    def test_production_code_may_not_include_gtest(self) -> None:
+        self.write("src/record/clock.cpp", "<gtest/gtest.h>")
+        self.assert_one("src/record may not include gtest/gtest.h")
+
+    def test_an_include_of_ours_that_does_not_exist_is_found(self) -> None:
+        self.write("src/record/clock.cpp", '"record/colck.h"')
+        self.assert_one("record/colck.h, which does not exist")
+
+    def test_an_example_uses_what_a_user_can(self) -> None:
+        self.write("examples/pipeline/main.cpp", "<kymo/kymo.h>", "<thread>")
+        self.assertEqual(self.findings(), [])
+        self.write("examples/pipeline/main.cpp", "<kymo/detail/log_format.h>")
+        self.assert_one("examples may not include include/kymo/detail/log_format.h")
+
+    def test_the_consumer_uses_the_one_header(self) -> None:
+        self.write("tests/consumer/main.cpp", "<kymo/kymo.h>")
+        self.assertEqual(self.findings(), [])
+        self.write("tests/consumer/main.cpp", "<kymo/trace.h>")
+        self.assert_one("tests/consumer may not include include/kymo/trace.h")
+
+    def test_a_file_begins_with_its_purpose(self) -> None:
+        self.write("src/record/clock.cpp", first="// clok.cpp: reads the clock.")
+        self.assert_one("src/record/clock.cpp:1:", "// clock.cpp: ...")
+
+    def test_vague_words_in_names_are_refused_but_not_parts_of_words(self) -> None:
+        self.write("src/base/utility_belt.h")
+        self.write("src/base/file_v25.h")
+        self.assertEqual(self.findings(), [])
+        self.write("src/base/string_utils.h")
+        self.assert_one("'utils' in a name says nothing")
+
+    def test_a_source_outside_every_room_is_found(self) -> None:
+        self.write("src/stuff.cpp")
+        self.assert_one("lies in no room")
+
+
+if __name__ == "__main__":
+    unittest.main()

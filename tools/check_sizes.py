@@ -1,0 +1,38 @@
+#!/usr/bin/env python3
+"""check_sizes.py: watches the tail of file sizes: none over 800 lines, nine in ten at most 400, a word over 600."""
+
+from __future__ import annotations
+
+import sys
+
+from source_files import ROOT, repository_files
+
+MOST_LINES = 800
+WARN_LINES = 600
+P90_LINES = 400
+CODE = (".h", ".cpp", ".c", ".py", ".sh", ".ts", ".txt", ".cmake")
+
+
+def main() -> int:
+    sizes = {}
+    for path in repository_files(ROOT):
+        if path.endswith(CODE) and not path.startswith("tests/corpus/"):
+            sizes[path] = (ROOT / path).read_bytes().count(b"\n")
+    failed = False
+    for path, lines in sorted(sizes.items(), key=lambda item: -item[1]):
+        if lines > MOST_LINES:
+            print(f"{path}: {lines} lines, over {MOST_LINES}: split it")
+            failed = True
+        elif lines > WARN_LINES:
+            print(f"{path}: {lines} lines, over {WARN_LINES}: watch it")
+    ordered = sorted(sizes.values())
+    p90 = ordered[(len(ordered) * 9) // 10 - 1 if len(ordered) >= 10 else -1]
+    if p90 > P90_LINES:
+        print(f"one file in ten has {p90} lines or more, over {P90_LINES}")
+        failed = True
+    print(f"check_sizes: {len(ordered)} files, median {ordered[len(ordered) // 2]}, p90 {p90}, largest {ordered[-1]}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

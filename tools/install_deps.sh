@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# install_deps.sh GROUP...: installs what is missing for the groups build, check, fuzz, python. Debian and its kin.
+#
+# Says nothing and takes no time when nothing is missing. Asks the compiler and the shell rather than dpkg, so that
+# what was installed another way counts. Without root, sudo or network it says what is missing and fails only when
+# the build cannot do without it; what is optional is then left out by CMake with a line that says so.
+set -uo pipefail
+
+missing=()   # packages
+required=()  # those without which nothing can be built
+
+need() {  # need PACKAGE: nothing found for it
+    missing+=("$1")
+}
+have_command() {
+    command -v "$1" >/dev/null 2>&1
+}
+cxx="${CXX:-c++}"
+have_header() {
+    printf '#if !__has_include(<%s>)\n#error\n#endif\n' "$1" | "$cxx" -std=c++20 -E -x c++ - >/dev/null 2>&1
+}
+# versioned NAME VERSION: the package of that version where the distribution has it, else the plain one.
+versioned() {
+    if apt-cache show "$1-$2" >/dev/null 2>&1; then echo "$1-$2"; else echo "$1"; fi
+}
+
+for group in "$@"; do
+    case "$group" in
+        build)
+            have_command make || need make
+            have_command cmake || { need cmake; required+=(cmake); }
+            have_command ninja || need ninja-build
+            if have_command "$cxx"; then
+                have_header fmt/core.h || need libfmt-dev
+                have_header CLI/CLI.hpp || need libcli11-dev
+                have_header zstd.h || need libzstd-dev
+                have_header zlib.h || need zlib1g-dev
+                have_header gtest/gtest.h || need libgtest-dev
+            else
+                need g++; required+=(g++)
+                missing+=(libfmt-dev libcli11-dev libzstd-dev zlib1g-dev libgtest-dev)
+            fi
+            ;;
+        check)
+            have_command clang-format-14 || have_command clang-format || need "$(versioned clang-format 14)"
+            have_command clang-tidy-14 || have_command clang-tidy || need "$(versioned clang-tidy 14)"
+            have_command python3 || need python3
+            ;;
+        fuzz)
+            have_command clang++-14 || have_command clang++ || { need "$(versioned clang 14)"; required+=(clang); }
+            ;;
+        python)
+            have_command python3 || { need python3; required+=(python3); }
+            ;;
+        *)
+            echo "install_deps.sh: no group '$group' (build, check, fuzz, python)" >&2
+            exit 2
+            ;;
+    esac
+done
+
+[ ${#missing[@]} -eq 0 ] && exit 0
+
+give_up() {
+    echo "kymo: $1; missing packages: ${missing[*]}" >&2
+    if [ ${#required[@]} -gt 0 ]; then
+        echo "kymo: cannot go on without: ${required[*]}" >&2
+        exit 1
+    fi
+    echo "kymo: going on without them" >&2
+    exit 0
+}
+
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+    have_command sudo || give_up "not root, and no sudo to install with"
+    as_root=(sudo)
+fi
+have_command apt-get || give_up "no apt-get here"
+
+echo "kymo: installing ${missing[*]}"
+log="$(mktemp)"
+install() {
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}"
+}
+if ! { "${as_root[@]}" apt-get update && install; } >"$log" 2>&1; then
+    tail -n 20 "$log" >&2
+    rm -f "$log"
+    give_up "apt-get failed"
+fi
+rm -f "$log"
