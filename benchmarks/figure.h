@@ -35,7 +35,8 @@ inline double median(std::vector<double> values) {
 
 /// One figure beside what it is compared with. The ratio is the median of the repetitions' own ratios.
 inline void print(const std::string& name, const std::string& unit, const std::vector<double>& values,
-                  const std::string& against, const std::vector<double>& against_values, const std::string& target) {
+                  const std::string& against, const std::vector<double>& against_values,
+                  const std::string& target) {
     std::vector<double> ratios;
     for (std::size_t i = 0; i < values.size(); ++i) ratios.push_back(values[i] / against_values[i]);
     std::printf(
@@ -48,8 +49,8 @@ inline void print(const std::string& name, const std::string& unit, const std::v
 
 /// A figure that stands for itself, e.g. bytes.
 inline void print(const std::string& name, const std::string& unit, double value, const std::string& target) {
-    std::printf("{\"name\": \"%s\", \"value\": %.4g, \"unit\": \"%s\", \"target\": \"%s\"}\n", name.c_str(), value,
-                unit.c_str(), target.c_str());
+    std::printf("{\"name\": \"%s\", \"value\": %.4g, \"unit\": \"%s\", \"target\": \"%s\"}\n", name.c_str(),
+                value, unit.c_str(), target.c_str());
     std::fflush(stdout);
 }
 

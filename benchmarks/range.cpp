@@ -1,5 +1,5 @@
-// range.cpp: what one range costs: recording, switched off, around real work, on two threads, with a name made at
-// run time.
+// range.cpp: what one range costs: recording, switched off, around real work, on two threads, with a name
+// made at run time.
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -50,7 +50,8 @@ void in_work(bench::Floor& floor) {
         const double alone = bench::thread_ns(kAround, [&] {
             for (std::int64_t i = 0; i < kAround; ++i) work();
         });
-        const double with_floor = bench::thread_ns(kAround, [&] { floor.run_around(kAround, [&] { work(); }); });
+        const double with_floor =
+            bench::thread_ns(kAround, [&] { floor.run_around(kAround, [&] { work(); }); });
         const double with_range = bench::thread_ns(kAround, [&] {
             for (std::int64_t i = 0; i < kAround; ++i) {
                 KYMO_RANGE("around work");
@@ -64,7 +65,8 @@ void in_work(bench::Floor& floor) {
     session.discard();
     const double above = bench::median(added) - bench::median(floor_added);
     std::printf(
-        "{\"name\": \"range_enabled_in_work\", \"value\": %.3g, \"unit\": \"ns\", \"against\": \"floor in work\", "
+        "{\"name\": \"range_enabled_in_work\", \"value\": %.3g, \"unit\": \"ns\", \"against\": \"floor in "
+        "work\", "
         "\"against_value\": %.3g, \"target\": \"<= 2.5 ns\"}\n",
         above, bench::median(floor_added));
 }

@@ -25,7 +25,8 @@ class Kill : public ::testing::Test {
         folder_ = mkdtemp(name);
         const int fd = open((folder_ + "/account").c_str(), O_RDWR | O_CREAT, 0600);
         ASSERT_EQ(ftruncate(fd, sizeof(kill_test::Account)), 0);
-        void* const shared = mmap(nullptr, sizeof(kill_test::Account), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        void* const shared =
+            mmap(nullptr, sizeof(kill_test::Account), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         ASSERT_NE(shared, MAP_FAILED);
         close(fd);
         account_ = static_cast<kill_test::Account*>(shared);
@@ -44,8 +45,8 @@ class Kill : public ::testing::Test {
         const std::string account_path = folder_ + "/account";
         const pid_t child = fork();
         if (child == 0) {
-            execl(program.c_str(), program.c_str(), capture_path.c_str(), account_path.c_str(), max_bytes, policy,
-                  nullptr);
+            execl(program.c_str(), program.c_str(), capture_path.c_str(), account_path.c_str(), max_bytes,
+                  policy, nullptr);
             _exit(127);
         }
         // Killed before its session has started it has promised nothing.
@@ -82,7 +83,8 @@ class Kill : public ::testing::Test {
                 }
             }
             for (std::size_t i = 1; i < closed.size(); ++i) {
-                ASSERT_EQ(closed[i], (closed[i - 1] + 1) % kill_test::kNames) << "a hole before the end, at " << i;
+                ASSERT_EQ(closed[i], (closed[i - 1] + 1) % kill_test::kNames)
+                    << "a hole before the end, at " << i;
             }
             if (ended > 2) {
                 ASSERT_FALSE(closed.empty());
@@ -105,7 +107,8 @@ class Kill : public ::testing::Test {
             if (shown >= 2) {
                 const int number = std::stoi(open[1].substr(6));
                 const int pending = static_cast<int>(account.pending.load());
-                EXPECT_TRUE(number == pending || (number + 1) % kill_test::kNames == pending) << number << pending;
+                EXPECT_TRUE(number == pending || (number + 1) % kill_test::kNames == pending)
+                    << number << pending;
             }
         }
     }

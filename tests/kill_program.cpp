@@ -1,5 +1,5 @@
-// kill_program.cpp: records at full speed on four threads, and keeps its own account of it in shared memory, until it
-// is killed. Usage: kill_program CAPTURE ACCOUNT MAX POLICY
+// kill_program.cpp: records at full speed on four threads, and keeps its own account of it in shared memory,
+// until it is killed. Usage: kill_program CAPTURE ACCOUNT MAX POLICY
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>

@@ -86,7 +86,8 @@ TEST(Recording, NamesFunctionsAndScopes) {
     EXPECT_EQ(site.scope, kymo::Scope::Function);
     EXPECT_NE(trace.string(site.file).find("recording.cpp"), std::string_view::npos);
     EXPECT_GT(site.line, 0u);
-    EXPECT_EQ(trace.sites()[trace.ranges().site[find(trace, "backward")]].scope, kymo::Scope::BackwardFunction);
+    EXPECT_EQ(trace.sites()[trace.ranges().site[find(trace, "backward")]].scope,
+              kymo::Scope::BackwardFunction);
 }
 
 TEST(Recording, KeepsOnlyTheScopesThatTheSessionAskedFor) {
@@ -108,8 +109,8 @@ TEST(Recording, AttachesTypedValues) {
         const std::string text = "some text";
         const std::vector<std::int64_t> sizes = {3, 4, 5};
         const std::vector<int> many(100, 7);
-        KYMO_RANGE("values", "n", 42, "real", 1.5, "yes", true, "text", text, "literal", "abc", "sizes", sizes, "many",
-                   many);
+        KYMO_RANGE("values", "n", 42, "real", 1.5, "yes", true, "text", text, "literal", "abc", "sizes",
+                   sizes, "many", many);
         kymo::instant("point", "left", -1);
     }
     const kymo::Trace trace = session.stop();
@@ -409,7 +410,8 @@ TEST(Threads, DeepOpenStacksShowInASnapshot) {
     kymo::Session session(kymo::SessionOptions{});
     std::vector<std::unique_ptr<kymo::detail::ScopedRange>> open;
     for (int i = 0; i < 4000; ++i) {
-        open.push_back(std::make_unique<kymo::detail::ScopedRange>("level " + std::to_string(i), kymo::Scope::User));
+        open.push_back(
+            std::make_unique<kymo::detail::ScopedRange>("level " + std::to_string(i), kymo::Scope::User));
     }
     const kymo::Trace trace = session.snapshot();
     ASSERT_EQ(trace.ranges().size(), 4000u);

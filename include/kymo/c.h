@@ -1,4 +1,5 @@
-/* c.h: recording from C and from other languages' bindings, and the writer table for sources in other libraries. */
+/* c.h: recording from C and from other languages' bindings, and the writer table for sources in other
+ * libraries. */
 #pragma once
 
 #include <stddef.h>
@@ -23,12 +24,13 @@ enum { KYMO_SCOPE_FUNCTION = 0, KYMO_SCOPE_BACKWARD_FUNCTION = 1, KYMO_SCOPE_USE
 /* Interns a site once; keep the number. `file` may be NULL. Equal places get equal numbers. */
 KYMO_C_API kymo_site kymo_intern(const char* name, const char* file, uint32_t line, uint8_t scope);
 
-/* Opens and closes ranges of the calling thread. Each end closes the innermost begin that has not been ended, also
-   when recording was switched on or off in between. */
+/* Opens and closes ranges of the calling thread. Each end closes the innermost begin that has not been ended,
+   also when recording was switched on or off in between. */
 KYMO_C_API void kymo_begin(kymo_site site);
 KYMO_C_API void kymo_begin_named(const char* name);
 KYMO_C_API void kymo_end(void);
-/* Closes the innermost open begin of this site; what was begun inside it and never ended becomes unfinished. */
+/* Closes the innermost open begin of this site; what was begun inside it and never ended becomes unfinished.
+ */
 KYMO_C_API void kymo_end_site(kymo_site site);
 
 /* Ranges that may end on another thread: begin gives an id (0 when nothing records), end takes it. */
@@ -41,12 +43,14 @@ KYMO_C_API void kymo_counter_int(const char* name, int64_t value);
 KYMO_C_API void kymo_thread_name(const char* name);
 KYMO_C_API int kymo_is_recording(void);
 
-/* Sessions. `options` is the text of the environment variable KYMO ("out=app.kymo,max=64MB"; NULL: defaults, memory
-   only). Gives 0 on failure and the reason in `error` (may be NULL). Stopping completes the capture file. */
+/* Sessions. `options` is the text of the environment variable KYMO ("out=app.kymo,max=64MB"; NULL: defaults,
+   memory only). Gives 0 on failure and the reason in `error` (may be NULL). Stopping completes the capture
+   file. */
 KYMO_C_API uint64_t kymo_session_start(const char* options, char* error, size_t error_bytes);
 KYMO_C_API void kymo_session_stop(uint64_t session);
 
-/* ---- for sources: everything else that writes into logs goes through this table ---------------------------- */
+/* ---- for sources: everything else that writes into logs goes through this table
+ * ---------------------------- */
 
 typedef struct kymo_log kymo_log; /* a log of something that is not a thread: a device stream, a collector */
 
@@ -60,9 +64,9 @@ typedef struct kymo_writer {
     void (*close)(void);
     kymo_log* (*log_create)(const char* name); /* NULL when there is no room */
     void (*log_close)(kymo_log* log);
-    /* Appends with given ticks, to `log` or, when it is NULL, to the calling thread's log. Ranges of one log come in
-       order of their ends; `depth` counts the ranges of that log around this one. Gives 0 when nothing records or
-       there is no room (then counted). */
+    /* Appends with given ticks, to `log` or, when it is NULL, to the calling thread's log. Ranges of one log
+       come in order of their ends; `depth` counts the ranges of that log around this one. Gives 0 when
+       nothing records or there is no room (then counted). */
     int (*range)(kymo_log* log, kymo_site site, uint64_t start, uint64_t end, uint32_t depth);
     int (*instant)(kymo_log* log, kymo_site site, uint64_t ticks);
     int (*counter)(kymo_log* log, kymo_site site, uint64_t ticks, double value);

@@ -11,8 +11,9 @@
 
 namespace kymo {
 
-/// A range that can be moved, ended early, later, or on another thread; ended by its destructor at the latest.
-/// One that ends where it began, properly nested, is shown among the scopes of its thread, else on an async track.
+/// A range that can be moved, ended early, later, or on another thread; ended by its destructor at the
+/// latest. One that ends where it began, properly nested, is shown among the scopes of its thread, else on an
+/// async track.
 class Range {
   public:
     Range() noexcept = default;
@@ -21,15 +22,18 @@ class Range {
     }
     /// With values: Range r("load", "bytes", n, "file", path). Keys and values alternate.
     template <class Key, class Value, class... More>
-        requires std::convertible_to<const Key&, std::string_view>
-    Range(std::string_view name, const Key& key, const Value& value, const More&... more) noexcept {
+    requires std::convertible_to<const Key&, std::string_view> Range(std::string_view name, const Key& key,
+                                                                     const Value& value, const More&... more)
+    noexcept {
         if (!detail::is_wanted(Scope::User)) return;
         detail::KeyIds keys;
         const bool wanted = detail::values_wanted(Scope::User);
         begin(name, Scope::User, wanted ? detail::push_values(keys, key, value, more...) : 0);
     }
     ~Range() { end(); }
-    Range(Range&& other) noexcept : id_(other.id_), start_(other.start_), site_(other.site_) { other.id_ = 0; }
+    Range(Range&& other) noexcept : id_(other.id_), start_(other.start_), site_(other.site_) {
+        other.id_ = 0;
+    }
     Range& operator=(Range&& other) noexcept {
         if (this != &other) {
             end();
@@ -76,7 +80,7 @@ inline void instant(std::string_view name, const Key& key, const Value& value, c
 
 /// The value of something that changes over time: a queue's length, bytes in use.
 template <class Number>
-    requires std::is_arithmetic_v<Number>
+requires std::is_arithmetic_v<Number>
 inline void counter(std::string_view name, Number value) noexcept {
     if (!detail::is_wanted(Scope::User)) return;
     if constexpr (std::floating_point<Number>) {
@@ -102,23 +106,21 @@ inline bool is_recording() noexcept {
 #ifndef KYMO_DISABLE
 
 // The trailing parts exist only when values are given; they are evaluated only when somebody keeps them.
-#define KYMO_DETAIL_RANGE(n, scope, name, ...)                                                                   \
-    static constinit ::kymo::detail::Site KYMO_DETAIL_JOIN(kymo_site_, n){name, __FILE__, __LINE__, scope};      \
-    __VA_OPT__(static constinit ::kymo::detail::KeyIds KYMO_DETAIL_JOIN(kymo_keys_, n);)                         \
-    ::kymo::detail::ScopedRange KYMO_DETAIL_JOIN(kymo_range_, n)(                                                \
-        KYMO_DETAIL_JOIN(kymo_site_, n),                                                                         \
-        scope __VA_OPT__(, ::kymo::detail::values_wanted(scope) ? ::kymo::detail::push_values(                   \
-                                                                      KYMO_DETAIL_JOIN(kymo_keys_, n),           \
-                                                                      __VA_ARGS__)                               \
-                                                                : 0u))
-#define KYMO_DETAIL_RANGE_DYNAMIC(n, scope, name, ...)                                                           \
-    __VA_OPT__(static constinit ::kymo::detail::KeyIds KYMO_DETAIL_JOIN(kymo_keys_, n);)                         \
-    ::kymo::detail::ScopedRange KYMO_DETAIL_JOIN(kymo_range_, n)(                                                \
-        name,                                                                                                    \
-        scope __VA_OPT__(, ::kymo::detail::values_wanted(scope) ? ::kymo::detail::push_values(                   \
-                                                                      KYMO_DETAIL_JOIN(kymo_keys_, n),           \
-                                                                      __VA_ARGS__)                               \
-                                                                : 0u))
+#define KYMO_DETAIL_RANGE(n, scope, name, ...)                                                              \
+    static constinit ::kymo::detail::Site KYMO_DETAIL_JOIN(kymo_site_, n){name, __FILE__, __LINE__, scope}; \
+    __VA_OPT__(static constinit ::kymo::detail::KeyIds KYMO_DETAIL_JOIN(kymo_keys_, n);)                    \
+    ::kymo::detail::ScopedRange KYMO_DETAIL_JOIN(kymo_range_, n)(                                           \
+        KYMO_DETAIL_JOIN(kymo_site_, n),                                                                    \
+        scope __VA_OPT__(, ::kymo::detail::values_wanted(scope)                                             \
+                               ? ::kymo::detail::push_values(KYMO_DETAIL_JOIN(kymo_keys_, n), __VA_ARGS__)  \
+                               : 0u))
+#define KYMO_DETAIL_RANGE_DYNAMIC(n, scope, name, ...)                                                     \
+    __VA_OPT__(static constinit ::kymo::detail::KeyIds KYMO_DETAIL_JOIN(kymo_keys_, n);)                   \
+    ::kymo::detail::ScopedRange KYMO_DETAIL_JOIN(kymo_range_, n)(                                          \
+        name,                                                                                              \
+        scope __VA_OPT__(, ::kymo::detail::values_wanted(scope)                                            \
+                               ? ::kymo::detail::push_values(KYMO_DETAIL_JOIN(kymo_keys_, n), __VA_ARGS__) \
+                               : 0u))
 
 /// Times the rest of the block: KYMO_RANGE("parse"), KYMO_RANGE("parse", "bytes", n, "file", path).
 /// The name and the keys are string literals.

@@ -8,25 +8,26 @@
 
 namespace kymo {
 
-/// What kind of thing a range times. The first ten keep the numbers of PyTorch's RecordScope; the rest are ours.
-/// A number is part of the capture format: never reuse one. Up to 32 fit (one bit each in a thread's armed word).
+/// What kind of thing a range times. The first ten keep the numbers of PyTorch's RecordScope; the rest are
+/// ours. A number is part of the capture format: never reuse one. Up to 32 fit (one bit each in a thread's
+/// armed word).
 enum class Scope : std::uint8_t {
-    Function = 0,         ///< an operator or a function
-    BackwardFunction = 1, ///< the backward half of one
+    Function = 0,          ///< an operator or a function
+    BackwardFunction = 1,  ///< the backward half of one
     ScriptFunction = 2,
     KernelDtype = 3,
     CustomClass = 4,
     BuildFeature = 5,
     LiteInterpreter = 6,
-    User = 7, ///< marked by hand; the default of KYMO_RANGE
+    User = 7,  ///< marked by hand; the default of KYMO_RANGE
     RuntimeOp = 8,
     RuntimeModel = 9,
-    PythonFunction = 10, ///< a call of a Python function
-    CFunction = 11,      ///< a call from Python into C
+    PythonFunction = 10,  ///< a call of a Python function
+    CFunction = 11,       ///< a call from Python into C
     GarbageCollection = 12,
-    Device = 13, ///< work of a device: a kernel, a copy
-    DeviceRuntime = 14, ///< a host call that drives a device
-    Step = 15,   ///< one step of a loop being profiled
+    Device = 13,         ///< work of a device: a kernel, a copy
+    DeviceRuntime = 14,  ///< a host call that drives a device
+    Step = 15,           ///< one step of a loop being profiled
 };
 inline constexpr int kScopeCount = 16;
 

@@ -25,19 +25,20 @@ enum class Threads : std::uint8_t {
 
 /// What a session records. A plain struct: name what you want to change.
 struct SessionOptions {
-    std::string name{};    ///< shown in reports
-    std::string output{};  ///< capture file; empty: memory only. With a file, nothing is lost when the program dies
+    std::string name{};  ///< shown in reports
+    std::string
+        output{};  ///< capture file; empty: memory only. With a file, nothing is lost when the program dies
     std::uint64_t max_bytes = std::uint64_t{1} << 30;  ///< ceiling of the log
     Policy policy = Policy::Stop;
     Threads threads = Threads::All;
     ScopeSet scopes = ScopeSet::all();
 
-    bool record_values = true;      ///< keyword values given to ranges
-    bool record_shapes = false;     ///< metadata of array inputs
-    bool concrete_inputs = false;   ///< values of scalar inputs
-    bool profile_memory = false;    ///< allocation reports
+    bool record_values = true;     ///< keyword values given to ranges
+    bool record_shapes = false;    ///< metadata of array inputs
+    bool concrete_inputs = false;  ///< values of scalar inputs
+    bool profile_memory = false;   ///< allocation reports
     bool with_flops = false;
-    bool with_stack = false;        ///< Python calls
+    bool with_stack = false;  ///< Python calls
     bool with_modules = false;
 };
 
@@ -53,15 +54,16 @@ class KYMO_API Session {
 
     /// Throws kymo::Error when the capture file cannot be made, or when it is running already.
     void start(SessionOptions options = {});
-    /// What was recorded. The program goes on undisturbed meanwhile. With an output file, the file is complete
-    /// afterwards. Stopping twice is harmless and gives the same trace.
+    /// What was recorded. The program goes on undisturbed meanwhile. With an output file, the file is
+    /// complete afterwards. Stopping twice is harmless and gives the same trace.
     Trace stop();
     /// The trace so far; recording goes on. Its open ranges are marked unfinished.
     Trace snapshot() const;
     /// Stops without building a trace (a capture file is completed all the same).
     void discard() noexcept;
     bool is_running() const noexcept;
-    /// Where the capture is: differs from the output asked for when that name was taken. Empty without a file.
+    /// Where the capture is: differs from the output asked for when that name was taken. Empty without a
+    /// file.
     const std::string& output_path() const noexcept { return output_path_; }
     std::uint64_t id() const noexcept { return id_; }
 

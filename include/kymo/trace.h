@@ -1,4 +1,5 @@
-// trace.h: the finished model of a recording. Immutable columns, built once; everything downstream reads them.
+// trace.h: the finished model of a recording. Immutable columns, built once; everything downstream reads
+// them.
 #pragma once
 
 #include <cstdint>
@@ -48,11 +49,11 @@ struct ThreadInfo {
     std::int64_t os_tid = 0;
     StringId name = 0;
     std::int64_t birth_ns = 0;
-    std::int64_t death_ns = 0;      ///< 0 while it lives
-    std::uint64_t dropped = 0;      ///< records lost because there was no room, or made inside a slow path
+    std::int64_t death_ns = 0;  ///< 0 while it lives
+    std::uint64_t dropped = 0;  ///< records lost because there was no room, or made inside a slow path
     std::uint64_t overwritten_chunks = 0;  ///< chunks of this thread that the ring policy reused
-    std::uint64_t resyncs = 0;      ///< ends that did not match the innermost open range
-    std::uint64_t clamped = 0;      ///< negative durations set to 0
+    std::uint64_t resyncs = 0;             ///< ends that did not match the innermost open range
+    std::uint64_t clamped = 0;             ///< negative durations set to 0
 };
 
 enum class TrackKind : std::uint8_t {
@@ -86,7 +87,7 @@ struct RangeColumns {
     std::span<const std::int64_t> duration_ns;
     std::span<const std::int64_t> self_ns;
     std::span<const std::uint32_t> site;
-    std::span<const Row> parent;  ///< kNoRow for roots
+    std::span<const Row> parent;           ///< kNoRow for roots
     std::span<const std::uint32_t> depth;  ///< 0 for roots
     std::span<const std::uint16_t> flags;
     std::size_t size() const noexcept { return start_ns.size(); }
@@ -135,9 +136,9 @@ struct ProblemInfo {
 struct ClockInfo {
     std::string source;  ///< "cntvct_el0", "tsc", "monotonic_raw", "injected"
     double ticks_per_second = 0;
-    std::uint32_t pairs = 0;         ///< clock pairs that the fit rests on
-    std::int64_t max_error_ns = 0;   ///< half the widest pair used: how far a time can be off
-    bool extrapolated = false;       ///< the end lies after the last pair (a crash)
+    std::uint32_t pairs = 0;        ///< clock pairs that the fit rests on
+    std::int64_t max_error_ns = 0;  ///< half the widest pair used: how far a time can be off
+    bool extrapolated = false;      ///< the end lies after the last pair (a crash)
 };
 
 /// What recording one event costs, measured once in the recording process.

@@ -190,14 +190,21 @@ class Replayer {
             const std::uint64_t start = end - fields.duration;
             if (fields.kind == static_cast<std::uint8_t>(RecordKind::Range)) [[likely]] {
                 if (!view_.intersects(start, end)) continue;
-                if (!is_plain_ && (!is_wanted(fields.site, start, end) || is_open_at_stop(start, end, fields.site))) {
-                    continue;
-                }
+                if (!is_plain_ && !takes_part(fields.site, start, end, fields.depth)) continue;
                 nesting_.push_plain(fields.depth, start, end, fields.site);
             } else if (fields.kind == static_cast<std::uint8_t>(RecordKind::Instant)) {
                 add_instant(end, fields.site, {});
             }
         }
+    }
+
+    // Whether a scope within the window is to be shown. One that is not still separates what came before its end from
+    // what began after it.
+    bool takes_part(std::uint32_t site, std::uint64_t start, std::uint64_t end, std::uint32_t depth) {
+        if (is_open_at_stop(start, end, site)) return false;
+        if (is_wanted(site, start, end)) return true;
+        nesting_.pass_dropped(depth);
+        return false;
     }
 
     // The session's own list of what was open says the same, with the depth as it was then.
@@ -232,7 +239,7 @@ class Replayer {
             }
             return;
         }
-        if (!is_wanted(head.site, head.time, end) || is_open_at_stop(head.time, end, head.site)) return;
+        if (!view_.intersects(head.time, end) || !takes_part(head.site, head.time, end, head.depth)) return;
         nesting_.push_scope(head.depth, head.time, end, head.site, flags_of(head.flags), payload);
     }
 

@@ -58,7 +58,8 @@ void Recorder::background_loop() noexcept {
             BlockStore& store = current_store();
             const std::size_t missing = ahead_ - std::min(ahead_, store.free_large());
             // A few blocks at a time: the first are wanted soonest.
-            BlockStore::Extent extent = store.reserve(std::min<std::size_t>(missing, 16) * kLargeBlocks * kBlockBytes);
+            BlockStore::Extent extent =
+                store.reserve(std::min<std::size_t>(missing, 16) * kLargeBlocks * kBlockBytes);
             extending_ = true;
             lock.unlock();
             const int error = store.map_extent(extent);

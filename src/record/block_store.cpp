@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,12 +27,12 @@ namespace {
 
 // Really allocates [offset, offset + bytes) of the file. Where the file system cannot, writes zeros instead.
 int allocate_on_disk(int fd, std::size_t offset, std::size_t bytes) noexcept {
+    if (const int error = check_file_limit(offset + bytes)) return error;
     if (fallocate(fd, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)) == 0) return 0;
     if (errno != EOPNOTSUPP && errno != ENOSYS) return errno;
     static const std::byte zeros[64 * 1024] = {};
     while (bytes != 0) {
-        const ssize_t written =
-            pwrite(fd, zeros, std::min(bytes, sizeof zeros), static_cast<off_t>(offset));
+        const ssize_t written = pwrite(fd, zeros, std::min(bytes, sizeof zeros), static_cast<off_t>(offset));
         if (written < 0 && errno == EINTR) continue;
         if (written <= 0) return written < 0 ? errno : ENOSPC;
         offset += static_cast<std::size_t>(written);
@@ -41,6 +42,12 @@ int allocate_on_disk(int fd, std::size_t offset, std::size_t bytes) noexcept {
 }
 
 }  // namespace
+
+int check_file_limit(std::size_t bytes) noexcept {
+    rlimit limit{};
+    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return 0;
+    return bytes > limit.rlim_cur ? EFBIG : 0;
+}
 
 BlockStore::~BlockStore() {
     abandon();
@@ -110,7 +117,8 @@ Block* BlockStore::take(std::size_t blocks) noexcept {
         free_large_.pop_back();
         for (std::size_t i = kLargeBlocks; i-- != 0;) {
             Block& part = whole[i];
-            part.header = reinterpret_cast<BlockHeader*>(reinterpret_cast<std::byte*>(whole->header) + i * kBlockBytes);
+            part.header =
+                reinterpret_cast<BlockHeader*>(reinterpret_cast<std::byte*>(whole->header) + i * kBlockBytes);
             part.store = this;
             part.blocks = 1;
             free_small_.push_back(&part);
@@ -159,7 +167,8 @@ void BlockStore::trim() noexcept {
     const auto is_cut = [&](const Block* block) {
         for (const Mapped& mapped : mapped_) {
             const auto* const address = reinterpret_cast<const std::byte*>(block->header);
-            if (address < mapped.extent.address || address >= mapped.extent.address + mapped.extent.bytes) continue;
+            if (address < mapped.extent.address || address >= mapped.extent.address + mapped.extent.bytes)
+                continue;
             return mapped.extent.offset + static_cast<std::size_t>(address - mapped.extent.address) >= end;
         }
         return false;

@@ -13,25 +13,32 @@ namespace kymo {
 
 class BlockStore;
 
+/// 0, or EFBIG when a file must not grow to `bytes` (RLIMIT_FSIZE): asked for before every growth, because
+/// the kernel answers the attempt with SIGXFSZ, which ends the program.
+int check_file_limit(std::size_t bytes) noexcept;
+
 /// A run of blocks: the memory behind one chunk, one thread's state, one part of a stream.
 /// All members are guarded by the recorder's lock.
 struct Block {
     detail::BlockHeader* header = nullptr;
     BlockStore* store = nullptr;
-    std::uint32_t claims = 0;    ///< sessions and builds that still need what is in it
-    std::uint32_t blocks = 0;    ///< length in units of kBlockBytes
-    bool in_use = false;         ///< handed out, not given back
-    bool is_open = false;        ///< a thread's current chunk, or one that the next thread goes on with
+    std::uint32_t claims = 0;  ///< sessions and builds that still need what is in it
+    std::uint32_t blocks = 0;  ///< length in units of kBlockBytes
+    bool in_use = false;       ///< handed out, not given back
+    bool is_open = false;      ///< a thread's current chunk, or one that the next thread goes on with
 
-    std::byte* data() const noexcept { return reinterpret_cast<std::byte*>(header) + sizeof(detail::BlockHeader); }
+    std::byte* data() const noexcept {
+        return reinterpret_cast<std::byte*>(header) + sizeof(detail::BlockHeader);
+    }
     std::size_t capacity() const noexcept {
         return blocks * detail::kBlockBytes - sizeof(detail::BlockHeader);
     }
 };
 
-/// Where blocks come from: anonymous memory, or a file whose blocks are allocated on disk before they are mapped (so
-/// that a full disk is an error here and never a SIGBUS in the program). Grows by extents; gives nothing back to the
-/// system before it dies. Every call but map_extent and prefault needs the recorder's lock.
+/// Where blocks come from: anonymous memory, or a file whose blocks are allocated on disk before they are
+/// mapped (so that a full disk is an error here and never a SIGBUS in the program). Grows by extents; gives
+/// nothing back to the system before it dies. Every call but map_extent and prefault needs the recorder's
+/// lock.
 class BlockStore {
   public:
     /// Anonymous memory.
@@ -45,8 +52,8 @@ class BlockStore {
     bool is_file() const noexcept { return fd_ >= 0; }
     int fd() const noexcept { return fd_; }
 
-    /// A run of 1 or kLargeBlocks blocks with a zeroed, Free header whose generation has been counted up; null when
-    /// there is none free (then extend). Small ones are split off large ones.
+    /// A run of 1 or kLargeBlocks blocks with a zeroed, Free header whose generation has been counted up;
+    /// null when there is none free (then extend). Small ones are split off large ones.
     Block* take(std::size_t blocks) noexcept;
     /// Marks it Free and keeps it for the next taker.
     void give_back(Block* block) noexcept;

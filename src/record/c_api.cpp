@@ -23,7 +23,8 @@ using detail::ThreadState;
 constexpr std::uint8_t kObjectless = detail::kSlotObjectless;
 
 bool is_on() noexcept {
-    return (load_relaxed(detail::current_thread->armed) & (detail::kArmedRecorder | detail::kArmedAttention)) != 0;
+    return (load_relaxed(detail::current_thread->armed) &
+            (detail::kArmedRecorder | detail::kArmedAttention)) != 0;
 }
 
 std::uint32_t site_of(const detail::OpenSlot& slot) noexcept {
@@ -136,22 +137,26 @@ int write_range_at(kymo_log* log, kymo_site site, std::uint64_t start, std::uint
 
 int write_instant_at(kymo_log* log, kymo_site site, std::uint64_t ticks) noexcept {
     if (site == 0) return 0;
-    return with_log(log,
-                    [&](ThreadState& state) { return write_at(state, RecordKind::LongInstant, site, ticks, 0, {}); });
+    return with_log(log, [&](ThreadState& state) {
+        return write_at(state, RecordKind::LongInstant, site, ticks, 0, {});
+    });
 }
 
 int write_counter_at(kymo_log* log, kymo_site site, std::uint64_t ticks, double value) noexcept {
     if (site == 0) return 0;
     std::uint64_t bits;
     std::memcpy(&bits, &value, sizeof bits);
-    return with_log(log, [&](ThreadState& state) { return write_at(state, RecordKind::Counter, site, ticks, bits, {}); });
+    return with_log(
+        log, [&](ThreadState& state) { return write_at(state, RecordKind::Counter, site, ticks, bits, {}); });
 }
 
 int write_blob_at(kymo_log* log, kymo_site site, std::uint64_t ticks, std::uint64_t tag, const void* data,
                   std::size_t bytes) noexcept {
     if (bytes > detail::kMaxPayloadBytes) return 0;
     const std::span payload(static_cast<const std::byte*>(data), bytes);
-    return with_log(log, [&](ThreadState& state) { return write_at(state, RecordKind::Blob, site, ticks, tag, payload); });
+    return with_log(log, [&](ThreadState& state) {
+        return write_at(state, RecordKind::Blob, site, ticks, tag, payload);
+    });
 }
 
 kymo_log* create_log(const char* name) noexcept {
@@ -167,8 +172,10 @@ std::uint64_t now() noexcept {
 }
 
 constexpr kymo_writer kWriter = {
-    KYMO_WRITER_VERSION, sizeof(kymo_writer), now,           kymo_intern,      kymo_begin,       kymo_end,
-    create_log,          close_log,           write_range_at, write_instant_at, write_counter_at, write_blob_at,
+    KYMO_WRITER_VERSION, sizeof(kymo_writer), now,
+    kymo_intern,         kymo_begin,          kymo_end,
+    create_log,          close_log,           write_range_at,
+    write_instant_at,    write_counter_at,    write_blob_at,
 };
 
 }  // namespace

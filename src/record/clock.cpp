@@ -96,7 +96,8 @@ std::uint64_t measure_rate() noexcept {
 }  // namespace
 
 detail::ClockSource Clock::source() noexcept {
-    return injected.load(std::memory_order_relaxed) != nullptr ? detail::ClockSource::Injected : real_source();
+    return injected.load(std::memory_order_relaxed) != nullptr ? detail::ClockSource::Injected
+                                                               : real_source();
 }
 
 std::uint64_t Clock::ticks_per_second() noexcept {
@@ -135,7 +136,8 @@ detail::ClockPair Clock::pair() noexcept {
             best.raw_ns = raw;
         }
     }
-    // The wall clock is only for people: how far behind `raw_ns` it was read does not matter to a microsecond.
+    // The wall clock is only for people: how far behind `raw_ns` it was read does not matter to a
+    // microsecond.
     best.real_ns = read_clock(CLOCK_REALTIME) - (read_clock(CLOCK_MONOTONIC_RAW) - best.raw_ns);
     return best;
 }

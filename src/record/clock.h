@@ -8,8 +8,8 @@
 
 namespace kymo {
 
-/// Decided once per process: the counter register when the processor's flags and the kernel's own clock source both
-/// vouch for it, CLOCK_MONOTONIC_RAW otherwise. All functions are safe from any thread.
+/// Decided once per process: the counter register when the processor's flags and the kernel's own clock
+/// source both vouch for it, CLOCK_MONOTONIC_RAW otherwise. All functions are safe from any thread.
 class Clock {
   public:
     static detail::ClockSource source() noexcept;
@@ -22,7 +22,8 @@ class Clock {
     /// The tightest of a few readings of all clocks together.
     static detail::ClockPair pair() noexcept;
 
-    /// Tests: ticks come from `function` (nanoseconds), out of line. Null restores the real clock. Not while recording.
+    /// Tests: ticks come from `function` (nanoseconds), out of line. Null restores the real clock. Not while
+    /// recording.
     static void inject(std::uint64_t (*function)() noexcept) noexcept;
 };
 

@@ -23,7 +23,8 @@ constexpr int kEvents = 64;
 /// A thread state and a chunk of nobody's, armed for the calling thread as long as this lives.
 class PrivateLog {
   public:
-    PrivateLog() : state_(std::make_unique<ThreadState>()), data_(64 * 1024), previous_(detail::current_thread) {
+    PrivateLog()
+        : state_(std::make_unique<ThreadState>()), data_(64 * 1024), previous_(detail::current_thread) {
         state_->armed = detail::scope_bit(Scope::User) | detail::kArmedRecorder | detail::kArmedValues;
         if (!Clock::is_inline()) state_->armed |= detail::kArmedSlowClock;
         entry_.state = state_.get();
@@ -75,7 +76,9 @@ void Recorder::measure_costs() noexcept {
     PrivateLog log;
     const std::uint64_t ticks[] = {
         measure(log, [] { detail::ScopedRange range(plain, Scope::User); }),
-        measure(log, [&keys] { detail::ScopedRange range(valued, Scope::User, detail::push_values(keys, "n", 1)); }),
+        measure(
+            log,
+            [&keys] { detail::ScopedRange range(valued, Scope::User, detail::push_values(keys, "n", 1)); }),
         measure(log, [] { instant("kymo.cost"); }),
         measure(log, [] { counter("kymo.cost", 1); }),
     };

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <new>
 #include <utility>
 
 #include "record/recorder.h"
@@ -14,8 +16,10 @@
 struct KymoCopyMark {
     unsigned active;
 };
-extern "C" __attribute__((visibility("default"))) KymoCopyMark kymo_copy_mark;
-KymoCopyMark kymo_copy_mark = {0};
+/// This copy's own, under a name of its own: the exported one leads to the first copy's in every copy.
+extern "C" __attribute__((used)) __attribute__((visibility("hidden"))) KymoCopyMark kymo_own_copy_mark;
+KymoCopyMark kymo_own_copy_mark = {0};
+extern "C" __attribute__((visibility("default"), alias("kymo_own_copy_mark"))) KymoCopyMark kymo_copy_mark;
 
 namespace kymo {
 
@@ -29,7 +33,7 @@ int find_active_copy(dl_phdr_info* info, std::size_t, void* found) {
     if (handle == nullptr) return 0;
     auto* const mark = static_cast<KymoCopyMark*>(dlsym(handle, "kymo_copy_mark"));
     dlclose(handle);
-    if (mark == nullptr || mark == &kymo_copy_mark || mark->active == 0) return 0;
+    if (mark == nullptr || mark == &kymo_own_copy_mark || mark->active == 0) return 0;
     *static_cast<bool*>(found) = true;
     return 1;
 }
@@ -43,10 +47,11 @@ __attribute__((constructor)) void on_load() {
         Recorder::get().disable("a second copy of Kymo was loaded into this process; it does not record");
         return;
     }
-    kymo_copy_mark.active = 1;
+    kymo_own_copy_mark.active = 1;
     is_started = true;
     pthread_atfork([] { Recorder::get().before_fork(); }, [] { Recorder::get().after_fork_in_parent(); },
                    [] { Recorder::get().after_fork_in_child(); });
+    at_quick_exit([] { Recorder::get().finish_all(); });
     start_environment_session();
 }
 
@@ -76,7 +81,8 @@ void flag_inherited(ThreadEntry& entry) noexcept {
 
 }  // namespace
 
-// The forking thread records nothing until the handlers are through: in the child its log is still the parent's.
+// The forking thread records nothing until the handlers are through: in the child its log is still the
+// parent's.
 void Recorder::before_fork() noexcept {
     source_mutex_.lock();
     mutex_.lock();
@@ -97,7 +103,9 @@ void Recorder::after_fork_in_child() noexcept {
     background_runs_ = false;
     background_idles_ = false;
     extending_ = false;
-    const bool had_environment_session = environment_session_ != 0;
+    new (&wake_) std::condition_variable;  // it still counts waiters that this process does not have
+    // One that has not recorded yet hands on to its own children what it was asked for.
+    const bool had_environment_session = environment_session_ != 0 || restart_environment_;
     environment_session_ = 0;
 
     // The parent's chunks that are plain memory are ours now (copies); those in its file are not.
@@ -123,12 +131,16 @@ void Recorder::after_fork_in_child() noexcept {
     std::sort(chunks.begin(), chunks.end());
     chunks.erase(std::unique(chunks.begin(), chunks.end()), chunks.end());
 
-    // Only the forking thread lives on. It gets a state of its own, with what it had open.
-    std::unique_ptr<ThreadEntry> kept;
+    // Of the threads only the forking one lives on, with what it had open; logs that are not threads do too.
+    // They get states of their own.
+    std::vector<std::unique_ptr<ThreadEntry>> kept;
+    std::vector<std::shared_ptr<Spool>> parent_spools{parent_spool};
     for (auto& entry : threads_) {
+        if (entry->spool) parent_spools.push_back(entry->spool);
+        if (entry->chunk_spool) parent_spools.push_back(std::move(entry->chunk_spool));
         entry->chunk = nullptr;
-        if (entry.get() == own) {
-            kept = std::move(entry);
+        if (entry.get() == own || !entry->is_thread) {
+            kept.push_back(std::move(entry));
         } else if (entry->state_block->store == &memory_) {
             memory_.give_back(entry->state_block);
             for (Block* segment : entry->open_segments) memory_.give_back(segment);
@@ -137,29 +149,27 @@ void Recorder::after_fork_in_child() noexcept {
     }
     threads_.clear();
     for (Block* chunk : chunks) let_go(chunk);
-    detail::current_thread = &unregistered_thread;
-    if (kept) {
-        ThreadEntry& entry = *kept;
-        threads_.push_back(std::move(kept));
-        entry.os_tid = gettid();
+    detail::current_thread = own != nullptr ? &idle_thread : parent_state;
+    for (auto& each : kept) {
+        ThreadEntry& entry = *each;
+        std::vector<Block*> left;  // the parent's: neither given back nor written to
+        if (entry.spool && !copy_to_current_store(entry, left)) continue;
         entry.in_journal = false;
         entry.chunks_taken = 0;
-        entry.chunk_spool.reset();
-        const std::shared_ptr<Spool> state_spool = entry.spool;
-        std::vector<Block*> left;  // the parent's: neither given back nor written to
-        const bool has_state = !state_spool || copy_to_current_store(entry, left);
-        if (has_state) {
-            detail::current_thread = entry.state;
-            entry.state->cursor = entry.state->limit = nullptr;
-            entry.state->context = 0;
+        entry.state->cursor = entry.state->limit = nullptr;
+        entry.state->context = 0;
+        if (entry.is_thread) {
+            entry.os_tid = gettid();
             flag_inherited(entry);
+            detail::current_thread = entry.state;
         } else {
-            detail::current_thread = &idle_thread;
-            threads_.clear();
+            new (&entry.log_lock) std::mutex;  // a thread that is not here may have held it
         }
-        if (state_spool && state_spool != parent_spool) state_spool->abandon();
+        threads_.push_back(std::move(each));
     }
-    if (parent_spool) parent_spool->abandon();
+    for (const auto& spool : parent_spools) {
+        if (spool) spool->abandon();
+    }
     restart_environment_ = had_environment_session;
     rearm();
     mutex_.unlock();

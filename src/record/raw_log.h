@@ -1,4 +1,5 @@
-// raw_log.h: what has been recorded, as bytes: the one input of the trace builder, from memory or from a file.
+// raw_log.h: what has been recorded, as bytes: the one input of the trace builder, from memory or from a
+// file.
 #pragma once
 
 #include <cstddef>
@@ -52,10 +53,10 @@ struct RawLog {
     std::vector<std::byte> names;
     std::vector<std::byte> journal;
 
-    std::vector<LogSpan> spans;       ///< in any order
-    std::vector<OpenRange> open;      ///< of sessions that have no SessionStop in the journal
-    std::uint64_t end_ticks = 0;      ///< when the log was read; 0 = unknown (a crash): the latest time seen
-    bool finished = false;            ///< nothing more can come: every session has stopped
+    std::vector<LogSpan> spans;   ///< in any order
+    std::vector<OpenRange> open;  ///< of sessions that have no SessionStop in the journal
+    std::uint64_t end_ticks = 0;  ///< when the log was read; 0 = unknown (a crash): the latest time seen
+    bool finished = false;        ///< nothing more can come: every session has stopped
 
     std::vector<RawProblem> problems;
     std::shared_ptr<const void> keep_alive;  ///< owns what the spans point into

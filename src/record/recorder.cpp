@@ -27,8 +27,11 @@ using detail::store_relaxed;
 using detail::store_release;
 using detail::ThreadState;
 
-Recorder& Recorder::get() noexcept {
+std::atomic<Recorder*> Recorder::instance_{nullptr};
+
+Recorder& Recorder::make() noexcept {
     static Recorder* const recorder = new Recorder;
+    instance_.store(recorder, std::memory_order_release);
     return *recorder;
 }
 
@@ -39,10 +42,12 @@ void Recorder::count_lost(std::uint64_t records) noexcept {
 }
 
 bool Recorder::is_any_open() const noexcept {
-    return std::any_of(sessions_.begin(), sessions_.end(), [](const auto& session) { return !session->is_closed; });
+    return std::any_of(sessions_.begin(), sessions_.end(),
+                       [](const auto& session) { return !session->is_closed; });
 }
 
-// ---- arming ---------------------------------------------------------------------------------------------------
+// ---- arming
+// ---------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -73,9 +78,8 @@ void Recorder::rearm() noexcept {
     // A thread that has never recorded comes to attend() first.
     if (disabled_) shared = 0;
     const bool restart = restart_environment_;
-    store_relaxed(unregistered_thread.armed,
-                  restart ? ~std::uint64_t{0} >> 32 | detail::kArmedAttention
-                          : (shared != 0 ? shared | detail::kArmedAttention : 0));
+    store_relaxed(unregistered_thread.armed, restart ? ~std::uint64_t{0} >> 32 | detail::kArmedAttention
+                                                     : (shared != 0 ? shared | detail::kArmedAttention : 0));
     for (const auto& entry : threads_) {
         entry->tasks_armed = 0;
         for (const auto& session : sessions_) {
@@ -92,7 +96,8 @@ void Recorder::rearm() noexcept {
     __atomic_fetch_add(&room_epoch_, 1, __ATOMIC_RELAXED);
 }
 
-// ---- threads --------------------------------------------------------------------------------------------------
+// ---- threads
+// --------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -183,8 +188,8 @@ ThreadEntry* Recorder::register_current_thread() noexcept {
     return &added;
 }
 
-// Gives `entry` a state block (and segments) of the current store with what it has open. What it leaves is untouched;
-// `left` receives it. The owner itself comes here, so nothing of it runs meanwhile.
+// Gives `entry` a state block (and segments) of the current store with what it has open. What it leaves is
+// untouched; `left` receives it. The owner itself comes here, so nothing of it runs meanwhile.
 bool Recorder::copy_to_current_store(ThreadEntry& entry, std::vector<Block*>& left) noexcept {
     ThreadState* const old_state = entry.state;
     Block* const old_block = entry.state_block;
@@ -214,7 +219,8 @@ bool Recorder::copy_to_current_store(ThreadEntry& entry, std::vector<Block*>& le
         entry.open_segments.resize(i);  // no room: the innermost ranges of a very deep thread are lost
         entry.state->depth = static_cast<std::uint32_t>(detail::kOpenSlots + i * detail::kSlotsPerSegment);
     }
-    if (entry.side_segment != nullptr && !copy_segment(entry.side_segment, kLargeBlocks, BlockKind::SideSegment)) {
+    if (entry.side_segment != nullptr &&
+        !copy_segment(entry.side_segment, kLargeBlocks, BlockKind::SideSegment)) {
         entry.side_segment = nullptr;
     }
     return true;
@@ -296,7 +302,8 @@ void Recorder::attend_log(ThreadEntry& entry) noexcept {
     bring_up_to_date(entry);
 }
 
-// ---- chunks ---------------------------------------------------------------------------------------------------
+// ---- chunks
+// ---------------------------------------------------------------------------------------------------
 
 Block* Recorder::take_block(std::size_t blocks, int& error) noexcept {
     BlockStore& store = current_store();
@@ -304,7 +311,8 @@ Block* Recorder::take_block(std::size_t blocks, int& error) noexcept {
     if (block == nullptr) {
         // The background thread has fallen behind (or has had no reason yet): more lead from now on.
         ahead_ = std::min<std::size_t>(ahead_ * 2, 64);
-        BlockStore::Extent extent = store.reserve(blocks == 1 ? kLargeBlocks * kBlockBytes : std::size_t{1} << 20);
+        BlockStore::Extent extent =
+            store.reserve(blocks == 1 ? kLargeBlocks * kBlockBytes : std::size_t{1} << 20);
         error = store.map_extent(extent);
         if (error == 0) {
             store.add(extent);
@@ -524,7 +532,8 @@ std::byte* Recorder::side_segment(ThreadEntry& entry) noexcept {
     return entry.side_segment->data();
 }
 
-// ---- names ----------------------------------------------------------------------------------------------------
+// ---- names
+// ----------------------------------------------------------------------------------------------------
 
 void Recorder::publish_names() noexcept {
     if (!spool_ || names_in_spool_ == names_.stream().size()) return;
@@ -535,9 +544,10 @@ void Recorder::publish_names() noexcept {
 
 std::uint32_t Recorder::register_site(const detail::Site& site) noexcept {
     if (site.layout != detail::kLayoutNumber) {
-        note("layout_mismatch", std::string("a library was built with another version of Kymo's headers (layout ") +
-                                    std::to_string(site.layout) + ", this is " +
-                                    std::to_string(detail::kLayoutNumber) + "); its ranges stay off");
+        note("layout_mismatch",
+             std::string("a library was built with another version of Kymo's headers (layout ") +
+                 std::to_string(site.layout) + ", this is " + std::to_string(detail::kLayoutNumber) +
+                 "); its ranges stay off");
         return detail::kSiteOff;
     }
     const std::uint32_t id = intern_site(site.name != nullptr ? site.name : "",
@@ -567,7 +577,8 @@ std::uint32_t Recorder::intern(std::string_view text) noexcept {
     return id;
 }
 
-// ---- the journal ----------------------------------------------------------------------------------------------
+// ---- the journal
+// ----------------------------------------------------------------------------------------------
 
 void Recorder::write_journal(std::span<const std::byte> record) noexcept {
     journal_.insert(journal_.end(), record.begin(), record.end());

@@ -1,6 +1,7 @@
 // recorder.h: the one process-wide mutable object: who records, into what, for whom.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -42,8 +43,8 @@ struct ThreadEntry {
     std::shared_ptr<Spool> chunk_spool;  ///< keeps `chunk` mapped
     std::vector<Block*> open_segments;
     Block* side_segment = nullptr;
-    std::uint64_t tasks_armed = 0;  ///< bits that sessions of this thread's tasks ask for
-    std::uint64_t period = 0;  ///< Recorder::period_ when it last came to attention
+    std::uint64_t tasks_armed = 0;    ///< bits that sessions of this thread's tasks ask for
+    std::uint64_t period = 0;         ///< Recorder::period_ when it last came to attention
     std::uint64_t no_room_since = 0;  ///< Recorder::room_epoch_ when a chunk was refused; owner only
     std::mutex log_lock;              ///< logs that are not threads: one writer at a time
 };
@@ -56,8 +57,8 @@ struct SessionEntry {
     std::uint64_t max_bytes = 0;  ///< the ceiling in force: options.max_bytes, raised where it was too small
     std::uint64_t start_ticks = 0;
     std::uint64_t end_ticks = 0;
-    bool is_closed = false;   ///< its end is in the journal; it claims nothing more
-    bool is_full = false;     ///< policy drop: it claims no more chunks
+    bool is_closed = false;  ///< its end is in the journal; it claims nothing more
+    bool is_full = false;    ///< policy drop: it claims no more chunks
     bool ceiling_reached = false;
     std::uint32_t tasks_thread = 0;
     std::uint64_t context = 0;        ///< what the starting thread runs under since
@@ -66,13 +67,18 @@ struct SessionEntry {
     std::uint64_t claimed_bytes = 0;
 };
 
-/// Locking: `mutex_` guards everything here unless a member says otherwise. It is taken at thread birth and death, at
-/// chunk changes, at first uses of names and at session starts and stops; never on the inlined path, and never while
-/// a trace is built. `source_mutex_` serialises calls into sources and is taken before `mutex_`.
+/// Locking: `mutex_` guards everything here unless a member says otherwise. It is taken at thread birth and
+/// death, at chunk changes, at first uses of names and at session starts and stops; never on the inlined
+/// path, and never while a trace is built. `source_mutex_` serialises calls into sources and is taken before
+/// `mutex_`.
 class Recorder {
   public:
     /// Made at first use, never destroyed: threads may record until the very end of the process.
-    static Recorder& get() noexcept;
+    static Recorder& get() noexcept {
+        // Relaxed: what is read through the pointer cannot have been read before it (see NameTable::find_dynamic).
+        Recorder* const recorder = instance_.load(kOrder);
+        return recorder != nullptr ? *recorder : make();
+    }
 
     // -- sessions (any thread) --
     struct Started {
@@ -83,8 +89,8 @@ class Recorder {
     Started start(const SessionOptions& options);
     /// The same, remembered as the one that the environment asked for: a forked child starts one of its own.
     void start_for_environment(const SessionOptions& options);
-    /// Ends it and hands over its log; its capture file, if it has one, is complete afterwards. An unknown id (ended
-    /// already, or inherited over a fork) gives false.
+    /// Ends it and hands over its log; its capture file, if it has one, is complete afterwards. An unknown id
+    /// (ended already, or inherited over a fork) gives false.
     bool stop(std::uint64_t id, RawLog& log);
     /// The log so far.
     bool snapshot(std::uint64_t id, RawLog& log);
@@ -94,10 +100,11 @@ class Recorder {
     void finish_all() noexcept;
 
     // -- slow paths of the calling thread (thread_log.cpp); `busy` is set, nothing throws --
-    /// Registers the calling thread, or does what kArmedAttention asks for. Gives the state to go on with; null when
-    /// the thread cannot be registered.
+    /// Registers the calling thread, or does what kArmedAttention asks for. Gives the state to go on with;
+    /// null when the thread cannot be registered.
     detail::ThreadState* attend() noexcept;
-    /// Gets a new chunk for a record that ends at `ticks`. False: there is no room, the record is to be dropped.
+    /// Gets a new chunk for a record that ends at `ticks`. False: there is no room, the record is to be
+    /// dropped.
     bool refill(ThreadEntry& entry, std::uint64_t ticks, std::size_t bytes) noexcept;
     /// The slot `index` of a thread's open stack, in whichever segment; null when there is no room for it.
     detail::OpenSlot* slot(detail::ThreadState& state, std::uint32_t index) noexcept;
@@ -112,7 +119,8 @@ class Recorder {
 
     // -- names --
     std::uint32_t register_site(const detail::Site& site) noexcept;
-    std::uint32_t intern_site(std::string_view name, std::string_view file, std::uint32_t line, Scope scope) noexcept;
+    std::uint32_t intern_site(std::string_view name, std::string_view file, std::uint32_t line,
+                              Scope scope) noexcept;
     std::uint32_t intern_dynamic(std::string_view name, Scope scope) noexcept;
     std::uint32_t intern(std::string_view text) noexcept;
     const NameTable& names() const noexcept { return names_; }
@@ -141,6 +149,13 @@ class Recorder {
 
   private:
     Recorder();
+    static Recorder& make() noexcept;
+#if defined(__SANITIZE_THREAD__)
+    static constexpr std::memory_order kOrder = std::memory_order_acquire;
+#else
+    static constexpr std::memory_order kOrder = std::memory_order_relaxed;
+#endif
+    static std::atomic<Recorder*> instance_;
 
     // All of these need mutex_.
     void rearm() noexcept;
@@ -165,7 +180,8 @@ class Recorder {
     void finish_output(SessionEntry& session) noexcept;
     void forget(std::uint64_t id) noexcept;
     void close_spool() noexcept;
-    void copy_open_payload(const ThreadEntry& entry, std::uint32_t side, std::vector<std::byte>& payload) noexcept;
+    void copy_open_payload(const ThreadEntry& entry, std::uint32_t side,
+                           std::vector<std::byte>& payload) noexcept;
     std::vector<OpenRange> open_ranges(const ThreadEntry& entry) noexcept;
     SessionEntry* find(std::uint64_t id) noexcept;
     bool is_any_open() const noexcept;
@@ -187,36 +203,37 @@ class Recorder {
 
     std::mutex mutex_;
     NameTable names_;
-    std::vector<std::byte> journal_;      ///< cleared when no session is left
-    std::size_t names_in_spool_ = 0;      ///< bytes of the names stream that the spool has
+    std::vector<std::byte> journal_;  ///< cleared when no session is left
+    std::size_t names_in_spool_ = 0;  ///< bytes of the names stream that the spool has
     BlockStore memory_;
     std::shared_ptr<Spool> spool_;
-    std::uint64_t spool_owner_ = 0;       ///< the session whose output the spool is
-    std::vector<std::unique_ptr<ThreadEntry>> threads_;  ///< the living
+    std::uint64_t spool_owner_ = 0;                                 ///< the session whose output the spool is
+    std::vector<std::unique_ptr<ThreadEntry>> threads_;             ///< the living
     std::unordered_map<std::uint32_t, std::uint64_t> overwritten_;  ///< chunks, by thread
-    std::vector<Block*> leftover_chunks_; ///< of dead threads, with room left
+    std::vector<Block*> leftover_chunks_;                           ///< of dead threads, with room left
     std::vector<std::unique_ptr<SessionEntry>> sessions_;
-    std::unordered_map<std::uint64_t, std::vector<std::uint64_t>> contexts_;  ///< the sessions of each context
+    std::unordered_map<std::uint64_t, std::vector<std::uint64_t>>
+        contexts_;  ///< the sessions of each context
     std::uint32_t next_thread_ = 1;
     std::uint64_t next_session_ = 1;
     std::uint64_t next_context_ = 1;
     std::uint64_t next_sequence_ = 1;
     std::uint64_t fork_generation_ = 0;
-    std::uint64_t period_ = 1;            ///< counts how often recording went from off to on
-    std::uint64_t lost_outside_ = 0;      ///< records of threads that could not be registered; atomic
-    std::uint64_t room_epoch_ = 1;        ///< counts up when room may have appeared; atomic
+    std::uint64_t period_ = 1;        ///< counts how often recording went from off to on
+    std::uint64_t lost_outside_ = 0;  ///< records of threads that could not be registered; atomic
+    std::uint64_t room_epoch_ = 1;    ///< counts up when room may have appeared; atomic
     bool disabled_ = false;
     std::uint64_t environment_session_ = 0;  ///< its id while it runs
-    bool restart_environment_ = false;    ///< a forked child starts its own when it first records
+    bool restart_environment_ = false;       ///< a forked child starts its own when it first records
     std::vector<std::string> noted_;
 
     // The background thread (background.cpp).
     std::condition_variable wake_;
     bool background_runs_ = false;
-    bool background_idles_ = false;       ///< it waits for a session to start
-    bool extending_ = false;              ///< it is mapping an extent without the lock
+    bool background_idles_ = false;          ///< it waits for a session to start
+    bool extending_ = false;                 ///< it is mapping an extent without the lock
     std::vector<detail::CostRecord> costs_;  ///< measured once, at the first start
-    std::size_t ahead_ = 2;               ///< large blocks to keep ready
+    std::size_t ahead_ = 2;                  ///< large blocks to keep ready
     void start_background() noexcept;
     void background_loop() noexcept;
     bool wants_extent() noexcept;
@@ -227,11 +244,11 @@ class Recorder {
     detail::ThreadState* forking_thread_ = nullptr;
 };
 
-/// The options of a session in the text form of the KYMO environment variable, "out=app.kymo,max=512MB,policy=ring".
-/// Throws kymo::Error naming what it does not understand.
+/// The options of a session in the text form of the KYMO environment variable,
+/// "out=app.kymo,max=512MB,policy=ring". Throws kymo::Error naming what it does not understand.
 SessionOptions parse_options(std::string_view text);
-/// Starts the session that the environment asks for, if it does. Called once, when the library is loaded, and in a
-/// forked child when it first records.
+/// Starts the session that the environment asks for, if it does. Called once, when the library is loaded, and
+/// in a forked child when it first records.
 void start_environment_session() noexcept;
 /// A line on standard error, "kymo: ...": the only way in which recording ever speaks up.
 void say(std::string_view text) noexcept;

@@ -1,4 +1,5 @@
-// sessions.cpp: starting, ending and reading sessions. A session is a view: its marks, and its claims on chunks.
+// sessions.cpp: starting, ending and reading sessions. A session is a view: its marks, and its claims on
+// chunks.
 #include <unistd.h>
 
 #include <algorithm>
@@ -41,7 +42,7 @@ std::string absolute_path(const std::string& path) {
     return error ? path : absolute.string();
 }
 
-// The journal as one session's capture carries it: without the marks of others.
+// The journal as one session's capture carries it: without the marks of others (0: of any).
 std::vector<std::byte> journal_of(const std::vector<std::byte>& journal, std::uint64_t session) {
     std::vector<std::byte> own;
     for (std::size_t at = 0; at + sizeof(detail::StreamRecord) <= journal.size();) {
@@ -52,8 +53,9 @@ std::vector<std::byte> journal_of(const std::vector<std::byte>& journal, std::ui
                            kind == JournalKind::OpenAtStop;
         std::uint64_t id = session;
         if (marks) std::memcpy(&id, journal.data() + at + sizeof head, sizeof id);
-        if (id == session) own.insert(own.end(), journal.begin() + static_cast<std::ptrdiff_t>(at),
-                                      journal.begin() + static_cast<std::ptrdiff_t>(at + head.bytes));
+        if (id == session)
+            own.insert(own.end(), journal.begin() + static_cast<std::ptrdiff_t>(at),
+                       journal.begin() + static_cast<std::ptrdiff_t>(at + head.bytes));
         at += head.bytes;
     }
     return own;
@@ -92,7 +94,8 @@ Recorder::Started Recorder::start(const SessionOptions& options) {
     std::uint64_t tasks_context = 0;
     {
         std::unique_lock lock(mutex_);
-        if (disabled_) throw Error("this copy of Kymo does not record: another one is loaded in this process");
+        if (disabled_)
+            throw Error("this copy of Kymo does not record: another one is loaded in this process");
         auto session = std::make_unique<SessionEntry>();
         session->id = next_session_++;
         session->options = options;
@@ -119,7 +122,12 @@ Recorder::Started Recorder::start(const SessionOptions& options) {
                 session->output_path = spool_->path();
                 names_in_spool_ = 0;
                 publish_names();
-                if (!journal_.empty()) spool_->append_journal(journal_);
+                // Those that run already have no file: the capture knows their threads and clock, not them.
+                if (!journal_.empty()) spool_->append_journal(journal_of(journal_, 0));
+            } else {
+                std::vector<std::string> claimed;
+                for (const auto& other : sessions_) claimed.push_back(other->output_path);
+                session->output_path = free_path(session->output_path, claimed);
             }
         }
         start_background();
@@ -137,7 +145,8 @@ Recorder::Started Recorder::start(const SessionOptions& options) {
             ++chunk->claims;
             session->claimed_bytes += chunk->blocks * detail::kBlockBytes;
         }
-        for (const auto& entry : threads_) journal_losses(*entry);  // what was lost before is not this session's loss
+        for (const auto& entry : threads_)
+            journal_losses(*entry);  // what was lost before is not this session's loss
         detail::SessionStartRecord record{};
         record.session = session->id;
         record.ticks = session->start_ticks;
@@ -192,7 +201,8 @@ void Recorder::enter_context(std::uint64_t context) noexcept {
     write_context_mark(*state, now);
 }
 
-// ---- reading threads while they run ---------------------------------------------------------------------------
+// ---- reading threads while they run
+// ---------------------------------------------------------------------------
 
 std::vector<OpenRange> Recorder::open_ranges(const ThreadEntry& entry) noexcept {
     std::vector<OpenRange> open;
@@ -220,7 +230,8 @@ std::vector<OpenRange> Recorder::open_ranges(const ThreadEntry& entry) noexcept 
             copy_open_payload(entry, side, range.payload);
         }
         // Counts only if it stood still while we looked.
-        if (start == 0 || range.site == 0 || load_acquire(slot->start) != start || load_acquire(slot->what) != what) {
+        if (start == 0 || range.site == 0 || load_acquire(slot->start) != start ||
+            load_acquire(slot->what) != what) {
             continue;
         }
         open.push_back(std::move(range));
@@ -228,8 +239,8 @@ std::vector<OpenRange> Recorder::open_ranges(const ThreadEntry& entry) noexcept 
     return open;
 }
 
-// Its owner may be writing there: what is torn fails the caller's second look, and every length is checked. The copy
-// itself is an intended race on plain bytes, hence the exemption.
+// Its owner may be writing there: what is torn fails the caller's second look, and every length is checked.
+// The copy itself is an intended race on plain bytes, hence the exemption.
 #if defined(__SANITIZE_THREAD__)
 __attribute__((no_sanitize("thread")))
 #endif
@@ -248,7 +259,8 @@ void Recorder::copy_open_payload(const ThreadEntry& entry, std::uint32_t side, s
     const std::size_t bytes = words[0];
     if (bytes > detail::kMaxPayloadBytes || offset + sizeof(detail::SideEntry) + bytes > size) return;
     payload.resize(bytes);
-    const auto* const from = reinterpret_cast<const volatile std::byte*>(base + offset + sizeof(detail::SideEntry));
+    const auto* const from =
+        reinterpret_cast<const volatile std::byte*>(base + offset + sizeof(detail::SideEntry));
     for (std::size_t i = 0; i < bytes; ++i) payload[i] = from[i];
 }
 
@@ -273,7 +285,8 @@ void Recorder::close_session(SessionEntry& session, std::uint64_t ticks) noexcep
     if (const std::uint64_t lost = __atomic_load_n(&lost_outside_, __ATOMIC_RELAXED)) {
         detail::NoteRecord note{};
         note.code = names_.intern("lost_outside");
-        note.text = names_.intern("records of threads that could not be registered, or made inside the recorder, are lost");
+        note.text = names_.intern(
+            "records of threads that could not be registered, or made inside the recorder, are lost");
         note.count = lost;
         publish_names();
         journal(JournalKind::Note, note);
@@ -333,25 +346,33 @@ void Recorder::collect(SessionEntry& session, RawLog& log) noexcept {
     log.finished = session.is_closed;
 }
 
-// ---- ending ---------------------------------------------------------------------------------------------------
+// ---- ending
+// ---------------------------------------------------------------------------------------------------
 
 void Recorder::finish_output(SessionEntry& session) noexcept {
     if (session.output_path.empty() || !spool_) return;
     const bool only = sessions_.size() == 1;
     const bool owner = spool_owner_ == session.id;
-    if (owner && only && !spool_->is_temporary() && spool_->is_in_place()) return;  // forget() finishes it in place
+    if (owner && only && !spool_->is_temporary() && spool_->is_in_place())
+        return;  // forget() finishes it in place
+    bool moved = false;
     try {
         if (owner && !spool_->is_temporary()) {
             if (spool_->is_in_place()) {
                 spool_->move_aside();
+                moved = spool_->is_temporary();
             } else {
                 say(session.output_path + ": was removed while it was being recorded; it is written again");
             }
         }
         std::vector<CutChunk> chunks;
-        for (const Block* chunk : session.chunks) chunks.push_back({chunk, load_acquire(chunk->header->committed)});
-        write_cut(session.output_path, names_.stream(), journal_of(journal_, session.id), chunks);
+        for (const Block* chunk : session.chunks)
+            chunks.push_back({chunk, load_acquire(chunk->header->committed)});
+        const std::string path =
+            write_cut(session.output_path, names_.stream(), journal_of(journal_, session.id), chunks);
+        if (path != session.output_path) say(session.output_path + ": was taken; the capture is " + path);
     } catch (const std::exception& error) {
+        if (moved) spool_->move_back(session.output_path);
         say(error.what());
     }
 }
@@ -460,7 +481,8 @@ void Recorder::finish_all() noexcept {
     for (const std::uint64_t id : ids) discard(id);
 }
 
-// ---- sources --------------------------------------------------------------------------------------------------
+// ---- sources
+// --------------------------------------------------------------------------------------------------
 
 RecordingNeeds Recorder::needs() noexcept {
     std::lock_guard lock(mutex_);

@@ -12,15 +12,17 @@ struct RecordingNeeds {
     bool is_recording() const noexcept { return scopes != 0; }
 };
 
-/// Registered once, for the life of the process. Calls come one at a time, without the recorder's lock, from whichever
-/// thread starts or stops a session; they must not throw, wait for the GIL, or start and stop sessions themselves.
+/// Registered once, for the life of the process. Calls come one at a time, without the recorder's lock, from
+/// whichever thread starts or stops a session; they must not throw, wait for the GIL, or start and stop
+/// sessions themselves.
 class Source {
   public:
     virtual ~Source() = default;
     virtual const char* name() const noexcept = 0;
     /// The union has changed: start, stop or adapt. Called at every change and once when registered.
     virtual void needs_changed(const RecordingNeeds& needs) noexcept = 0;
-    /// Hand over what is still buffered: a session is about to stop or to be looked at. Return within `timeout_ns`.
+    /// Hand over what is still buffered: a session is about to stop or to be looked at. Return within
+    /// `timeout_ns`.
     virtual void flush(std::uint64_t timeout_ns) noexcept = 0;
     /// In the child of a fork, where nothing records any more: forget the parent's state.
     virtual void forked() noexcept = 0;

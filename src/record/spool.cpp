@@ -27,6 +27,7 @@ using detail::kBlockBytes;
 namespace {
 
 constexpr std::size_t kFirstExtent = std::size_t{1} << 20;
+constexpr int kMostAttempts = 9999;  // to find a free name
 
 std::size_t read_into(const char* path, char* place, std::size_t room) noexcept {
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -60,7 +61,7 @@ std::string publish_somewhere(const std::string& temporary, const std::string& w
         const std::string path = alternative_path(wanted, attempt);
         const int error = publish(temporary, path);
         if (error == 0) return path;
-        if (error != EEXIST || attempt > 9999) {
+        if (error != EEXIST || attempt > kMostAttempts) {
             unlink(temporary.c_str());
             fail(path, "cannot create the capture", error);
         }
@@ -72,6 +73,9 @@ std::string temporary_path(const std::string& wanted) {
 }
 
 int create_temporary(const std::string& temporary, const std::string& wanted) {
+    struct stat named {};
+    const bool is_folder = stat(wanted.c_str(), &named) == 0 && S_ISDIR(named.st_mode);
+    if (is_folder || wanted.back() == '/') fail(wanted, "cannot create the capture", EISDIR);
     unlink(temporary.c_str());  // a namesake's leavings: pids come round
     const int fd = open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd < 0) fail(wanted, "cannot create the capture", errno);
@@ -80,6 +84,8 @@ int create_temporary(const std::string& temporary, const std::string& wanted) {
 
 void write_all(int fd, const void* data, std::size_t bytes, const std::string& path) {
     const char* at = static_cast<const char*>(data);
+    const auto end = static_cast<std::size_t>(lseek(fd, 0, SEEK_CUR)) + bytes;
+    if (const int error = check_file_limit(end)) fail(path, "cannot write the capture", error);
     while (bytes != 0) {
         const ssize_t written = write(fd, at, bytes);
         if (written < 0 && errno == EINTR) continue;
@@ -114,7 +120,8 @@ void ask_for_facts(FileHeader& header) noexcept {
     header.block_bytes = kBlockBytes;
     header.pid = getpid();
     header.node = -1;
-    const std::size_t boot = read_into("/proc/sys/kernel/random/boot_id", header.boot_id, sizeof header.boot_id - 1);
+    const std::size_t boot =
+        read_into("/proc/sys/kernel/random/boot_id", header.boot_id, sizeof header.boot_id - 1);
     if (boot != 0 && header.boot_id[boot - 1] == '\n') header.boot_id[boot - 1] = '\0';
     gethostname(header.host, sizeof header.host - 1);
     const ssize_t exe = readlink("/proc/self/exe", header.executable, sizeof header.executable - 1);
@@ -138,12 +145,26 @@ std::string alternative_path(const std::string& wanted, int attempt) {
     if (attempt == 0) return wanted;
     const std::size_t slash = wanted.rfind('/');
     const std::size_t dot = wanted.rfind('.');
-    const bool has_suffix = dot != std::string::npos && dot != 0 && (slash == std::string::npos || dot > slash + 1);
+    const bool has_suffix =
+        dot != std::string::npos && dot != 0 && (slash == std::string::npos || dot > slash + 1);
     const std::string stem = has_suffix ? wanted.substr(0, dot) : wanted;
     const std::string suffix = has_suffix ? wanted.substr(dot) : std::string();
     std::string middle = "." + std::to_string(getpid());
     if (attempt > 1) middle += "." + std::to_string(attempt);
     return stem + middle + suffix;
+}
+
+std::string free_path(const std::string& wanted, std::span<const std::string> claimed) {
+    const std::string temporary = temporary_path(wanted);
+    close(create_temporary(temporary, wanted));
+    unlink(temporary.c_str());
+    for (int attempt = 0;; ++attempt) {
+        std::string path = alternative_path(wanted, attempt);
+        struct stat named {};
+        const bool is_taken = lstat(path.c_str(), &named) == 0 ||
+                              std::find(claimed.begin(), claimed.end(), path) != claimed.end();
+        if (!is_taken || attempt > kMostAttempts) return path;
+    }
 }
 
 Spool::Spool(int fd, std::string path, FileHeader* header) noexcept
@@ -152,7 +173,8 @@ Spool::Spool(int fd, std::string path, FileHeader* header) noexcept
 std::shared_ptr<Spool> Spool::create(const std::string& wanted_path) {
     const std::string temporary = temporary_path(wanted_path);
     const int fd = create_temporary(temporary, wanted_path);
-    const int error = posix_fallocate(fd, 0, kBlockBytes);
+    int error = check_file_limit(kBlockBytes);
+    if (error == 0) error = posix_fallocate(fd, 0, kBlockBytes);
     void* header = MAP_FAILED;
     if (error == 0) header = mmap(nullptr, kBlockBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (header == MAP_FAILED) {
@@ -176,7 +198,7 @@ std::shared_ptr<Spool> Spool::create(const std::string& wanted_path) {
 
 Spool::~Spool() {
     if (header_ != nullptr) munmap(header_, kBlockBytes);
-    if (temporary_ && !abandoned_) unlink(path_.c_str());
+    if (temporary_ && !finished_ && !abandoned_) unlink(path_.c_str());
 }
 
 void Spool::abandon() noexcept {
@@ -232,19 +254,27 @@ void Spool::finish() noexcept {
     store_.trim();
     store_.freeze();
     detail::store_release(header_->finished, 1u);
+    if (temporary_ && is_in_place()) unlink(path_.c_str());  // those who still stand in it keep it mapped
 }
 
 bool Spool::is_in_place() const noexcept {
     struct stat mine {};
     struct stat named {};
-    return fstat(store_.fd(), &mine) == 0 && stat(path_.c_str(), &named) == 0 && mine.st_ino == named.st_ino &&
-           mine.st_dev == named.st_dev;
+    return fstat(store_.fd(), &mine) == 0 && stat(path_.c_str(), &named) == 0 &&
+           mine.st_ino == named.st_ino && mine.st_dev == named.st_dev;
 }
 
-void Spool::move_aside() {
+void Spool::move_aside() noexcept {
     const std::string aside = path_ + ".spool";
-    if (rename(path_.c_str(), aside.c_str()) == 0) path_ = aside;
+    if (rename(path_.c_str(), aside.c_str()) != 0) return;
+    path_ = aside;
     temporary_ = true;
+}
+
+void Spool::move_back(const std::string& path) noexcept {
+    if (!temporary_ || publish(path_, path) != 0) return;
+    path_ = path;
+    temporary_ = false;
 }
 
 std::string write_cut(const std::string& wanted_path, std::span<const std::byte> names,

@@ -14,9 +14,12 @@ void fill_file_header(detail::FileHeader& header) noexcept;
 
 /// Finds a name that nobody has: `wanted`, then `stem.<pid>.kymo`, then `stem.<pid>.<n>.kymo`.
 std::string alternative_path(const std::string& wanted, int attempt);
+/// The first such name that no file has and that `claimed` does not hold, for a capture that is written
+/// later. Throws kymo::Error when none can be made there.
+std::string free_path(const std::string& wanted, std::span<const std::string> claimed);
 
-/// The process's capture file. Everything needs the recorder's lock. What has been appended survives the death of the
-/// process at once: it is in mapped pages of the file.
+/// The process's capture file. Everything needs the recorder's lock. What has been appended survives the
+/// death of the process at once: it is in mapped pages of the file.
 class Spool {
   public:
     /// Makes the file under the first free name; it appears with a valid header or not at all.
@@ -30,14 +33,17 @@ class Spool {
     bool append_names(std::span<const std::byte> records) noexcept { return append(names_, records); }
     bool append_journal(std::span<const std::byte> records) noexcept { return append(journal_, records); }
 
-    /// Every session in it has stopped: says so in the header, cuts off what is unused. Blocks are never reused after.
+    /// Every session in it has stopped: says so in the header, cuts off what is unused. Blocks are never
+    /// reused after.
     void finish() noexcept;
     bool is_finished() const noexcept { return finished_; }
     /// False when the name has been removed or now leads to another file.
     bool is_in_place() const noexcept;
     /// Gives the file another name (the spool lives on, its first session's capture takes the old one).
-    void move_aside();
-    /// The file goes when the spool goes: what it holds has been copied elsewhere.
+    void move_aside() noexcept;
+    /// Undoes that: the capture could not be cut out, so the spool itself stays as one.
+    void move_back(const std::string& path) noexcept;
+    /// The file goes when the spool is finished: what it holds has been copied elsewhere.
     bool is_temporary() const noexcept { return temporary_; }
     /// In the child of a fork: lets go of the parent's file without touching it.
     void abandon() noexcept;

@@ -33,7 +33,8 @@ constinit thread_local bool is_inside __attribute__((tls_model("initial-exec")))
 
 namespace detail {
 inline namespace layout1 {
-constinit thread_local ThreadState* current_thread __attribute__((tls_model("initial-exec"))) = &unregistered_thread;
+constinit thread_local ThreadState* current_thread __attribute__((tls_model("initial-exec"))) =
+    &unregistered_thread;
 }
 }  // namespace detail
 
@@ -73,10 +74,12 @@ ThreadState* ready_thread() noexcept {
     return ready;
 }
 
-// ---- appending ------------------------------------------------------------------------------------------------
+// ---- appending
+// ------------------------------------------------------------------------------------------------
 
 void count_dropped(ThreadState& state, std::uint32_t depth) noexcept {
-    if ((load_relaxed(state.armed) & kArmedRecorder) == 0) return;  // its ceiling has ended the last session: no loss
+    if ((load_relaxed(state.armed) & kArmedRecorder) == 0)
+        return;  // its ceiling has ended the last session: no loss
     store_relaxed(state.dropped, state.dropped + 1);
     ++state.gap_records;
     state.gap_min_depth = std::min(state.gap_min_depth, depth);
@@ -127,7 +130,8 @@ bool ensure_room(ThreadState& state, std::size_t bytes, std::uint64_t ticks) noe
         state.gap_records = 0;
         state.gap_min_depth = ~0u;
     }
-    if (state.context != 0) write_context_mark(state, ticks);  // a ring may take the chunk with the first mark
+    if (state.context != 0)
+        write_context_mark(state, ticks);  // a ring may take the chunk with the first mark
     return static_cast<std::size_t>(state.limit - state.cursor) >= bytes;
 }
 
@@ -155,7 +159,8 @@ void write_range(ThreadState& state, const ClosedRange& range) noexcept {
     commit(state);
 }
 
-// ---- the side stack -------------------------------------------------------------------------------------------
+// ---- the side stack
+// -------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -228,7 +233,8 @@ std::uint32_t close_side(std::byte* end) noexcept {
 }  // namespace layout1
 }  // namespace detail
 
-// ---- the open stack -------------------------------------------------------------------------------------------
+// ---- the open stack
+// -------------------------------------------------------------------------------------------
 
 Opened push_open(ThreadState& state, std::uint32_t site, std::uint8_t flags, std::uint32_t side) noexcept {
     const std::uint32_t index = state.depth;
@@ -260,8 +266,8 @@ void pop_open(ThreadState& state, std::uint32_t index, std::uint64_t now, std::u
     if ((load_relaxed(state.armed) & kArmedRecorder) == 0) {
         // Nothing records any more: the range is in the views of the sessions that saw it open.
     } else if (site == 0) {
-        // It only kept count of a begin made while nothing recorded. What was inside it must not seem to lie inside
-        // the next range of its depth.
+        // It only kept count of a begin made while nothing recorded. What was inside it must not seem to lie
+        // inside the next range of its depth.
         if (ensure_room(state, sizeof(LongRecord), now)) write_gap(state, now, 0, index);
     } else {
         flags |= static_cast<std::uint8_t>((what >> detail::kSiteBits) & 0x7f);

@@ -17,8 +17,9 @@ extern detail::ThreadState idle_thread;
 /// Object-less begins made while off by a thread that is not registered yet.
 extern constinit thread_local std::uint32_t unregistered_off_begins;
 
-/// Marks the calling thread as inside the recorder for its lifetime. False when it already was: we are in a signal
-/// handler or an allocation hook that interrupted it; what was to be recorded is then counted as dropped.
+/// Marks the calling thread as inside the recorder for its lifetime. False when it already was: we are in a
+/// signal handler or an allocation hook that interrupted it; what was to be recorded is then counted as
+/// dropped.
 class SlowPath {
   public:
     SlowPath() noexcept;
@@ -31,8 +32,8 @@ class SlowPath {
     bool entered_;
 };
 
-/// All of the following are called by the owner of `state`, inside a SlowPath (or, for logs that are not threads,
-/// with their log_lock held).
+/// All of the following are called by the owner of `state`, inside a SlowPath (or, for logs that are not
+/// threads, with their log_lock held).
 
 /// A range as it goes into the log.
 struct ClosedRange {
@@ -46,11 +47,13 @@ struct ClosedRange {
 /// Appends it, or counts it as dropped.
 void write_range(detail::ThreadState& state, const ClosedRange& range) noexcept;
 
-/// Room for `bytes` at the cursor, for a record that ends at `ticks`. False: there is none (nothing is counted yet).
+/// Room for `bytes` at the cursor, for a record that ends at `ticks`. False: there is none (nothing is
+/// counted yet).
 bool ensure_room(detail::ThreadState& state, std::size_t bytes, std::uint64_t ticks) noexcept;
 /// Counts a record of this depth as lost; the next chunk starts with a Dropped record.
 void count_dropped(detail::ThreadState& state, std::uint32_t depth) noexcept;
-/// Starts a long record at the cursor, where ensure_room has been; the caller fills in the rest, then commits.
+/// Starts a long record at the cursor, where ensure_room has been; the caller fills in the rest, then
+/// commits.
 detail::LongRecord* append_long(detail::ThreadState& state, detail::RecordKind kind,
                                 std::size_t payload_bytes) noexcept;
 void commit(detail::ThreadState& state) noexcept;
@@ -63,7 +66,8 @@ detail::ThreadState* ready_thread() noexcept;
 detail::Opened push_open(detail::ThreadState& state, std::uint32_t site, std::uint8_t flags,
                          std::uint32_t side) noexcept;
 /// Closes the open range at `index`, which need not be the innermost.
-void pop_open(detail::ThreadState& state, std::uint32_t index, std::uint64_t now, std::uint8_t flags) noexcept;
+void pop_open(detail::ThreadState& state, std::uint32_t index, std::uint64_t now,
+              std::uint8_t flags) noexcept;
 /// A dying thread's open ranges become unfinished records.
 void close_all_open(detail::ThreadState& state) noexcept;
 /// The id of a movable range that begins now on this thread: unique in the process.

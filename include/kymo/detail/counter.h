@@ -6,8 +6,9 @@
 namespace kymo::detail {
 inline namespace layout1 {
 
-/// Raw ticks. Unordered on purpose: the processor may move a read by a few nanoseconds around its neighbours, and
-/// an ordered read costs 2.5 times as much. Only used when the recorder has found the counter to be invariant.
+/// Raw ticks. Unordered on purpose: the processor may move a read by a few nanoseconds around its neighbours,
+/// and an ordered read costs 2.5 times as much. Only used when the recorder has found the counter to be
+/// invariant.
 inline std::uint64_t read_counter() noexcept {
 #if defined(__aarch64__)
     std::uint64_t ticks;

@@ -13,8 +13,8 @@
 namespace kymo::detail {
 inline namespace layout1 {
 
-/// A place in the source that marks ranges: a static object of constant initialisation, known to the recorder by
-/// `id` from its first use on. The recorder copies what it needs, so the site may be unloaded later.
+/// A place in the source that marks ranges: a static object of constant initialisation, known to the recorder
+/// by `id` from its first use on. The recorder copies what it needs, so the site may be unloaded later.
 struct Site {
     const char* name;
     const char* file;
@@ -26,11 +26,12 @@ struct Site {
 inline constexpr std::uint32_t kSiteOff = ~0u;
 
 /// This thread's state. Points to a shared, never written one until the recorder has registered the thread.
-/// Initial-exec: one load off the thread pointer, also from shared libraries (measurements: 0.77 against 2.3 ns).
+/// Initial-exec: one load off the thread pointer, also from shared libraries (measurements: 0.77 against 2.3
+/// ns).
 KYMO_API extern constinit thread_local ThreadState* current_thread __attribute__((tls_model("initial-exec")));
 
-/// What opening gives: the slot's index (kNotOpen: nothing was opened) and its start. Fits two registers, so that a
-/// scope never has to live in memory.
+/// What opening gives: the slot's index (kNotOpen: nothing was opened) and its start. Fits two registers, so
+/// that a scope never has to live in memory.
 struct Opened {
     std::uint64_t start;
     std::uint32_t index;
@@ -41,7 +42,8 @@ inline constexpr std::uint32_t kNotOpen = ~0u;
 KYMO_API Opened open_slowly(Site& site, std::uint32_t side) noexcept;
 KYMO_API Opened open_site_slowly(std::uint32_t site, Scope scope, std::uint32_t side) noexcept;
 KYMO_API void close_slowly(std::uint32_t index, std::uint64_t start, std::uint64_t now) noexcept;
-/// The site of a name made at run time: a lock-free look-up, interned the first time. kSiteOff when there is no room.
+/// The site of a name made at run time: a lock-free look-up, interned the first time. kSiteOff when there is
+/// no room.
 KYMO_API std::uint32_t dynamic_site(std::string_view name, Scope scope) noexcept;
 
 inline constexpr std::uint64_t scope_bit(Scope scope) noexcept {
@@ -116,8 +118,8 @@ class ScopedRange {
         index_ = opened.index;
     }
 
-    // The slot counts once its start is set, so neither a reader nor a signal handler that lands in between sees a
-    // half-filled one; the handler's own ranges go above it.
+    // The slot counts once its start is set, so neither a reader nor a signal handler that lands in between
+    // sees a half-filled one; the handler's own ranges go above it.
     [[gnu::always_inline]] void open(ThreadState* thread, std::uint32_t site) noexcept {
         const std::uint32_t index = thread->depth;
         OpenSlot& slot = thread->slots[index];
@@ -128,25 +130,28 @@ class ScopedRange {
         index_ = index;
     }
 
-    // A reader looks at the open stack first and at the log after it, so the record is there before the slot is gone.
+    // A reader looks at the open stack first and at the log after it, so the record is there before the slot
+    // is gone.
     [[gnu::always_inline]] void close() noexcept {
         ThreadState* const thread = current_thread;
         const std::uint64_t armed = load_relaxed(thread->armed);
         const std::uint32_t index = index_;
         std::byte* const place = thread->cursor;
-        // One record, written by whoever owns the innermost slot, with room for it, and nobody in the middle of one.
+        // One record, written by whoever owns the innermost slot, with room for it, and nobody in the middle
+        // of one.
         if ((armed & (kArmedOutOfLine | kArmedRecorder)) == kArmedRecorder && index < kOpenSlots &&
             thread->depth == index + 1 && place != thread->limit && load_relaxed(thread->busy) == 0) {
             OpenSlot& slot = thread->slots[index];
             const std::uint64_t site = load_relaxed(slot.what);
             const std::uint64_t open_start = load_relaxed(slot.start);
             const std::uint64_t base = thread->base_ticks;
-            // Read last: what comes before it can be done while the counter is being read, what comes after cannot.
+            // Read last: what comes before it can be done while the counter is being read, what comes after
+            // cannot.
             const std::uint64_t now = read_counter();
             const std::uint64_t duration = now - start_;
             const std::uint64_t delta = now - base;
-            if (open_start == start_ &&
-                ((site >> kSiteBits) | (duration >> kDurationBits) | (delta >> kDeltaBits) | (index >> 8)) == 0) {
+            if (open_start == start_ && ((site >> kSiteBits) | (duration >> kDurationBits) |
+                                         (delta >> kDeltaBits) | (index >> 8)) == 0) {
                 store_relaxed(thread->busy, 1u);
                 std::atomic_signal_fence(std::memory_order_seq_cst);
                 auto* const record = reinterpret_cast<CompactRecord*>(place);

@@ -1,5 +1,5 @@
-// log_format.h: the binary layout of logs and captures. docs/capture_format.md is the document; this is its code.
-// Here, and not in src/, because the inlined recording path writes it and every reader reads it.
+// log_format.h: the binary layout of logs and captures. docs/capture_format.md is the document; this is its
+// code. Here, and not in src/, because the inlined recording path writes it and every reader reads it.
 #pragma once
 
 #include <cstddef>
@@ -11,10 +11,11 @@ inline namespace layout1 {
 /// Bumped whenever anything in detail/ changes shape; checked when a call site registers.
 inline constexpr std::uint32_t kLayoutNumber = 1;
 
-// ---- blocks ---------------------------------------------------------------------------------------------------
+// ---- blocks
+// ---------------------------------------------------------------------------------------------------
 
-inline constexpr std::size_t kBlockBytes = 32 * 1024;  ///< the unit of allocation, in memory and in files
-inline constexpr std::size_t kLargeBlocks = 8;         ///< a thread's later log chunks: 256 KiB
+inline constexpr std::size_t kBlockBytes = 32 * 1024;     ///< the unit of allocation, in memory and in files
+inline constexpr std::size_t kLargeBlocks = 8;            ///< a thread's later log chunks: 256 KiB
 inline constexpr std::uint32_t kBlockMagic = 0x424d594b;  // "KYMB"
 
 enum class BlockKind : std::uint16_t {
@@ -39,24 +40,27 @@ struct ClockPair {
 struct BlockHeader {
     std::uint32_t magic = 0;
     std::uint16_t kind = 0;
-    std::uint16_t blocks = 0;       ///< length of the run, in units of kBlockBytes
-    std::uint32_t generation = 0;   ///< how often this memory has been used; a record of an older use is no record
-    std::uint32_t thread = 0;       ///< logical id of the thread whose records come first; 0: none
-    std::uint64_t sequence = 0;     ///< order in which blocks were taken into use, over all threads
-    std::uint64_t base_ticks = 0;   ///< Log: what the compact records' times count from
-    ClockPair pair;                 ///< taken when the block was taken into use
-    std::uint64_t committed = 0;    ///< whole bytes behind the header; stored with release after every record
-    std::uint32_t segment = 0;      ///< OpenSegment, SideSegment: which one, from 0
+    std::uint16_t blocks = 0;  ///< length of the run, in units of kBlockBytes
+    std::uint32_t generation =
+        0;                     ///< how often this memory has been used; a record of an older use is no record
+    std::uint32_t thread = 0;  ///< logical id of the thread whose records come first; 0: none
+    std::uint64_t sequence = 0;    ///< order in which blocks were taken into use, over all threads
+    std::uint64_t base_ticks = 0;  ///< Log: what the compact records' times count from
+    ClockPair pair;                ///< taken when the block was taken into use
+    std::uint64_t committed = 0;   ///< whole bytes behind the header; stored with release after every record
+    std::uint32_t segment = 0;     ///< OpenSegment, SideSegment: which one, from 0
     std::uint32_t reserved0 = 0;
     std::uint64_t reserved[6] = {};
 };
 static_assert(sizeof(BlockHeader) == 128);
 static_assert(offsetof(BlockHeader, committed) == 64);
 
-// ---- records of a log -----------------------------------------------------------------------------------------
-// Records are multiples of 16 bytes. Bit 7 of the first byte tells the two shapes apart:
+// ---- records of a log
+// ----------------------------------------------------------------------------------------- Records are
+// multiples of 16 bytes. Bit 7 of the first byte tells the two shapes apart:
 //   compact (bit 7 clear, always 16 bytes):
-//     word 0 = kind:8 | depth:8 | (end - base_ticks):48        word 1 = site:24 | duration:40   (low bits first)
+//     word 0 = kind:8 | depth:8 | (end - base_ticks):48        word 1 = site:24 | duration:40   (low bits
+//     first)
 //   long (bit 7 set):
 //     word 0 = kind:8 | flags:8 | units:16 | site:32           word 1 = time (full ticks)
 //     word 2 = by kind                                         word 3 = depth:32 | payload_bytes:32
@@ -73,20 +77,21 @@ enum class RecordKind : std::uint8_t {
     LongRange = 0x81,    ///< time = start, word 2 = end
     LongInstant = 0x82,  ///< time; may carry a payload
     Counter = 0x83,      ///< time; word 2 = the value's bits: a double, or an int64 with kRecordInteger
-    AsyncBegin = 0x84,   ///< time; word 2 = id of the range: beginning thread:24 | count:40; may carry a payload
-    AsyncEnd = 0x85,     ///< time; word 2 = id; payload, if any: its start (u64), should the begin be lost
-    ThreadSwitch = 0x86, ///< what follows belongs to thread `word 2`; time = birth of that thread
-    ContextMark = 0x87,  ///< what follows runs under context `word 2` (journal: Context); 0 = none
-    Dropped = 0x88,      ///< word 2 = records lost here; depth = the least depth reached among them
-    Blob = 0x89,         ///< word 2 = a source's own tag; payload = its bytes
+    AsyncBegin =
+        0x84,         ///< time; word 2 = id of the range: beginning thread:24 | count:40; may carry a payload
+    AsyncEnd = 0x85,  ///< time; word 2 = id; payload, if any: its start (u64), should the begin be lost
+    ThreadSwitch = 0x86,  ///< what follows belongs to thread `word 2`; time = birth of that thread
+    ContextMark = 0x87,   ///< what follows runs under context `word 2` (journal: Context); 0 = none
+    Dropped = 0x88,       ///< word 2 = records lost here; depth = the least depth reached among them
+    Blob = 0x89,          ///< word 2 = a source's own tag; payload = its bytes
 };
 
 enum RecordFlags : std::uint8_t {
-    kRecordAsync = 1 << 0,        ///< ended out of order: takes no part in the nesting
-    kRecordUnfinished = 1 << 1,   ///< its thread died, or it was closed by a resync
-    kRecordInteger = 1 << 2,      ///< Counter: the value is an int64
-    kRecordInherited = 1 << 3,    ///< was open when the process was forked; began in the parent
-    kRecordValuesLost = 1 << 4,   ///< had values, which found no room
+    kRecordAsync = 1 << 0,       ///< ended out of order: takes no part in the nesting
+    kRecordUnfinished = 1 << 1,  ///< its thread died, or it was closed by a resync
+    kRecordInteger = 1 << 2,     ///< Counter: the value is an int64
+    kRecordInherited = 1 << 3,   ///< was open when the process was forked; began in the parent
+    kRecordValuesLost = 1 << 4,  ///< had values, which found no room
 };
 
 inline constexpr unsigned kSiteBits = 24;
@@ -114,7 +119,8 @@ static_assert(sizeof(LongRecord) == 32);
 
 // Payload of ranges and instants: values one after another, each
 //   u32 key (string id, 0 inside lists) | u8 kind (ValueKind) | u8 flags (1 = truncated) | u16 count
-// then  Bool, Int, Double: 8 bytes;  String: `count` bytes padded to 8;  List: `count` values without keys;  None: nothing.
+// then  Bool, Int, Double: 8 bytes;  String: `count` bytes padded to 8;  List: `count` values without keys;
+// None: nothing.
 struct ValueHeader {
     std::uint32_t key;
     std::uint8_t kind;
@@ -127,9 +133,10 @@ inline constexpr std::size_t kMaxListItems = 30;
 inline constexpr std::size_t kMaxStringBytes = 4096;
 inline constexpr std::size_t kMaxPayloadBytes = 16 * 1024;
 
-// ---- records of the names and journal streams -----------------------------------------------------------------
-// Each starts with a StreamRecord; `bytes` counts all of it and is a multiple of 8. Streams are the blocks of
-// their kind in order of sequence. A string field is a string id of the names stream (0 = "").
+// ---- records of the names and journal streams
+// ----------------------------------------------------------------- Each starts with a StreamRecord; `bytes`
+// counts all of it and is a multiple of 8. Streams are the blocks of their kind in order of sequence. A
+// string field is a string id of the names stream (0 = "").
 
 struct StreamRecord {
     std::uint16_t kind;
@@ -198,9 +205,9 @@ struct SessionStartRecord {
     std::uint64_t max_bytes;
     std::uint32_t scopes;
     std::uint32_t name;
-    std::uint32_t thread;     ///< 0: all threads; else the thread whose tasks it follows
+    std::uint32_t thread;       ///< 0: all threads; else the thread whose tasks it follows
     std::uint32_t option_bits;  ///< OptionBits
-    std::uint32_t policy;     ///< 0 stop, 1 drop, 2 ring
+    std::uint32_t policy;       ///< 0 stop, 1 drop, 2 ring
     std::uint32_t reserved;
 };
 enum OptionBits : std::uint32_t {
@@ -231,7 +238,8 @@ struct OpenAtStopRecord {  // followed by payload_bytes of payload, padded to 8
     std::uint32_t payload_bytes;
     std::uint32_t reserved;
 };
-/// Running totals of one thread. A session's losses are the last totals less the last ones before its SessionStart.
+/// Running totals of one thread. A session's losses are the last totals less the last ones before its
+/// SessionStart.
 struct LossesRecord {
     StreamRecord head;
     std::uint32_t thread;
@@ -261,7 +269,8 @@ struct ContextRecord {  // followed by `count` u64 session ids
     std::uint64_t count;
 };
 
-// ---- the file -------------------------------------------------------------------------------------------------
+// ---- the file
+// -------------------------------------------------------------------------------------------------
 
 inline constexpr char kFileMagic[8] = {'K', 'Y', 'M', 'O', 'C', 'A', 'P', '\0'};
 inline constexpr std::uint32_t kFormatVersion = 1;

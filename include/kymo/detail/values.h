@@ -24,8 +24,8 @@ struct KeyIds {
 /// Interns a string; 0 when there is no room for another.
 KYMO_API std::uint32_t intern_string(std::string_view text) noexcept;
 
-/// Room for the values of one range at the top of this thread's side stack. While it is open nothing else may be
-/// pushed there by this thread. `place` is null when nothing can be kept (then writes vanish).
+/// Room for the values of one range at the top of this thread's side stack. While it is open nothing else may
+/// be pushed there by this thread. `place` is null when nothing can be kept (then writes vanish).
 struct SideRoom {
     std::byte* place = nullptr;
     std::byte* limit = nullptr;
@@ -66,13 +66,16 @@ class ValueWriter {
             }
             text(key, std::string_view(value));
         } else {
-            static_assert(ListLike<T>, "a value is a boolean, a number, an enumerator, text, or a list of these");
+            static_assert(ListLike<T>,
+                          "a value is a boolean, a number, an enumerator, text, or a list of these");
             list(key, value);
         }
     }
 
   private:
-    bool fits(std::size_t bytes) const noexcept { return static_cast<std::size_t>(limit_ - cursor_) >= bytes; }
+    bool fits(std::size_t bytes) const noexcept {
+        return static_cast<std::size_t>(limit_ - cursor_) >= bytes;
+    }
     void header(std::uint32_t key, std::uint8_t kind, std::uint8_t flags, std::uint16_t count) noexcept {
         if (!fits(sizeof(ValueHeader))) return;
         const ValueHeader head{key, kind, flags, count};
@@ -91,7 +94,8 @@ class ValueWriter {
         std::size_t bytes = value.size();
         if (bytes > kMaxStringBytes) bytes = kMaxStringBytes;
         if (bytes > (room & ~std::size_t{7})) bytes = room & ~std::size_t{7};
-        header(key, 4, bytes < value.size() ? kValueTruncated : std::uint8_t{0}, static_cast<std::uint16_t>(bytes));
+        header(key, 4, bytes < value.size() ? kValueTruncated : std::uint8_t{0},
+               static_cast<std::uint16_t>(bytes));
         if (bytes % 8 != 0) std::memset(cursor_ + bytes - bytes % 8, 0, 8);
         if (bytes != 0) std::memcpy(cursor_, value.data(), bytes);
         cursor_ += (bytes + 7) & ~std::size_t{7};
@@ -139,12 +143,14 @@ inline std::uint32_t key_id(std::uint32_t& cached, std::string_view key) noexcep
 }
 
 template <std::size_t... I, class... Args>
-inline void write_pairs(ValueWriter& writer, KeyIds& keys, std::index_sequence<I...>, const Args&... args) noexcept {
+inline void write_pairs(ValueWriter& writer, KeyIds& keys, std::index_sequence<I...>,
+                        const Args&... args) noexcept {
     const auto all = std::tie(args...);
     (writer.add(key_id(keys.ids[I], std::string_view(std::get<2 * I>(all))), std::get<2 * I + 1>(all)), ...);
 }
 
-/// Pushes "key", value, "key", value, ... and gives the handle that open_slowly takes; 0 when nothing was kept.
+/// Pushes "key", value, "key", value, ... and gives the handle that open_slowly takes; 0 when nothing was
+/// kept.
 template <class... Args>
 inline std::uint32_t push_values(KeyIds& keys, const Args&... args) noexcept {
     static_assert(sizeof...(Args) % 2 == 0, "values come in pairs: \"key\", value");

@@ -1,0 +1,103 @@
+// trace.cpp: what comes after recording: starting and stopping, building, bytes. (Exporting:
+// presentation.cpp.)
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
+
+#include <kymo/kymo.h>
+
+#include "figure.h"
+
+namespace {
+
+// Sixteen threads that have recorded and now wait.
+class IdleThreads {
+  public:
+    IdleThreads() {
+        for (int i = 0; i < 16; ++i) {
+            threads_.emplace_back([this] {
+                { KYMO_RANGE("alive"); }
+                ready_.fetch_add(1);
+                done_.wait(false);
+            });
+        }
+        while (ready_.load() != 16) std::this_thread::yield();
+    }
+    ~IdleThreads() {
+        done_.store(true);
+        done_.notify_all();
+        for (std::thread& thread : threads_) thread.join();
+    }
+
+  private:
+    std::vector<std::thread> threads_;
+    std::atomic<int> ready_{0};
+    std::atomic<bool> done_{false};
+};
+
+void start_stop() {
+    kymo::Session first(kymo::SessionOptions{});
+    const IdleThreads threads;
+    first.discard();
+    std::vector<double> values;
+    for (int repetition = 0; repetition < 301; ++repetition) {
+        const double begin = bench::seconds(CLOCK_MONOTONIC);
+        kymo::Session session(kymo::SessionOptions{});
+        session.stop();
+        values.push_back((bench::seconds(CLOCK_MONOTONIC) - begin) * 1e6);
+    }
+    bench::print("session_start_stop", "us", bench::median(values), "<= 100 us");
+}
+
+// Ten million ranges, four deep, on one thread: one core builds.
+__attribute__((noinline)) void nested(std::int64_t count) {
+    for (std::int64_t i = 0; i < count; i += 10) {
+        KYMO_RANGE("step");
+        for (int k = 0; k < 3; ++k) {
+            KYMO_RANGE("phase");
+            { KYMO_RANGE("load"); }
+            { KYMO_RANGE("store"); }
+        }
+    }
+}
+
+void build() {
+    constexpr std::int64_t kRanges = 10'000'000;
+    std::vector<double> values;
+    double bytes = 0;
+    for (int repetition = 0; repetition < 7; ++repetition) {
+        kymo::Session session(kymo::SessionOptions{});
+        nested(kRanges);
+        const double begin = bench::seconds(CLOCK_PROCESS_CPUTIME_ID);
+        const kymo::Trace trace = session.stop();
+        values.push_back((bench::seconds(CLOCK_PROCESS_CPUTIME_ID) - begin) * 1e9 / kRanges);
+        if (trace.ranges().size() != kRanges) std::abort();
+        bytes = static_cast<double>(trace.window().log_bytes) / kRanges;
+    }
+    bench::print("build_trace", "ns", bench::median(values), "<= 60 ns");
+    bench::print("range_bytes", "bytes", bytes, "<= 24 bytes");
+}
+
+// The demo, recorded and compacted: every byte of the file counts.
+void capture_bytes(const std::string& folder) {
+    const std::string capture = folder + "/bench_demo.kymo";
+    const std::string packed = folder + "/bench_demo.compact.kymo";
+    std::filesystem::remove(capture);
+    const std::string command = "KYMO=out=" + capture + " '" + folder + "/examples/pipeline' > /dev/null";
+    if (std::system(command.c_str()) != 0) return;
+    kymo::compact_capture(capture, packed);
+    const double ranges = static_cast<double>(kymo::Trace::load(packed).ranges().size());
+    bench::print("capture_bytes", "bytes", static_cast<double>(std::filesystem::file_size(packed)) / ranges,
+                 "<= 6 bytes");
+    std::filesystem::remove(capture);
+    std::filesystem::remove(packed);
+}
+
+}  // namespace
+
+int main(int, char** argv) {
+    start_stop();
+    build();
+    capture_bytes(std::filesystem::absolute(argv[0]).parent_path().string());
+}

@@ -1,0 +1,421 @@
+// lifecycle_program.cpp: ends, forks, executes and loads in one of many ways; lifecycle.cpp and trouble.cpp
+// look at the captures that it leaves. Usage: lifecycle_program MODE [ARGUMENT...]; a mode's exit code is 0
+// (or said below) when everything went as the mode expects.
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <barrier>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <kymo/c.h>
+#include <kymo/kymo.h>
+
+#if defined(__SANITIZE_THREAD__)
+// A child of a process with threads starts one of its own here (the recorder's), which works.
+extern "C" const char* __tsan_default_options() {
+    return "die_after_fork=0";
+}
+#endif
+
+extern char** environ;
+
+namespace {
+
+bool marks_its_end = false;
+
+// Destroyed after main, in the middle of exit().
+struct AtEnd {
+    ~AtEnd() {
+        if (marks_its_end) {
+            KYMO_RANGE("static destructor");
+        }
+    }
+} at_end;
+
+using Arguments = std::vector<std::string>;
+
+void work(int rounds) {
+    for (int i = 0; i < rounds; ++i) {
+        KYMO_RANGE("work");
+    }
+}
+
+void child_work(int rounds) {
+    for (int i = 0; i < rounds; ++i) {
+        KYMO_RANGE("child work");
+    }
+}
+
+/// Threads that record as fast as they can until this goes.
+class BusyThreads {
+  public:
+    explicit BusyThreads(int count) : started_(count + 1) {
+        for (int i = 0; i < count; ++i) {
+            threads_.emplace_back([this] {
+                { KYMO_RANGE("busy"); }
+                started_.arrive_and_wait();
+                while (!done_.load(std::memory_order_relaxed)) {
+                    KYMO_RANGE("busy");
+                    KYMO_RANGE("busy inner", "n", 1);
+                }
+            });
+        }
+        started_.arrive_and_wait();
+    }
+    ~BusyThreads() {
+        done_.store(true);
+        for (std::thread& thread : threads_) thread.join();
+    }
+
+  private:
+    std::atomic<bool> done_{false};
+    std::barrier<> started_;
+    std::vector<std::thread> threads_;
+};
+
+int wait_for(pid_t child) {
+    int status = 0;
+    if (waitpid(child, &status, 0) != child) return 90;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 100 + WTERMSIG(status);
+}
+
+// Forks; the child does `body` and ends with exit(0) or what the body makes of it.
+int in_child(const std::function<void()>& body) {
+    const pid_t child = fork();
+    if (child == 0) {
+        body();
+        std::exit(0);
+    }
+    return wait_for(child);
+}
+
+Arguments arguments_of(const Arguments& arguments) {
+    return {arguments.begin() + 1, arguments.end()};
+}
+
+void execute(const Arguments& arguments) {
+    std::vector<char*> raw;
+    for (const std::string& argument : arguments) raw.push_back(const_cast<char*>(argument.c_str()));
+    raw.push_back(nullptr);
+    execv("/proc/self/exe", raw.data());
+    _exit(91);
+}
+
+[[noreturn]] void crash() {
+    signal(SIGSEGV, SIG_DFL);  // the sanitizers' handlers would end it with a report
+    signal(SIGABRT, SIG_DFL);
+    const rlimit none{0, 0};
+    setrlimit(RLIMIT_CORE, &none);
+    raise(SIGSEGV);
+    _exit(92);
+}
+
+// ---- ends
+// ----------------------------------------------------------------------------------------------------
+
+int work_mode(const Arguments& arguments) {
+    marks_its_end = true;
+    work(std::stoi(arguments.at(1)));
+    std::puts("done");
+    return arguments.size() > 2 ? std::stoi(arguments[2]) : 0;
+}
+
+int end_mode(const Arguments& arguments) {
+    KYMO_RANGE("open at the end");
+    work(100);
+    if (arguments.at(1) == "_exit") _exit(3);
+    if (arguments[1] == "quick_exit") {
+        std::at_quick_exit([] { KYMO_RANGE("in quick_exit"); });
+        std::quick_exit(4);
+    }
+    if (arguments[1] == "abort") {
+        signal(SIGABRT, SIG_DFL);
+        std::abort();
+    }
+    crash();
+}
+
+int exit_from_thread(const Arguments&) {
+    new BusyThreads(3);  // still at it while the process ends
+    std::thread([] {
+        marks_its_end = true;
+        work(1000);
+        std::exit(7);
+    }).join();
+    return 1;
+}
+
+// ---- forks
+// ---------------------------------------------------------------------------------------------------
+
+int fork_mode(const Arguments&) {
+    work(10);
+    std::optional<int> result;
+    {
+        KYMO_RANGE("open at fork");
+        const pid_t child = fork();
+        if (child == 0) {
+            child_work(20);
+        } else {
+            result = wait_for(child);
+            work(10);
+        }
+    }
+    return result.value_or(0);
+}
+
+int fork_movable(const Arguments&) {
+    kymo::Range range("movable at fork");
+    const pid_t child = fork();
+    if (child == 0) child_work(1);
+    range.end();
+    return child == 0 ? 0 : wait_for(child);
+}
+
+int fork_silent(const Arguments&) {
+    work(10);
+    KYMO_RANGE("open at fork");
+    return in_child([] { std::exit(0); }) + in_child([] { _exit(0); });
+}
+
+int fork_from_thread(const Arguments&) {
+    KYMO_RANGE("open on main");
+    int result = 0;
+    std::thread([&] {
+        kymo::thread_name("forker");
+        KYMO_RANGE("open on forker");
+        result = in_child([] {
+            child_work(5);
+            std::thread([] { child_work(5); }).join();
+        });
+    }).join();
+    return result;
+}
+
+int fork_without_records(const Arguments&) {
+    return in_child([] { child_work(5); });
+}
+
+int fork_exec(const Arguments&) {
+    work(1);
+    const pid_t child = fork();
+    if (child == 0) {
+        execl("/bin/true", "true", nullptr);
+        _exit(91);
+    }
+    return wait_for(child);
+}
+
+int fork_grandchildren(const Arguments&) {
+    work(1);
+    const int silent = in_child([] {  // records nothing itself
+        if (in_child([] { child_work(7); }) != 0) std::exit(1);
+    });
+    const int recording = in_child([] {
+        child_work(1);
+        KYMO_RANGE("open in the child");
+        if (in_child([] { child_work(9); }) != 0) std::exit(1);
+    });
+    return silent + recording;
+}
+
+int fork_storm(const Arguments& arguments) {
+    const BusyThreads busy(3);
+    KYMO_RANGE("open at fork");
+    for (int i = 0; i < std::stoi(arguments.at(1)); ++i) {
+        const bool ends_properly = i % 2 == 0;
+        const int result = in_child([&] {
+            child_work(1000);
+            if (!ends_properly) _exit(0);
+        });
+        if (result != 0) return result;
+    }
+    return 0;
+}
+
+// Much of it: the recorder's own thread runs, waits and is woken in the child, as it did in the parent.
+int fork_much(const Arguments&) {
+    work(300'000);
+    return in_child([] {
+        child_work(500'000);
+        std::thread([] { child_work(500'000); }).join();
+    });
+}
+
+int fork_log(const Arguments&) {
+    const kymo_writer& writer = *kymo_writer_table(KYMO_WRITER_VERSION);
+    kymo_log* const stream = writer.log_create("stream");
+    const kymo_site site = writer.intern("streamed", nullptr, 0, KYMO_SCOPE_USER);
+    const auto append = [&](int count) {
+        for (int i = 0; i < count; ++i) {
+            const std::uint64_t now = writer.now();
+            if (writer.range(stream, site, now, now, 0) == 0) std::exit(1);
+        }
+    };
+    append(10);
+    const int result = in_child([&] {
+        child_work(1);
+        append(3);
+        writer.log_close(stream);
+    });
+    append(10);
+    writer.log_close(stream);
+    return result;
+}
+
+#define CHECK(condition)                                                 \
+    do {                                                                 \
+        if (!(condition)) {                                              \
+            std::fprintf(stderr, "line %d: %s\n", __LINE__, #condition); \
+            std::_Exit(1);                                               \
+        }                                                                \
+    } while (false)
+
+std::size_t count(const kymo::Trace& trace, std::string_view name) {
+    std::size_t found = 0;
+    for (kymo::Row row = 0; row < trace.ranges().size(); ++row) found += trace.range_name(row) == name;
+    return found;
+}
+
+// A session of the program's own, into a file when there is an argument, runs across a fork.
+int session_across_fork(const Arguments& arguments) {
+    kymo::SessionOptions options;
+    if (arguments.size() > 1) options.output = arguments[1];
+    kymo::Session session(options);
+    std::optional<int> result;
+    {
+        KYMO_RANGE("open at fork");
+        work(10);
+        const pid_t child = fork();
+        if (child == 0) {
+            CHECK(!session.is_running());
+            CHECK(!kymo::is_recording());
+            child_work(5);
+            CHECK(session.snapshot().ranges().size() == 0);
+            CHECK(session.stop().ranges().size() == 0);
+            kymo::Session own(kymo::SessionOptions{});
+            child_work(3);
+            const kymo::Trace trace = own.stop();
+            CHECK(count(trace, "child work") == 3);
+            CHECK(count(trace, "work") == 0);
+            CHECK(count(trace, "open at fork") == 1);
+            CHECK((trace.ranges().flags[0] & kymo::kBeganBefore) != 0);
+            _exit(0);
+        }
+        result = wait_for(child);
+    }
+    work(10);
+    CHECK(session.is_running());
+    const kymo::Trace trace = session.stop();
+    CHECK(count(trace, "work") == 20);
+    CHECK(count(trace, "open at fork") == 1);
+    CHECK(count(trace, "child work") == 0);
+    return *result;
+}
+
+// ---- other programs
+// ------------------------------------------------------------------------------------------
+
+int exec_mode(const Arguments&) {
+    KYMO_RANGE("open at exec");
+    work(10);
+    execute({"lifecycle_program", "work", "20"});
+    return 1;
+}
+
+int spawn_mode(const Arguments& arguments) {
+    work(10);
+    const char* const raw[] = {"lifecycle_program", "work", "20", nullptr};
+    pid_t child = 0;
+    if (posix_spawn(&child, "/proc/self/exe", nullptr, nullptr, const_cast<char**>(raw), environ) != 0)
+        return 1;
+    const int spawned = wait_for(child);
+    // The shell itself is not linked with Kymo and leaves nothing.
+    const int status = std::system((arguments.at(0) + " work 30 >/dev/null").c_str());
+    return spawned + status;
+}
+
+// ---- libraries
+// -----------------------------------------------------------------------------------------------
+
+int plugin_mode(const Arguments& arguments) {
+    for (int i = 0; i < 2; ++i) {
+        void* const handle = dlopen(arguments.at(1).c_str(), RTLD_NOW | RTLD_LOCAL);
+        CHECK(handle != nullptr);
+        const auto plugin_work = reinterpret_cast<void (*)(int)>(dlsym(handle, "plugin_work"));
+        CHECK(plugin_work != nullptr);
+        plugin_work(10);
+        dlclose(handle);
+        // Really gone: otherwise nothing is shown by this. (The sanitizers keep libraries.)
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+        CHECK(dlopen(arguments[1].c_str(), RTLD_NOW | RTLD_NOLOAD) == nullptr);
+#endif
+    }
+    work(1);
+    return 0;
+}
+
+int second_copy_mode(const Arguments& arguments) {
+    work(10);
+    void* const copy = dlopen(arguments.at(1).c_str(), RTLD_NOW | RTLD_LOCAL);
+    CHECK(copy != nullptr);
+    using Start = std::uint64_t (*)(const char*, char*, std::size_t);
+    const auto start = reinterpret_cast<Start>(dlsym(copy, "kymo_session_start"));
+    CHECK(start != nullptr);
+    CHECK(start != &kymo_session_start);  // the copy's own
+    char error[200] = {};
+    CHECK(start("", error, sizeof error) == 0);
+    CHECK(std::strstr(error, "another one") != nullptr);
+    work(10);
+    return 0;
+}
+
+int wrong_layout_mode(const Arguments&) {
+    static constinit kymo::detail::Site foreign{"foreign", __FILE__, __LINE__, kymo::Scope::User, 999'999, 0};
+    for (int i = 0; i < 3; ++i) kymo::detail::ScopedRange range(foreign, kymo::Scope::User);
+    work(1);
+    return 0;
+}
+
+}  // namespace
+
+int main(int count_of, char** values) {
+    const Arguments all(values, values + count_of);
+    const std::map<std::string, int (*)(const Arguments&)> modes = {
+        {"work", work_mode},
+        {"end", end_mode},
+        {"exit_from_thread", exit_from_thread},
+        {"fork", fork_mode},
+        {"fork_movable", fork_movable},
+        {"fork_silent", fork_silent},
+        {"fork_from_thread", fork_from_thread},
+        {"fork_without_records", fork_without_records},
+        {"fork_exec", fork_exec},
+        {"fork_grandchildren", fork_grandchildren},
+        {"fork_storm", fork_storm},
+        {"fork_much", fork_much},
+        {"fork_log", fork_log},
+        {"session_across_fork", session_across_fork},
+        {"exec", exec_mode},
+        {"plugin", plugin_mode},
+        {"second_copy", second_copy_mode},
+        {"wrong_layout", wrong_layout_mode},
+    };
+    const std::string mode = all.at(1);
+    if (mode == "spawn") return spawn_mode(all);
+    return modes.at(mode)(arguments_of(all));
+}
