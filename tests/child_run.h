@@ -60,6 +60,10 @@ inline bool contains(const std::string& text, std::string_view part) {
     return text.find(part) != std::string::npos;
 }
 
+inline int lines(const std::string& text) {
+    return static_cast<int>(std::count(text.begin(), text.end(), '\n'));
+}
+
 /// A test with an empty folder and a program to run in it.
 class ChildRun : public ::testing::Test {
   protected:

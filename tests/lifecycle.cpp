@@ -271,7 +271,7 @@ TEST_F(Lifecycle, ASiteOfAnotherLayoutStaysOffAndTheTraceSaysWhy) {
     ASSERT_TRUE(has_problem(trace, "layout_mismatch")) << problem_codes(trace);
     EXPECT_TRUE(contains(error(), "kymo: a library was built with another version")) << error();
     EXPECT_TRUE(contains(error(), "layout 999999"));
-    EXPECT_EQ(std::count(error().begin(), error().end(), '\n'), 1);
+    EXPECT_EQ(lines(error()), 1);
 }
 
 TEST(Layout, EverySessionSaysWhichSitesStayOff) {

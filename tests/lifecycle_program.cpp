@@ -149,6 +149,15 @@ int end_mode(const Arguments& arguments) {
     crash();
 }
 
+// Two sessions into files, and then a crash while both run.
+int two_sessions_mode(const Arguments& arguments) {
+    kymo::Session first(kymo::SessionOptions{.name = "first", .output = arguments.at(1)});
+    work(10);
+    kymo::Session second(kymo::SessionOptions{.name = "second", .output = arguments.at(2)});
+    child_work(20);
+    crash();
+}
+
 int exit_from_thread(const Arguments&) {
     new BusyThreads(3);  // still at it while the process ends
     std::thread([] {
@@ -398,6 +407,7 @@ int main(int count_of, char** values) {
     const std::map<std::string, int (*)(const Arguments&)> modes = {
         {"work", work_mode},
         {"end", end_mode},
+        {"two_sessions", two_sessions_mode},
         {"exit_from_thread", exit_from_thread},
         {"fork", fork_mode},
         {"fork_movable", fork_movable},

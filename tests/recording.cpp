@@ -491,12 +491,14 @@ TEST(Signals, HandlersMayRecordAnywhereWithoutHarm) {
     kymo::Session session(kymo::SessionOptions{.max_bytes = 1 << 20, .policy = kymo::Policy::Ring});
     std::atomic<bool> done{false};
     std::thread victim([&] {
+        record_in_handler(0);  // the first use of a site and of a thread allocates, which a handler must not
         while (!done.load(std::memory_order_relaxed)) {
             KYMO_RANGE("outer");
             KYMO_RANGE("inner", "n", 1);
         }
     });
     for (int i = 0; i < 3000; ++i) {
+        while (handled.load() == 0) std::this_thread::yield();
         const int before = handled.load();
         pthread_kill(victim.native_handle(), SIGUSR1);
         while (handled.load() == before) std::this_thread::yield();
@@ -505,7 +507,9 @@ TEST(Signals, HandlersMayRecordAnywhereWithoutHarm) {
     victim.join();
     const kymo::Trace trace = session.stop();
     for (kymo::Row row = 0; row < trace.ranges().size(); ++row) {
-        ASSERT_EQ(trace.ranges().flags[row] & kymo::kAsync, 0);
+        // A handler that lands while a range opens is inside by depth and before it by time: it goes to a side track.
+        if (trace.range_name(row) == "in a signal handler") continue;
+        ASSERT_EQ(trace.ranges().flags[row] & kymo::kAsync, 0) << trace.range_name(row);
         if (trace.range_name(row) == "inner") {
             ASSERT_EQ(trace.range_name(trace.ranges().parent[row]), "outer");
         }

@@ -29,7 +29,8 @@ std::vector<std::byte> compress(std::span<const std::byte> bytes, int level) {
     ZSTD_CCtx_setParameter(context.get(), ZSTD_c_compressionLevel, level);
     ZSTD_CCtx_setParameter(context.get(), ZSTD_c_checksumFlag, 1);
     std::vector<std::byte> frame(ZSTD_compressBound(bytes.size()));
-    const std::size_t size = ZSTD_compress2(context.get(), frame.data(), frame.size(), bytes.data(), bytes.size());
+    const std::size_t size =
+        ZSTD_compress2(context.get(), frame.data(), frame.size(), bytes.data(), bytes.size());
     if (ZSTD_isError(size)) throw Error(std::string("zstd: ") + ZSTD_getErrorName(size));
     frame.resize(size);
     return frame;

@@ -13,8 +13,8 @@ bool can_compress() noexcept;
 /// One frame with a checksum. Levels as in zstd: 1 (fast) to 19 (small).
 std::vector<std::byte> compress(std::span<const std::byte> bytes, int level);
 
-/// The bytes of one frame, which must be exactly `size`; allocates that much and no more. Throws kymo::Error when it is
-/// damaged or of another size.
+/// The bytes of one frame, which must be exactly `size`; allocates that much and no more. Throws kymo::Error
+/// when it is damaged or of another size.
 std::vector<std::byte> decompress(std::span<const std::byte> frame, std::size_t size);
 
 }  // namespace kymo

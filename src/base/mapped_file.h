@@ -8,9 +8,9 @@
 
 namespace kymo {
 
-/// The bytes of a file, for as long as the object lives. Regular files are mapped; others (pipes) and files that
-/// cannot be mapped are copied. Immutable, shareable between threads. A file that is cut short by others while it
-/// is mapped is a stated limitation.
+/// The bytes of a file, for as long as the object lives. Regular files are mapped; others (pipes) and files
+/// that cannot be mapped are copied. Immutable, shareable between threads. A file that is cut short by others
+/// while it is mapped is a stated limitation.
 class MappedFile {
   public:
     /// Throws kymo::Error naming the path and the system's reason.

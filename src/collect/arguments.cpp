@@ -37,7 +37,8 @@ bool ArgumentDecoder::read_value(std::span<const std::byte>& rest, Argument& val
     value.kind = static_cast<ValueKind>(head.kind);
     value.truncated = (head.flags & kValueTruncated) != 0;
     switch (value.kind) {
-        case ValueKind::None: return true;
+        case ValueKind::None:
+            return true;
         case ValueKind::Bool:
         case ValueKind::Int:
         case ValueKind::Double: {
@@ -100,9 +101,15 @@ void encode_argument(const TraceData& data, const Argument& argument, std::vecto
                      argument.truncated ? kValueTruncated : std::uint8_t{0}, 0};
     std::uint64_t word = 0;
     switch (argument.kind) {
-        case ValueKind::Bool: word = argument.boolean ? 1 : 0; break;
-        case ValueKind::Int: word = static_cast<std::uint64_t>(argument.integer); break;
-        case ValueKind::Double: std::memcpy(&word, &argument.real, sizeof word); break;
+        case ValueKind::Bool:
+            word = argument.boolean ? 1 : 0;
+            break;
+        case ValueKind::Int:
+            word = static_cast<std::uint64_t>(argument.integer);
+            break;
+        case ValueKind::Double:
+            std::memcpy(&word, &argument.real, sizeof word);
+            break;
         case ValueKind::String: {
             const std::string& text = data.strings[argument.string];
             head.count = static_cast<std::uint16_t>(std::min<std::size_t>(text.size(), 0xffff));
@@ -119,7 +126,9 @@ void encode_argument(const TraceData& data, const Argument& argument, std::vecto
             }
             return;
         }
-        case ValueKind::None: append(&head, sizeof head); return;
+        case ValueKind::None:
+            append(&head, sizeof head);
+            return;
     }
     append(&head, sizeof head);
     append(&word, sizeof word);

@@ -43,8 +43,8 @@ class ArgumentDecoder {
   public:
     ArgumentDecoder(TraceData& data, StringPool& strings) : data_(data), strings_(strings) {}
 
-    /// Appends the arguments of one row and, if there are any, a slice of `index`. A payload that breaks off gives
-    /// what is whole before that.
+    /// Appends the arguments of one row and, if there are any, a slice of `index`. A payload that breaks off
+    /// gives what is whole before that.
     void decode(std::span<const std::byte> payload, Row row, std::vector<ArgumentSlice>& index);
 
     std::uint64_t damaged() const noexcept { return damaged_; }

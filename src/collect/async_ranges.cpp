@@ -25,7 +25,8 @@ AsyncRange& AsyncRanges::find(std::uint64_t id, std::uint32_t& index) {
     return ranges_[index];
 }
 
-std::vector<AsyncEvent> AsyncRanges::add_thread(std::uint32_t thread, std::span<const LogPiece* const> pieces) {
+std::vector<AsyncEvent> AsyncRanges::add_thread(std::uint32_t thread,
+                                                std::span<const LogPiece* const> pieces) {
     std::vector<AsyncEvent> events;
     for (const LogPiece* piece : pieces) {
         if (!piece->has_async) continue;
@@ -92,7 +93,8 @@ class NestingCheck {
                     at = next_long < piece->long_count ? piece->longs[next_long] : piece->end;
                 } else {
                     const CompactFields fields = unpack(read_as<CompactRecord>(piece->span->data + at));
-                    if (fields.kind == static_cast<std::uint8_t>(RecordKind::Range)) close_scope(fields.depth);
+                    if (fields.kind == static_cast<std::uint8_t>(RecordKind::Range))
+                        close_scope(fields.depth);
                     at += static_cast<std::uint32_t>(kRecordUnit);
                 }
             }
@@ -117,12 +119,15 @@ class NestingCheck {
                     for (Open& open : open_) open.depth -= open.depth > head.depth;
                 }
                 break;
-            case RecordKind::Dropped: close_scope(head.depth); break;
+            case RecordKind::Dropped:
+                close_scope(head.depth);
+                break;
             case RecordKind::AsyncBegin:
             case RecordKind::AsyncEnd:
                 if (next_event_ < events_.size()) take_event(events_[next_event_++]);
                 break;
-            default: break;
+            default:
+                break;
         }
     }
 
@@ -135,7 +140,8 @@ class NestingCheck {
         AsyncRange& range = ranges_[event.range];
         if (event.is_begin) {
             const bool ends_here = !range.has_end || range.end_thread == thread_;
-            if (ends_here && open_.size() < kMostOpen) open_.push_back({event.range, range.begin_depth, true});
+            if (ends_here && open_.size() < kMostOpen)
+                open_.push_back({event.range, range.begin_depth, true});
             return;
         }
         while (!open_.empty() && !open_.back().alive) open_.pop_back();
@@ -165,7 +171,8 @@ void AsyncRanges::decide_nesting(std::uint32_t thread, std::span<const LogPiece*
     NestingCheck(thread, ranges_, events).run(pieces);
 }
 
-std::vector<std::uint32_t> place_on_rows(std::span<const std::int64_t> starts, std::span<const std::int64_t> ends) {
+std::vector<std::uint32_t> place_on_rows(std::span<const std::int64_t> starts,
+                                         std::span<const std::int64_t> ends) {
     std::vector<std::uint32_t> rows(starts.size());
     using Busy = std::pair<std::int64_t, std::uint32_t>;  // until when, row
     std::priority_queue<Busy, std::vector<Busy>, std::greater<>> busy;

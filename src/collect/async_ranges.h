@@ -24,7 +24,7 @@ struct AsyncRange {
     std::uint8_t flags = 0;  ///< RecordFlags of its begin
     bool has_begin = false;
     bool has_end = false;
-    bool nests = false;  ///< fits between the scopes of its thread: shown among them
+    bool nests = false;     ///< fits between the scopes of its thread: shown among them
     bool is_kept = false;   ///< in the view; the mark of the replay of its beginning thread
     bool on_stack = false;  ///< likewise
 };
@@ -32,7 +32,8 @@ struct AsyncRange {
 /// An AsyncBegin or AsyncEnd record, in the order of its thread's log.
 struct AsyncEvent {
     static constexpr std::uint32_t kNobody = ~0u;
-    std::uint32_t range = kNobody;  ///< index into AsyncRanges::ranges; kNobody: a second begin or end of one id
+    std::uint32_t range =
+        kNobody;  ///< index into AsyncRanges::ranges; kNobody: a second begin or end of one id
     bool is_begin = false;
 };
 
@@ -42,9 +43,9 @@ class AsyncRanges {
     /// Reads the async records of one thread (`pieces` in order). Gives them in log order.
     std::vector<AsyncEvent> add_thread(std::uint32_t thread, std::span<const LogPiece* const> pieces);
 
-    /// After all threads were added: decides `nests` for the ranges that began on this thread. A range nests when it
-    /// ended on its own thread (or not at all) with as many scopes open as at its begin, none of those closed
-    /// meanwhile, and it does not cross another one.
+    /// After all threads were added: decides `nests` for the ranges that began on this thread. A range nests
+    /// when it ended on its own thread (or not at all) with as many scopes open as at its begin, none of
+    /// those closed meanwhile, and it does not cross another one.
     void decide_nesting(std::uint32_t thread, std::span<const LogPiece* const> pieces,
                         std::span<const AsyncEvent> events);
 
@@ -59,6 +60,7 @@ class AsyncRanges {
 
 /// Places ranges that overlap on as few rows as possible, none overlapping on any: `starts` ascending.
 /// Gives the row of each.
-std::vector<std::uint32_t> place_on_rows(std::span<const std::int64_t> starts, std::span<const std::int64_t> ends);
+std::vector<std::uint32_t> place_on_rows(std::span<const std::int64_t> starts,
+                                         std::span<const std::int64_t> ends);
 
 }  // namespace kymo

@@ -23,7 +23,8 @@ namespace {
 
 constexpr std::size_t kLeastHeaderBytes = offsetof(FileHeader, clock_source);
 
-/// A run of blocks that claims to hold something. `data` is behind the header, `committed` already cut to the file.
+/// A run of blocks that claims to hold something. `data` is behind the header, `committed` already cut to the
+/// file.
 struct Run {
     BlockHeader header;
     std::span<const std::byte> data;  ///< the whole of the run, as far as the file goes
@@ -35,13 +36,14 @@ std::string fixed_text(const char (&text)[N]) {
     return {text, strnlen(text, N)};
 }
 
-// A block that was one, going by everything but its magic: to be told from blocks never used, whose bytes are old
-// records or zeros.
+// A block that was one, going by everything but its magic: to be told from blocks never used, whose bytes are
+// old records or zeros.
 bool is_broken_header(const BlockHeader& header) {
     if (header.kind == 0 || header.kind > static_cast<std::uint16_t>(BlockKind::SideSegment)) return false;
     if (header.blocks != 1 && header.blocks != kLargeBlocks) return false;
     return header.sequence != 0 && header.committed <= header.blocks * kBlockBytes && header.reserved0 == 0 &&
-           std::all_of(std::begin(header.reserved), std::end(header.reserved), [](auto word) { return word == 0; });
+           std::all_of(std::begin(header.reserved), std::end(header.reserved),
+                       [](auto word) { return word == 0; });
 }
 
 class CaptureParser {
@@ -77,7 +79,8 @@ class CaptureParser {
         log_.node = static_cast<std::int32_t>(std::clamp<std::int64_t>(header.node, -1, 0x7fffffff));
         log_.host = fixed_text(header.host);
         log_.executable = fixed_text(header.executable);
-        const std::size_t bytes = std::min<std::size_t>(header.command_line_bytes, sizeof header.command_line);
+        const std::size_t bytes =
+            std::min<std::size_t>(header.command_line_bytes, sizeof header.command_line);
         log_.command_line.assign(header.command_line, bytes);
         while (!log_.command_line.empty() && log_.command_line.back() == '\0') log_.command_line.pop_back();
         std::replace(log_.command_line.begin(), log_.command_line.end(), '\0', ' ');
@@ -122,13 +125,22 @@ class CaptureParser {
 
     void take_run(const Run& run) {
         switch (static_cast<BlockKind>(run.header.kind)) {
-            case BlockKind::Names: names_.push_back(run); break;
-            case BlockKind::Journal: journal_.push_back(run); break;
-            case BlockKind::Log: take_log(run); break;
+            case BlockKind::Names:
+                names_.push_back(run);
+                break;
+            case BlockKind::Journal:
+                journal_.push_back(run);
+                break;
+            case BlockKind::Log:
+                take_log(run);
+                break;
             case BlockKind::Thread:
             case BlockKind::OpenSegment:
-            case BlockKind::SideSegment: threads_.add(run.header, run.data); break;
-            default: break;  // a kind of a later writer
+            case BlockKind::SideSegment:
+                threads_.add(run.header, run.data);
+                break;
+            default:
+                break;  // a kind of a later writer
         }
     }
 
@@ -146,7 +158,8 @@ class CaptureParser {
         log_.spans.push_back(span);
     }
 
-    // The blocks of a stream in order of sequence. Behind a damaged record reading goes on with the next block.
+    // The blocks of a stream in order of sequence. Behind a damaged record reading goes on with the next
+    // block.
     void join(std::vector<Run>& runs, std::vector<std::byte>& stream, const char* what) {
         std::stable_sort(runs.begin(), runs.end(),
                          [](const Run& a, const Run& b) { return a.header.sequence < b.header.sequence; });
@@ -159,7 +172,8 @@ class CaptureParser {
             }
             whole = stream.size() - at.rest_bytes();
             if (!at.ended_early()) continue;
-            // A record may go on in the next block. One that cannot be a record at all is dropped with its block.
+            // A record may go on in the next block. One that cannot be a record at all is dropped with its
+            // block.
             const auto rest = std::span(stream).subspan(whole);
             const bool can_go_on = rest.size() < sizeof(StreamRecord) ||
                                    (read_as<StreamRecord>(rest.data()).bytes % 8 == 0 &&
@@ -173,8 +187,9 @@ class CaptureParser {
         if (whole != stream.size()) damaged = true;
         stream.resize(whole);
         if (damaged) {
-            log_.problems.push_back(
-                {"damaged_chunk", std::string("Part of the capture's ") + what + " is damaged or missing.", 1});
+            log_.problems.push_back({"damaged_chunk",
+                                     std::string("Part of the capture's ") + what + " is damaged or missing.",
+                                     1});
         }
     }
 
@@ -200,7 +215,8 @@ RawLog read_capture_bytes(std::span<const std::byte> bytes, std::shared_ptr<cons
     std::memcpy(static_cast<void*>(&header), bytes.data(), std::min(sizeof header, bytes.size()));
     if (header.byte_order != kByteOrderMark) {
         const bool swapped = header.byte_order == __builtin_bswap32(kByteOrderMark);
-        throw Error(name + (swapped ? ": written on a machine with the other byte order" : ": its header is damaged"));
+        throw Error(name + (swapped ? ": written on a machine with the other byte order"
+                                    : ": its header is damaged"));
     }
     if (header.version > kFormatVersion) {
         throw Error(name + ": written by a newer Kymo (format " + std::to_string(header.version) + ")");
@@ -208,7 +224,8 @@ RawLog read_capture_bytes(std::span<const std::byte> bytes, std::shared_ptr<cons
     if (header.version == 0) throw Error(name + ": its header is damaged");
     if (header.block_bytes == kPackedBlockBytes) return unpack_capture(bytes, name);
     if (header.block_bytes != kBlockBytes) {
-        throw Error(name + ": has blocks of " + std::to_string(header.block_bytes) + " bytes, which nobody writes");
+        throw Error(name + ": has blocks of " + std::to_string(header.block_bytes) +
+                    " bytes, which nobody writes");
     }
     if (bytes.size() < sizeof header) throw Error(name + ": is cut off within its header");
     RawLog log;

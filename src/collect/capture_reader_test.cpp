@@ -29,7 +29,7 @@ using testing::problem_codes;
 using Bytes = std::vector<std::byte>;
 
 Trace build(const Bytes& file) {
-    Trace trace = build_trace(read_capture_bytes(file, nullptr, "x.kymo"));
+    Trace trace = build_trace(read_capture_bytes(file, nullptr, "x.kymo"), {.threads = 1});
     EXPECT_EQ(find_fault(trace), "");
     return trace;
 }
@@ -73,7 +73,8 @@ TEST(CaptureReader, GivesWhatTheRecorderWrote) {
 }
 
 TEST(CaptureReader, LoadsAFileByItsPath) {
-    const auto path = std::filesystem::temp_directory_path() / ("kymo-reader-" + std::to_string(getpid()) + ".kymo");
+    const auto path =
+        std::filesystem::temp_directory_path() / ("kymo-reader-" + std::to_string(getpid()) + ".kymo");
     LogWriter log;
     log.start(4, 1).start(5, 1).stop(4, 100).stop(5, 45);
     log.thread(1).range("a", 10, 20, 0).range("b", 50, 60, 0);
@@ -114,8 +115,9 @@ TEST(CaptureReader, ErrorsNameTheFileAndTheCause) {
 TEST(CaptureReader, ShowsTheOpenRangesOfAKilledProgramToAnyDepth) {
     LogWriter log;
     for (std::uint32_t depth = 0; depth < 4000; ++depth) {
-        const Bytes payload = depth % 3 == 0 ? log.values().integer("depth", depth).text("text", std::string(60, 'x')).bytes()
-                                             : Bytes();
+        const Bytes payload =
+            depth % 3 == 0 ? log.values().integer("depth", depth).text("text", std::string(60, 'x')).bytes()
+                           : Bytes();
         log.thread(1).open("r", 10 + depth, depth, payload);
     }
     const Trace trace = build(log.file());
@@ -133,6 +135,16 @@ TEST(CaptureReader, ASlotThatWasBeingFilledIsNoOpenRange) {
     LogWriter log;
     log.thread(1).open("a", 10, 0).open("b", 20, 1).open("c", 0, 2);
     EXPECT_EQ(outline(build(log.file())), "thread 1: a 10-20> { b 20-20> }\n");
+}
+
+TEST(CaptureReader, ASlotThatOnlyCountsABeginMadeWhileOffIsNoOpenRange) {
+    LogWriter log;
+    log.thread(1).open("a", 10, 0).open("b", 20, 1);
+    Bytes file = log.file();
+    const std::size_t slots =
+        find_block(file, BlockKind::Thread) * kBlockBytes + offsetof(ThreadState, slots);
+    poke(file, slots + offsetof(OpenSlot, what), std::uint64_t{kSlotObjectless} << kSiteBits);
+    EXPECT_EQ(outline(build(file)), "thread 1: b 20-20>\n");
 }
 
 TEST(CaptureReader, ThreadBlocksOfAFinishedCaptureAreIgnored) {
@@ -208,7 +220,8 @@ TEST(CaptureReader, StreamsAreJoinedInOrderOfSequence) {
     const std::size_t half = header.committed / 2 / 8 * 8;
     Bytes second(kBlockBytes);
     std::memcpy(second.data(), file.data() + at, sizeof header);
-    std::memcpy(second.data() + sizeof header, file.data() + at + sizeof header + half, header.committed - half);
+    std::memcpy(second.data() + sizeof header, file.data() + at + sizeof header + half,
+                header.committed - half);
     poke(second, offsetof(BlockHeader, committed), header.committed - half);
     poke(second, offsetof(BlockHeader, sequence), header.sequence + 100);
     poke(file, at + offsetof(BlockHeader, committed), std::uint64_t{half});
@@ -253,7 +266,8 @@ TEST(CaptureReader, FlippedBytesNeverDoHarm) {
             for (std::uint32_t flips = 1 + random() % 30; flips != 0; --flips) {
                 // Half of them where it hurts: in the first bytes of a block.
                 const std::size_t block = random() % (file.size() / kBlockBytes) * kBlockBytes;
-                const std::size_t at = random() % 2 == 0 ? block + random() % 256 : block + random() % kBlockBytes;
+                const std::size_t at =
+                    random() % 2 == 0 ? block + random() % 256 : block + random() % kBlockBytes;
                 file[at] ^= std::byte{static_cast<unsigned char>(random())};
             }
             try {
@@ -278,7 +292,8 @@ TEST(CaptureReader, RandomBytesBehindAGoodHeaderNeverDoHarm) {
             header.thread = static_cast<std::uint32_t>(random() % 3);
             header.sequence = random() % 4;
             header.base_ticks = random() >> random() % 64;
-            header.pair = {random() >> random() % 64, static_cast<std::int64_t>(random()), 0, random() >> random() % 64};
+            header.pair = {random() >> random() % 64, static_cast<std::int64_t>(random()), 0,
+                           random() >> random() % 64};
             header.committed = random() % kBlockBytes;
             header.segment = static_cast<std::uint32_t>(random() % 3);
             std::memcpy(file.data() + block * kBlockBytes, &header, sizeof header);

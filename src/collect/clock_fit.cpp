@@ -20,13 +20,15 @@ struct Slope {
     unsigned shift;
 };
 
-// ns / ticks rounded down, with as many bits as fit into 62, so that neither the product nor the sum overflows.
+// ns / ticks rounded down, with as many bits as fit into 62, so that neither the product nor the sum
+// overflows.
 Slope make_slope(std::uint64_t ns, std::uint64_t ticks) {
     ns = std::max<std::uint64_t>(ns, 1);
     ticks = std::max<std::uint64_t>(ticks, 1);
     int shift = 62 + std::bit_width(ticks) - std::bit_width(ns) - 1;
     shift = std::clamp(shift, 0, 126);
-    // (ns << shift) / ticks by long division: the dividend may have more than 128 bits, the quotient has at most 62.
+    // (ns << shift) / ticks by long division: the dividend may have more than 128 bits, the quotient has at
+    // most 62.
     Wide quotient = ns / ticks;
     Wide rest = ns % ticks;
     for (int i = 0; i < shift; ++i) {
@@ -49,7 +51,8 @@ std::uint64_t scale(std::uint64_t ticks, Slope slope) {
 // How many ticks from a segment's start stay below 2^62 ns.
 std::uint64_t reach(Slope slope, std::int64_t base_ns) {
     const Wide room = static_cast<Wide>(kLimitNs - std::max<std::int64_t>(base_ns, 0));
-    if (std::bit_width(static_cast<std::uint64_t>(room)) + static_cast<int>(slope.shift) > 127) return ~std::uint64_t{0};
+    if (std::bit_width(static_cast<std::uint64_t>(room)) + static_cast<int>(slope.shift) > 127)
+        return ~std::uint64_t{0};
     const Wide ticks = (room << slope.shift) / std::max<std::uint64_t>(slope.multiplier, 1);
     return ticks > ~std::uint64_t{0} ? ~std::uint64_t{0} : static_cast<std::uint64_t>(ticks);
 }
@@ -60,7 +63,8 @@ void drop_wide(std::vector<ClockPair>& pairs) {
     std::vector<std::uint64_t> widths;
     widths.reserve(pairs.size());
     for (const ClockPair& pair : pairs) widths.push_back(pair.width);
-    std::nth_element(widths.begin(), widths.begin() + static_cast<std::ptrdiff_t>(widths.size() / 2), widths.end());
+    std::nth_element(widths.begin(), widths.begin() + static_cast<std::ptrdiff_t>(widths.size() / 2),
+                     widths.end());
     const std::uint64_t median = widths[widths.size() / 2];
     const auto is_wide = [&](const ClockPair& pair) { return pair.width / 4 > median; };
     std::vector<ClockPair> kept;
@@ -101,8 +105,9 @@ void drop_backward(std::vector<ClockPair>& pairs) {
     std::vector<std::size_t> tails;
     std::vector<std::size_t> before(pairs.size(), kNone);
     for (std::size_t i = 0; i < pairs.size(); ++i) {
-        const auto place = std::lower_bound(tails.begin(), tails.end(), pairs[i].raw_ns,
-                                            [&](std::size_t at, std::int64_t ns) { return pairs[at].raw_ns < ns; });
+        const auto place =
+            std::lower_bound(tails.begin(), tails.end(), pairs[i].raw_ns,
+                             [&](std::size_t at, std::int64_t ns) { return pairs[at].raw_ns < ns; });
         if (place != tails.begin()) before[i] = *(place - 1);
         if (place == tails.end()) {
             tails.push_back(i);
@@ -111,7 +116,8 @@ void drop_backward(std::vector<ClockPair>& pairs) {
         }
     }
     std::vector<ClockPair> kept;
-    for (std::size_t i = tails.empty() ? kNone : tails.back(); i != kNone; i = before[i]) kept.push_back(pairs[i]);
+    for (std::size_t i = tails.empty() ? kNone : tails.back(); i != kNone; i = before[i])
+        kept.push_back(pairs[i]);
     std::reverse(kept.begin(), kept.end());
     pairs = std::move(kept);
 }
@@ -131,12 +137,13 @@ ClockFit::ClockFit(detail::ClockSource source, std::uint64_t ticks_per_second, s
     drop_backward(pairs);
     if (!pairs.empty()) last_pair_ticks_ = pairs.back().ticks;
 
-    const bool ticks_are_ns =
-        source == detail::ClockSource::MonotonicRaw || (source == detail::ClockSource::Injected && pairs.empty());
+    const bool ticks_are_ns = source == detail::ClockSource::MonotonicRaw ||
+                              (source == detail::ClockSource::Injected && pairs.empty());
     if (pairs.empty() || ticks_are_ns) {
         const std::uint64_t rate = ticks_are_ns || ticks_per_second == 0 ? 1'000'000'000 : ticks_per_second;
-        const auto best = std::min_element(pairs.begin(), pairs.end(),
-                                           [](const ClockPair& a, const ClockPair& b) { return a.width < b.width; });
+        const auto best =
+            std::min_element(pairs.begin(), pairs.end(),
+                             [](const ClockPair& a, const ClockPair& b) { return a.width < b.width; });
         if (best != pairs.end()) {
             realtime_offset_ns_ = static_cast<std::int64_t>(static_cast<std::uint64_t>(best->real_ns) -
                                                             static_cast<std::uint64_t>(best->raw_ns));
@@ -161,8 +168,9 @@ ClockFit::ClockFit(detail::ClockSource source, std::uint64_t ticks_per_second, s
     } else if (ticks_per_second == 0 && pairs.size() > 1) {
         chosen.push_back(pairs.back());
     } else {
-        chosen.front() = *std::min_element(
-            pairs.begin(), pairs.end(), [](const ClockPair& a, const ClockPair& b) { return a.width < b.width; });
+        chosen.front() =
+            *std::min_element(pairs.begin(), pairs.end(),
+                              [](const ClockPair& a, const ClockPair& b) { return a.width < b.width; });
     }
 
     std::vector<Knot> knots;
@@ -211,8 +219,9 @@ void ClockFit::add_segments(const std::vector<Knot>& knots, std::uint64_t nomina
 }
 
 std::size_t ClockFit::find_segment(std::uint64_t ticks) const noexcept {
-    const auto after = std::upper_bound(segments_.begin(), segments_.end(), ticks,
-                                        [](std::uint64_t at, const Segment& segment) { return at < segment.first; });
+    const auto after =
+        std::upper_bound(segments_.begin(), segments_.end(), ticks,
+                         [](std::uint64_t at, const Segment& segment) { return at < segment.first; });
     return after == segments_.begin() ? 0 : static_cast<std::size_t>(after - segments_.begin() - 1);
 }
 

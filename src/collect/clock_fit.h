@@ -8,14 +8,15 @@
 
 namespace kymo {
 
-/// A continuous, monotone, piecewise-linear map from ticks to nanoseconds through chosen clock pairs (the knots).
-/// Exact to the nanosecond for any 64-bit ticks: fixed-point slopes, 128-bit products. Immutable once built.
+/// A continuous, monotone, piecewise-linear map from ticks to nanoseconds through chosen clock pairs (the
+/// knots). Exact to the nanosecond for any 64-bit ticks: fixed-point slopes, 128-bit products. Immutable once
+/// built.
 ///
-/// Pairs whose reading took much longer than most are left out where better ones are near, and so are those that
-/// would make time run backwards. Knots stand at least 10 ms apart (each may be off by half its width, so that a
-/// short segment would have a slope of noise); a log shorter than that goes by the nominal rate. Before the first
-/// and behind the last knot the neighbouring slope goes on. Sources whose ticks are nanoseconds are the identity
-/// (Injected: unless there are pairs).
+/// Pairs whose reading took much longer than most are left out where better ones are near, and so are those
+/// that would make time run backwards. Knots stand at least 10 ms apart (each may be off by half its width,
+/// so that a short segment would have a slope of noise); a log shorter than that goes by the nominal rate.
+/// Before the first and behind the last knot the neighbouring slope goes on. Sources whose ticks are
+/// nanoseconds are the identity (Injected: unless there are pairs).
 class ClockFit {
   public:
     /// Between two knots: ns = base_ns + ((ticks - first) * multiplier >> shift) for ticks - first < length.
@@ -28,7 +29,8 @@ class ClockFit {
     };
 
     /// Pairs in any order; those with ticks 0 do not count. `ticks_per_second` is nominal, 0 when unknown.
-    ClockFit(detail::ClockSource source, std::uint64_t ticks_per_second, std::vector<detail::ClockPair> pairs);
+    ClockFit(detail::ClockSource source, std::uint64_t ticks_per_second,
+             std::vector<detail::ClockPair> pairs);
 
     /// Nanoseconds; saturates at +-2^62, so that differences never overflow. Any thread.
     std::int64_t to_ns(std::uint64_t ticks) const noexcept;
@@ -57,7 +59,8 @@ class ClockFit {
     };
     void add_segments(const std::vector<Knot>& knots, std::uint64_t nominal);
 
-    std::vector<Segment> segments_;  // ascending; the first reaches back behind the first knot, the last on and on
+    std::vector<Segment>
+        segments_;  // ascending; the first reaches back behind the first knot, the last on and on
     std::uint64_t last_pair_ticks_ = 0;
     std::uint32_t pairs_used_ = 0;
     std::int64_t max_error_ns_ = 0;
@@ -65,13 +68,15 @@ class ClockFit {
     double ticks_per_second_ = 0;
 };
 
-/// Converts a stream of times that are near each other: remembers the segment. One per thread; the fit must outlive it.
+/// Converts a stream of times that are near each other: remembers the segment. One per thread; the fit must
+/// outlive it.
 class TickConverter {
   public:
     explicit TickConverter(const ClockFit& fit) noexcept : fit_(&fit), segment_(fit.segments().front()) {}
 
     std::int64_t operator()(std::uint64_t ticks) noexcept {
-        if (ticks - segment_.first < segment_.length) [[likely]] return ClockFit::apply(segment_, ticks);
+        if (ticks - segment_.first < segment_.length) [[likely]]
+            return ClockFit::apply(segment_, ticks);
         return convert_elsewhere(ticks);
     }
 

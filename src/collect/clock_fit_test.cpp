@@ -14,12 +14,14 @@ using detail::ClockSource;
 TEST(ClockFit, IsTheIdentityWhereTicksAreNanoseconds) {
     for (const ClockSource source : {ClockSource::MonotonicRaw, ClockSource::Injected}) {
         const ClockFit fit(source, 0, {});
-        for (const std::uint64_t ticks : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{123'456'789'012'345'678}}) {
+        for (const std::uint64_t ticks :
+             {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{123'456'789'012'345'678}}) {
             EXPECT_EQ(fit.to_ns(ticks), static_cast<std::int64_t>(ticks));
         }
     }
     // Noise in the pairs does not disturb a clock that counts nanoseconds itself.
-    const ClockFit fit(ClockSource::MonotonicRaw, 1'000'000'000, {{1000, 1020, 0, 40}, {50'000'000, 50'000'010, 0, 40}});
+    const ClockFit fit(ClockSource::MonotonicRaw, 1'000'000'000,
+                       {{1000, 1020, 0, 40}, {50'000'000, 50'000'010, 0, 40}});
     EXPECT_EQ(fit.to_ns(777), 777);
 }
 
@@ -42,7 +44,8 @@ TEST(ClockFit, HitsItsKnotsAndLosesNoNanosecondBetweenThem) {
     // A counter of 24 MHz that runs 30 ppm fast, far from zero.
     std::vector<ClockPair> pairs;
     for (std::int64_t i = 0; i < 100; ++i) {
-        pairs.push_back({(std::uint64_t{1} << 60) + static_cast<std::uint64_t>(i) * 24'000'720, i * 1'000'000'000, 0, 1});
+        pairs.push_back(
+            {(std::uint64_t{1} << 60) + static_cast<std::uint64_t>(i) * 24'000'720, i * 1'000'000'000, 0, 1});
     }
     const ClockFit fit(ClockSource::Cntvct, 24'000'000, pairs);
     for (const ClockPair& pair : pairs) EXPECT_EQ(fit.to_ns(pair.ticks), pair.raw_ns);
@@ -64,12 +67,14 @@ TEST(ClockFit, IsMonotoneThroughAnyPairs) {
         std::vector<ClockPair> pairs;
         for (std::uint64_t i = random() % 12; i != 0; --i) {
             const auto wild = [&] { return random() >> random() % 64; };
-            pairs.push_back({wild(), static_cast<std::int64_t>(wild()), static_cast<std::int64_t>(wild()), wild()});
+            pairs.push_back(
+                {wild(), static_cast<std::int64_t>(wild()), static_cast<std::int64_t>(wild()), wild()});
         }
         const ClockFit fit(static_cast<ClockSource>(random() % 4), random() >> random() % 64, pairs);
         TickConverter convert(fit);
         std::vector<std::uint64_t> ticks;
-        for (const ClockPair& pair : pairs) ticks.insert(ticks.end(), {pair.ticks - 1, pair.ticks, pair.ticks + 1});
+        for (const ClockPair& pair : pairs)
+            ticks.insert(ticks.end(), {pair.ticks - 1, pair.ticks, pair.ticks + 1});
         for (int i = 0; i < 100; ++i) ticks.push_back(random() >> random() % 64);
         std::sort(ticks.begin(), ticks.end());
         for (std::size_t i = 1; i < ticks.size(); ++i) {
@@ -81,7 +86,8 @@ TEST(ClockFit, IsMonotoneThroughAnyPairs) {
 
 TEST(ClockFit, LeavesOutPairsThatTookLongOrRunBackwards) {
     std::vector<ClockPair> pairs;
-    for (std::uint64_t i = 1; i <= 50; ++i) pairs.push_back({i * 100'000'000, static_cast<std::int64_t>(i * 100'000'000), 0, 20});
+    for (std::uint64_t i = 1; i <= 50; ++i)
+        pairs.push_back({i * 100'000'000, static_cast<std::int64_t>(i * 100'000'000), 0, 20});
     pairs[20].width = 50'000;
     pairs[20].raw_ns += 25'000;
     pairs[30].raw_ns = 1'000'000'000'000;
@@ -101,13 +107,15 @@ TEST(ClockFit, PairsNearEachOtherDoNotMakeSlopesOfNoise) {
     const ClockFit fit(ClockSource::Tsc, 1'000'000'000, pairs);
     for (std::size_t i = 0; i + 1 < fit.segments().size(); ++i) {
         const auto& segment = fit.segments()[i];
-        const double slope = std::ldexp(static_cast<double>(segment.multiplier), -static_cast<int>(segment.shift));
+        const double slope =
+            std::ldexp(static_cast<double>(segment.multiplier), -static_cast<int>(segment.shift));
         EXPECT_NEAR(slope, 1.0, 10e-6);
     }
 }
 
 TEST(ClockFit, SaysWhenTheEndIsAGuess) {
-    const ClockFit fit(ClockSource::Tsc, 1'000'000'000, {{1000, 1000, 0, 10}, {1'000'000'000, 1'000'000'000, 0, 10}});
+    const ClockFit fit(ClockSource::Tsc, 1'000'000'000,
+                       {{1000, 1000, 0, 10}, {1'000'000'000, 1'000'000'000, 0, 10}});
     EXPECT_FALSE(fit.is_extrapolated_at(1'000'000'500));
     EXPECT_TRUE(fit.is_extrapolated_at(1'900'000'000));
     EXPECT_EQ(fit.to_ns(2'000'000'000), 2'000'000'000);

@@ -23,15 +23,16 @@ std::vector<LogSpan> by_sequence(const RawLog& log) {
 }
 
 bool is_same_span(const LogSpan& a, const LogSpan& b) {
-    return a.bytes == b.bytes && a.thread == b.thread && a.sequence == b.sequence && a.base_ticks == b.base_ticks &&
-           std::memcmp(&a.pair, &b.pair, sizeof a.pair) == 0 &&
+    return a.bytes == b.bytes && a.thread == b.thread && a.sequence == b.sequence &&
+           a.base_ticks == b.base_ticks && std::memcmp(&a.pair, &b.pair, sizeof a.pair) == 0 &&
            (a.bytes == 0 || std::memcmp(a.data, b.data, a.bytes) == 0);
 }
 
 void write_packed(const RawLog& log, const std::string& path) {
     if (!can_compress()) throw Error(path + ": cannot be packed, this build of Kymo has no zstd");
     const std::vector<std::byte> packed = pack_capture(log);
-    if (!is_same_log(log, unpack_capture(packed, path))) throw Error(path + ": packing lost something; not written");
+    if (!is_same_log(log, unpack_capture(packed, path)))
+        throw Error(path + ": packing lost something; not written");
     OutputFile file(path);
     file.write({reinterpret_cast<const char*>(packed.data()), packed.size()});
     file.commit();
@@ -51,10 +52,11 @@ bool is_same_log(const RawLog& a, const RawLog& b) {
     const std::vector<LogSpan> spans_b = by_sequence(b);
     return a.pid == b.pid && a.node == b.node && a.host == b.host && a.executable == b.executable &&
            a.command_line == b.command_line && a.clock_source == b.clock_source &&
-           a.ticks_per_second == b.ticks_per_second && a.end_ticks == b.end_ticks && a.finished == b.finished &&
-           a.names == b.names && a.journal == b.journal &&
+           a.ticks_per_second == b.ticks_per_second && a.end_ticks == b.end_ticks &&
+           a.finished == b.finished && a.names == b.names && a.journal == b.journal &&
            std::equal(a.open.begin(), a.open.end(), b.open.begin(), b.open.end(), same_open) &&
-           std::equal(a.problems.begin(), a.problems.end(), b.problems.begin(), b.problems.end(), same_problem) &&
+           std::equal(a.problems.begin(), a.problems.end(), b.problems.begin(), b.problems.end(),
+                      same_problem) &&
            std::equal(spans_a.begin(), spans_a.end(), spans_b.begin(), spans_b.end(), is_same_span);
 }
 

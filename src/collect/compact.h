@@ -9,9 +9,9 @@
 
 namespace kymo {
 
-/// Rewrites the capture `in` as `out` (which may be the same), packed: the same records, ticks and all, in a fraction
-/// of the bytes. What was written is unpacked and compared before it takes its place; `out` appears whole or not at
-/// all. Throws kymo::Error.
+/// Rewrites the capture `in` as `out` (which may be the same), packed: the same records, ticks and all, in a
+/// fraction of the bytes. What was written is unpacked and compared before it takes its place; `out` appears
+/// whole or not at all. Throws kymo::Error.
 KYMO_API void compact_capture(const std::string& in, const std::string& out);
 
 /// Whether two logs hold the same: facts, streams, open ranges, problems, and spans in order of sequence.

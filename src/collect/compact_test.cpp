@@ -47,10 +47,17 @@ class Compact : public ::testing::Test {
 
 LogWriter rich_log() {
     LogWriter log;
-    log.start(3, 5, {.name = "run", .policy = 2, .max_bytes = 1 << 20}).born(1, "main", 1).born(2, "worker", 7);
+    log.start(3, 5, {.name = "run", .policy = 2, .max_bytes = 1 << 20})
+        .born(1, "main", 1)
+        .born(2, "worker", 7);
     log.cost(CostKind::Range, 13'400).note("layout", "Something.", 3).losses(2, 4, 5, 6, 7);
     auto values = log.values();
-    values.integer("n", 7).text("file", "x.txt").list("sizes", 2).integer("", 1).real("", 2.5).boolean("ok", true);
+    values.integer("n", 7)
+        .text("file", "x.txt")
+        .list("sizes", 2)
+        .integer("", 1)
+        .real("", 2.5)
+        .boolean("ok", true);
     log.thread(1)
         .range("b", 12, 20, 1)
         .long_range("c", 22, 30, 1, 0, values.bytes())
@@ -130,9 +137,10 @@ void expect_equal(const Trace& a, const Trace& b) {
     EXPECT_TRUE(same_arguments(x.arguments, y.arguments));
     EXPECT_TRUE(same_arguments(x.list_items, y.list_items));
     const auto same_slices = [](const std::vector<ArgumentSlice>& p, const std::vector<ArgumentSlice>& q) {
-        return std::equal(p.begin(), p.end(), q.begin(), q.end(), [](const ArgumentSlice& s, const ArgumentSlice& t) {
-            return s.row == t.row && s.first == t.first && s.count == t.count;
-        });
+        return std::equal(p.begin(), p.end(), q.begin(), q.end(),
+                          [](const ArgumentSlice& s, const ArgumentSlice& t) {
+                              return s.row == t.row && s.first == t.first && s.count == t.count;
+                          });
     };
     EXPECT_TRUE(same_slices(x.range_arguments, y.range_arguments));
     EXPECT_TRUE(same_slices(x.instant_arguments, y.instant_arguments));
@@ -181,7 +189,8 @@ TEST_F(Compact, PackingKeepsRecordsOfIrregularShape) {
     LogWriter log;
     auto& thread = log.thread(1);
     thread.range("a", 5, 6, 0);
-    LongRecord odd{0x81, 0xff, 7, 1, ~0ull, 3, ~0u, 4};  // more units than it needs, and something in the padding
+    LongRecord odd{0x81,  0xff, 7,   1,
+                   ~0ull, 3,    ~0u, 4};  // more units than it needs, and something in the padding
     std::vector<std::byte> bytes(7 * 16, std::byte{0xee});
     std::memcpy(bytes.data(), &odd, sizeof odd);
     RawLog raw = log.raw();
@@ -201,12 +210,21 @@ TEST_F(Compact, PackingRandomRecordsKeepsEveryByte) {
             auto& thread = log.thread(1 + random() % 3);
             const auto wild = [&] { return random() >> (random() % 64); };
             switch (random() % 4) {
-                case 0: thread.compact(random() % 5, wild() & 0xffffff, 0, wild() & ((1ull << 40) - 1), wild() & 0xff); break;
-                case 1: thread.range("r" + std::to_string(random() % 9), 100 * i, 100 * i + random() % 200, random() % 5); break;
-                case 2: thread.next_chunk(wild()); break;
+                case 0:
+                    thread.compact(random() % 5, wild() & 0xffffff, 0, wild() & ((1ull << 40) - 1),
+                                   wild() & 0xff);
+                    break;
+                case 1:
+                    thread.range("r" + std::to_string(random() % 9), 100 * i, 100 * i + random() % 200,
+                                 random() % 5);
+                    break;
+                case 2:
+                    thread.next_chunk(wild());
+                    break;
                 default:
-                    thread.put(static_cast<RecordKind>(0x80 | random() % 16), static_cast<int>(random() % 256), wild(), wild(),
-                               wild(), wild(), std::vector<std::byte>(random() % 40, std::byte{7}));
+                    thread.put(static_cast<RecordKind>(0x80 | random() % 16),
+                               static_cast<int>(random() % 256), wild(), wild(), wild(), wild(),
+                               std::vector<std::byte>(random() % 40, std::byte{7}));
             }
         }
         ASSERT_TRUE(is_same_log(log.raw(), unpack_capture(pack_capture(log.raw()), "packed"))) << round;
@@ -270,7 +288,8 @@ TEST_F(Compact, ADamagedPackedCaptureIsAnErrorThatNamesIt) {
     }
     EXPECT_GT(errors, 10);
     for (std::size_t length = 0; length < packed.size(); ++length) {
-        const std::vector<std::byte> bytes(packed.begin(), packed.begin() + static_cast<std::ptrdiff_t>(length));
+        const std::vector<std::byte> bytes(packed.begin(),
+                                           packed.begin() + static_cast<std::ptrdiff_t>(length));
         EXPECT_THROW(read_capture_bytes(bytes, nullptr, "x.kymo"), Error);
     }
 }

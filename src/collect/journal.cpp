@@ -25,9 +25,11 @@ NameTables read_names(std::span<const std::byte> stream) {
             tables.strings[record.id].assign(reinterpret_cast<const char*>(text.data()), text.size());
         } else if (at.kind() == static_cast<std::uint16_t>(NameKind::Site)) {
             SiteRecord record;
-            if (!at.get(record) || record.id == 0 || record.id >= most_sites || record.id >= kMaxSites) continue;
+            if (!at.get(record) || record.id == 0 || record.id >= most_sites || record.id >= kMaxSites)
+                continue;
             if (record.id > tables.sites.size()) tables.sites.resize(record.id);
-            tables.sites[record.id - 1] = {record.name, record.file, record.line, static_cast<Scope>(record.scope & 31)};
+            tables.sites[record.id - 1] = {record.name, record.file, record.line,
+                                           static_cast<Scope>(record.scope & 31)};
         }
     }
     const auto known = [&](StringId& id) {
@@ -91,16 +93,21 @@ class JournalReader {
                 if (OpenAtStopRecord record; at.get(record)) {
                     if (record.session != wanted_) break;
                     const auto payload = at.tail<OpenAtStopRecord>(record.payload_bytes);
-                    journal_.open_at_stop.push_back({record.thread, record.depth, record.start, record.site,
+                    journal_.open_at_stop.push_back({record.thread,
+                                                     record.depth,
+                                                     record.start,
+                                                     record.site,
                                                      static_cast<std::uint8_t>(record.flags),
                                                      {payload.begin(), payload.end()}});
                 }
                 break;
             case JournalKind::Losses:
-                if (LossesRecord record; at.get(record) && record.thread != 0) {
+                if (LossesRecord record; at.get(record) && record.thread != 0 && !has_stopped_) {
                     JournalThread& thread = journal_.threads[record.thread];
                     const LossesRecord& before = before_[record.thread];
-                    const auto since = [](std::uint64_t now, std::uint64_t then) { return now - std::min(now, then); };
+                    const auto since = [](std::uint64_t now, std::uint64_t then) {
+                        return now - std::min(now, then);
+                    };
                     thread.dropped = since(record.dropped, before.dropped);
                     thread.overwritten_chunks = since(record.overwritten_chunks, before.overwritten_chunks);
                     thread.resyncs = since(record.resyncs, before.resyncs);
@@ -165,6 +172,7 @@ class JournalReader {
         marks.stopped = true;
         marks.stop_ticks = std::max(record.ticks, marks.start_ticks);
         marks.ceiling_reached = record.ceiling_reached != 0;
+        if (record.session == wanted_) has_stopped_ = true;
         saw(record.ticks);
     }
 
@@ -177,7 +185,8 @@ class JournalReader {
         saved.clock.max_error_ns = record.max_error_ns;
         saved.clock.pairs = record.pairs;
         saved.clock.extrapolated = record.extrapolated != 0;
-        saved.clock.source.assign(record.clock_source, strnlen(record.clock_source, sizeof record.clock_source));
+        saved.clock.source.assign(record.clock_source,
+                                  strnlen(record.clock_source, sizeof record.clock_source));
         saved.log_bytes = record.log_bytes;
         saved.ceiling_reached = record.ceiling_reached != 0;
     }
@@ -185,6 +194,7 @@ class JournalReader {
     Journal& journal_;
     std::uint64_t wanted_;
     std::unordered_map<std::uint64_t, std::size_t> index_;
+    bool has_stopped_ = false;  // what is lost from here on is not the session's loss either
     std::unordered_map<std::uint32_t, LossesRecord> totals_;  // the last of each thread
     std::unordered_map<std::uint32_t, LossesRecord> before_;  // those when the session started
 };

@@ -16,12 +16,12 @@ namespace {
 
 // Ops. Below kDepthGiven: a compact range whose depth differs by op - kNoChange from the record's before it.
 constexpr std::uint8_t kNoChange = 32;
-constexpr std::uint8_t kDepthGiven = 64;    // a compact range, depth in kDepths
-constexpr std::uint8_t kInstant = 65;       // a compact instant of depth and duration 0
-constexpr std::uint8_t kRawCompact = 66;    // 16 bytes in kRaw
-constexpr std::uint8_t kLongRangeOp = 67;   // a long range of regular shape
-constexpr std::uint8_t kLongOp = 68;        // any other long record of regular shape
-constexpr std::uint8_t kRawLong = 69;       // whole, in kRaw
+constexpr std::uint8_t kDepthGiven = 64;   // a compact range, depth in kDepths
+constexpr std::uint8_t kInstant = 65;      // a compact instant of depth and duration 0
+constexpr std::uint8_t kRawCompact = 66;   // 16 bytes in kRaw
+constexpr std::uint8_t kLongRangeOp = 67;  // a long range of regular shape
+constexpr std::uint8_t kLongOp = 68;       // any other long record of regular shape
+constexpr std::uint8_t kRawLong = 69;      // whole, in kRaw
 
 constexpr std::uint8_t kNegative = 0x10;  // of a time's length byte
 
@@ -77,7 +77,7 @@ LogCodecState::Thread& LogCodecState::begin_span(std::uint32_t thread, std::uint
     return state;
 }
 
-// ---- encoding ------------------------------------------------------------------------------------------------------
+// ---- encoding ----
 
 void LogEncoder::put_bytes(std::size_t column, const std::byte* bytes, std::size_t count) {
     columns_[column].insert(columns_[column].end(), bytes, bytes + count);
@@ -123,7 +123,8 @@ void LogEncoder::put_range(LogCodecState::Thread& thread, std::uint32_t depth, s
     end_range(thread, depth, start, end);
 }
 
-void LogEncoder::put_compact(LogCodecState::Thread& thread, const std::byte* record, std::uint64_t base_ticks) {
+void LogEncoder::put_compact(LogCodecState::Thread& thread, const std::byte* record,
+                             std::uint64_t base_ticks) {
     const CompactFields fields = unpack(read_as<CompactRecord>(record));
     const std::uint64_t end = base_ticks + fields.delta;
     if (fields.kind == static_cast<std::uint8_t>(RecordKind::Range)) {
@@ -186,7 +187,7 @@ void LogEncoder::encode(std::span<const std::byte> records, std::uint32_t thread
     }
 }
 
-// ---- decoding ------------------------------------------------------------------------------------------------------
+// ---- decoding ----
 
 std::span<const std::byte> LogDecoder::take(std::size_t column, std::size_t count) {
     const std::vector<std::byte>& bytes = columns_[column];
@@ -267,7 +268,8 @@ void LogDecoder::take_long(LogCodecState::Thread& thread, std::uint8_t op, std::
     if (!payload.empty()) std::memcpy(records.data() + at + sizeof head, payload.data(), payload.size());
 }
 
-std::vector<std::byte> LogDecoder::decode(std::uint32_t thread, std::uint64_t base_ticks, std::uint64_t bytes) {
+std::vector<std::byte> LogDecoder::decode(std::uint32_t thread, std::uint64_t base_ticks,
+                                          std::uint64_t bytes) {
     LogCodecState::Thread& state = state_.begin_span(thread, base_ticks);
     std::vector<std::byte> records;
     records.reserve(std::min<std::uint64_t>(bytes, (columns_[kOps].size() - at_[kOps]) * kRecordUnit));
@@ -277,7 +279,8 @@ std::vector<std::byte> LogDecoder::decode(std::uint32_t thread, std::uint64_t ba
         if (delta >> kDeltaBits != 0 || duration >> kDurationBits != 0 || site >= kMaxSites || depth > 0xff) {
             throw Error("a compact record does not fit");
         }
-        const CompactRecord record{kind | std::uint64_t{depth} << 8 | delta << 16, site | duration << kSiteBits};
+        const CompactRecord record{kind | std::uint64_t{depth} << 8 | delta << 16,
+                                   site | duration << kSiteBits};
         const auto* const first = reinterpret_cast<const std::byte*>(&record);
         records.insert(records.end(), first, first + sizeof record);
     };
@@ -304,7 +307,8 @@ std::vector<std::byte> LogDecoder::decode(std::uint32_t thread, std::uint64_t ba
         } else if (op == kRawLong) {
             const std::size_t left = columns_[kRaw].size() - at_[kRaw];
             const std::size_t size = record_bytes(columns_[kRaw].data() + at_[kRaw], left);
-            if (size == 0 || !is_long_record(columns_[kRaw].data() + at_[kRaw])) throw Error("a long record is none");
+            if (size == 0 || !is_long_record(columns_[kRaw].data() + at_[kRaw]))
+                throw Error("a long record is none");
             const auto record = take(kRaw, size);
             records.insert(records.end(), record.begin(), record.end());
         } else {

@@ -12,28 +12,29 @@
 namespace kymo {
 
 /// Where the parts of records go. docs/capture_format.md describes each; the numbers are part of the format.
-/// A time column takes up kTimeColumns places: the length and sign of each value, then one column per byte of the
-/// values of 1, 2, 3 and 4 bytes, then the longer ones whole.
+/// A time column takes up kTimeColumns places: the length and sign of each value, then one column per byte of
+/// the values of 1, 2, 3 and 4 bytes, then the longer ones whole.
 inline constexpr std::size_t kTimeColumns = 12;
 enum LogColumn : std::size_t {
-    kOps = 0,        ///< one byte per record
-    kSites,          ///< 0: as predicted, else 1 + site; variable length
-    kDepths,         ///< where the op does not say the change of depth
-    kKinds,          ///< kind and flags of long records
+    kOps = 0,  ///< one byte per record
+    kSites,    ///< 0: as predicted, else 1 + site; variable length
+    kDepths,   ///< where the op does not say the change of depth
+    kKinds,    ///< kind and flags of long records
     kPayloadSizes,
     kPayloads,
-    kWords,          ///< word 2 of long records
-    kRaw,            ///< records in no regular shape, whole
-    kGaps,           ///< time from the record before to the start of a range without children
-    kDurations = kGaps + kTimeColumns,       ///< of those
-    kHeads = kDurations + kTimeColumns,      ///< from a parent's start to that of its first child
-    kTails = kHeads + kTimeColumns,          ///< from the end of the last child to that of its parent
-    kTimes = kTails + kTimeColumns,          ///< from the record before to the time of other records
+    kWords,  ///< word 2 of long records
+    kRaw,    ///< records in no regular shape, whole
+    kGaps,   ///< time from the record before to the start of a range without children
+    kDurations = kGaps + kTimeColumns,   ///< of those
+    kHeads = kDurations + kTimeColumns,  ///< from a parent's start to that of its first child
+    kTails = kHeads + kTimeColumns,      ///< from the end of the last child to that of its parent
+    kTimes = kTails + kTimeColumns,      ///< from the record before to the time of other records
     kLogColumns = kTimes + kTimeColumns,
 };
 using LogColumns = std::array<std::vector<std::byte>, kLogColumns>;
 
-/// What both sides remember: of each thread where its last record left off, and which site tends to follow which.
+/// What both sides remember: of each thread where its last record left off, and which site tends to follow
+/// which.
 struct LogCodecState {
     struct First {
         std::uint32_t depth;
@@ -67,7 +68,8 @@ class LogEncoder {
     void put_number(std::size_t column, std::uint64_t value);
     void put_bytes(std::size_t column, const std::byte* bytes, std::size_t count);
     void put_site(std::uint8_t op, std::uint32_t site);
-    void put_range(LogCodecState::Thread& thread, std::uint32_t depth, std::uint64_t start, std::uint64_t end);
+    void put_range(LogCodecState::Thread& thread, std::uint32_t depth, std::uint64_t start,
+                   std::uint64_t end);
     void put_compact(LogCodecState::Thread& thread, const std::byte* record, std::uint64_t base_ticks);
     void put_long(LogCodecState::Thread& thread, const std::byte* record, std::size_t bytes);
 
@@ -89,7 +91,8 @@ class LogDecoder {
     std::uint64_t take_number(std::size_t column);
     std::uint64_t take_time(std::size_t column);
     std::uint32_t take_site(std::uint8_t op);
-    void take_range(LogCodecState::Thread& thread, std::uint32_t depth, std::uint64_t& start, std::uint64_t& end);
+    void take_range(LogCodecState::Thread& thread, std::uint32_t depth, std::uint64_t& start,
+                    std::uint64_t& end);
     void take_long(LogCodecState::Thread& thread, std::uint8_t op, std::vector<std::byte>& records);
 
     const LogColumns& columns_;

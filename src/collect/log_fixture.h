@@ -23,10 +23,8 @@ namespace kymo::testing {
 class ByteList {
   public:
     template <class T>
-        requires std::is_trivially_copyable_v<T>
-    void add(const T& value) {
-        add_bytes(&value, sizeof value);
-    }
+    requires std::is_trivially_copyable_v<T>
+    void add(const T& value) { add_bytes(&value, sizeof value); }
     void add_bytes(const void* data, std::size_t count) {
         const auto* const first = static_cast<const std::byte*>(data);
         bytes_.insert(bytes_.end(), first, first + count);
@@ -92,24 +90,29 @@ struct Chunk {
     ByteList records;
 };
 
-/// One thread's log. Times are ticks; records are to be given in the order of their ends, as a recorder would.
+/// One thread's log. Times are ticks; records are to be given in the order of their ends, as a recorder
+/// would.
 class ThreadLog {
   public:
     ThreadLog(LogWriter& log, std::uint32_t id) : log_(&log), id_(id) {}
 
     /// A closed scope; compact where it fits.
-    inline ThreadLog& range(std::string_view name, std::uint64_t start, std::uint64_t end, std::uint32_t depth,
-                            Scope scope = Scope::User);
-    inline ThreadLog& long_range(std::string_view name, std::uint64_t start, std::uint64_t end, std::uint32_t depth,
-                                 int flags = 0, const std::vector<std::byte>& payload = {},
-                                 Scope scope = Scope::User);
+    inline ThreadLog& range(std::string_view name, std::uint64_t start, std::uint64_t end,
+                            std::uint32_t depth, Scope scope = Scope::User);
+    inline ThreadLog& long_range(std::string_view name, std::uint64_t start, std::uint64_t end,
+                                 std::uint32_t depth, int flags = 0,
+                                 const std::vector<std::byte>& payload = {}, Scope scope = Scope::User);
     inline ThreadLog& instant(std::string_view name, std::uint64_t time);
-    inline ThreadLog& long_instant(std::string_view name, std::uint64_t time, const std::vector<std::byte>& payload);
+    inline ThreadLog& long_instant(std::string_view name, std::uint64_t time,
+                                   const std::vector<std::byte>& payload);
     inline ThreadLog& counter(std::string_view name, std::uint64_t time, double value);
     inline ThreadLog& integer_counter(std::string_view name, std::uint64_t time, std::int64_t value);
-    inline ThreadLog& async_begin(std::uint64_t id, std::string_view name, std::uint64_t time, std::uint32_t depth,
-                                  const std::vector<std::byte>& payload = {});
+    inline ThreadLog& async_begin(std::uint64_t id, std::string_view name, std::uint64_t time,
+                                  std::uint32_t depth, const std::vector<std::byte>& payload = {});
     inline ThreadLog& async_end(std::uint64_t id, std::uint64_t time, std::uint32_t depth);
+    /// As recorders write it: with the name and the start, should the begin be lost.
+    inline ThreadLog& async_end_of(std::uint64_t id, std::string_view name, std::uint64_t start,
+                                   std::uint64_t time, std::uint32_t depth);
     ThreadLog& dropped(std::uint64_t count, std::uint32_t least_depth, std::uint64_t time = 0) {
         return put(detail::RecordKind::Dropped, 0, 0, time, count, least_depth);
     }
@@ -125,7 +128,8 @@ class ThreadLog {
     }
     /// A record of any kind, known or not.
     inline ThreadLog& put(detail::RecordKind kind, int flags, std::uint32_t site, std::uint64_t time,
-                          std::uint64_t word2, std::uint32_t depth, const std::vector<std::byte>& payload = {});
+                          std::uint64_t word2, std::uint32_t depth,
+                          const std::vector<std::byte>& payload = {});
     inline ThreadLog& compact(std::uint8_t kind, std::uint32_t site, std::uint64_t start, std::uint64_t end,
                               std::uint32_t depth);
     /// The records that follow are in a new chunk.
@@ -166,8 +170,8 @@ class LogWriter {
     }
     std::uint32_t site(std::string_view name, Scope scope = Scope::User, std::string_view file = "",
                        std::uint32_t line = 0) {
-        const std::string key = std::string(name) + '\0' + std::string(file) + '\0' + std::to_string(line) + '\0' +
-                                std::to_string(static_cast<int>(scope));
+        const std::string key = std::string(name) + '\0' + std::string(file) + '\0' + std::to_string(line) +
+                                '\0' + std::to_string(static_cast<int>(scope));
         if (const auto found = sites_.find(key); found != sites_.end()) return found->second;
         detail::SiteRecord record{};
         record.head = {static_cast<std::uint16_t>(detail::NameKind::Site), 0, sizeof record};
@@ -183,7 +187,8 @@ class LogWriter {
     Values values() { return Values(*this); }
     ThreadLog& thread(std::uint32_t id) { return threads_.try_emplace(id, *this, id).first->second; }
 
-    LogWriter& born(std::uint32_t thread, std::string_view name, std::uint64_t ticks, std::int64_t os_tid = 100) {
+    LogWriter& born(std::uint32_t thread, std::string_view name, std::uint64_t ticks,
+                    std::int64_t os_tid = 100) {
         detail::ThreadBornRecord record{};
         record.thread = thread;
         record.name = string(name);
@@ -211,7 +216,9 @@ class LogWriter {
         std::uint32_t policy = 0;
         std::uint64_t max_bytes = 0;
     };
-    LogWriter& start(std::uint64_t session, std::uint64_t ticks) { return start(session, ticks, SessionParts()); }
+    LogWriter& start(std::uint64_t session, std::uint64_t ticks) {
+        return start(session, ticks, SessionParts());
+    }
     LogWriter& start(std::uint64_t session, std::uint64_t ticks, const SessionParts& parts) {
         detail::SessionStartRecord record{};
         record.session = session;
@@ -231,8 +238,9 @@ class LogWriter {
         record.ceiling_reached = ceiling_reached;
         return journal(detail::JournalKind::SessionStop, record);
     }
-    LogWriter& open_at_stop(std::uint64_t session, std::uint32_t thread, std::string_view name, std::uint64_t start,
-                            std::uint32_t depth, const std::vector<std::byte>& payload = {}) {
+    LogWriter& open_at_stop(std::uint64_t session, std::uint32_t thread, std::string_view name,
+                            std::uint64_t start, std::uint32_t depth,
+                            const std::vector<std::byte>& payload = {}) {
         detail::OpenAtStopRecord record{};
         record.session = session;
         record.start = start;
@@ -252,7 +260,8 @@ class LogWriter {
         record.clamped = clamped;
         return journal(detail::JournalKind::Losses, record);
     }
-    LogWriter& pair(std::uint64_t ticks, std::int64_t raw_ns, std::int64_t real_ns = 0, std::uint64_t width = 0) {
+    LogWriter& pair(std::uint64_t ticks, std::int64_t raw_ns, std::int64_t real_ns = 0,
+                    std::uint64_t width = 0) {
         detail::ClockRecord record{};
         record.pair = {ticks, raw_ns, real_ns, width};
         return journal(detail::JournalKind::Clock, record);
@@ -300,8 +309,8 @@ class LogWriter {
         log.names = names_.bytes();
         log.journal = journal_.bytes();
         for (const Chunk& chunk : chunks_) {
-            log.spans.push_back({chunk.records.bytes().data(), chunk.records.size(), chunk.thread, chunk.sequence,
-                                 chunk.base_ticks, chunk.pair});
+            log.spans.push_back({chunk.records.bytes().data(), chunk.records.size(), chunk.thread,
+                                 chunk.sequence, chunk.base_ticks, chunk.pair});
         }
         log.open = open_;
         log.end_ticks = end_ticks;
@@ -325,7 +334,8 @@ class LogWriter {
 
 inline void Values::header(std::string_view key, int kind, bool truncated, std::size_t count) {
     list_.add(detail::ValueHeader{log_->string(key), static_cast<std::uint8_t>(kind),
-                                  static_cast<std::uint8_t>(truncated ? 1 : 0), static_cast<std::uint16_t>(count)});
+                                  static_cast<std::uint8_t>(truncated ? 1 : 0),
+                                  static_cast<std::uint16_t>(count)});
 }
 
 inline Chunk& ThreadLog::chunk() {
@@ -338,7 +348,8 @@ inline ThreadLog& ThreadLog::next_chunk(std::uint64_t base_ticks, detail::ClockP
     return *this;
 }
 inline ThreadLog& ThreadLog::put(detail::RecordKind kind, int flags, std::uint32_t site, std::uint64_t time,
-                                 std::uint64_t word2, std::uint32_t depth, const std::vector<std::byte>& payload) {
+                                 std::uint64_t word2, std::uint32_t depth,
+                                 const std::vector<std::byte>& payload) {
     const std::size_t units = (sizeof(detail::LongRecord) + payload.size() + 15) / 16;
     ByteList& records = chunk().records;
     records.add(detail::LongRecord{static_cast<std::uint8_t>(kind), static_cast<std::uint8_t>(flags),
@@ -348,8 +359,8 @@ inline ThreadLog& ThreadLog::put(detail::RecordKind kind, int flags, std::uint32
     records.pad(16);
     return *this;
 }
-inline ThreadLog& ThreadLog::compact(std::uint8_t kind, std::uint32_t site, std::uint64_t start, std::uint64_t end,
-                                     std::uint32_t depth) {
+inline ThreadLog& ThreadLog::compact(std::uint8_t kind, std::uint32_t site, std::uint64_t start,
+                                     std::uint64_t end, std::uint32_t depth) {
     const std::uint64_t delta = end - chunk().base_ticks;
     chunk().records.add(detail::CompactRecord{kind | std::uint64_t{depth} << 8 | delta << 16,
                                               site | (end - start) << detail::kSiteBits});
@@ -360,7 +371,8 @@ inline ThreadLog& ThreadLog::range(std::string_view name, std::uint64_t start, s
     const bool fits = depth < 256 && end >= start && (end - start) >> detail::kDurationBits == 0 &&
                       end >= chunk().base_ticks && (end - chunk().base_ticks) >> detail::kDeltaBits == 0;
     if (!fits) return long_range(name, start, end, depth, 0, {}, scope);
-    return compact(static_cast<std::uint8_t>(detail::RecordKind::Range), log_->site(name, scope), start, end, depth);
+    return compact(static_cast<std::uint8_t>(detail::RecordKind::Range), log_->site(name, scope), start, end,
+                   depth);
 }
 inline ThreadLog& ThreadLog::long_range(std::string_view name, std::uint64_t start, std::uint64_t end,
                                         std::uint32_t depth, int flags, const std::vector<std::byte>& payload,
@@ -389,6 +401,12 @@ inline ThreadLog& ThreadLog::async_begin(std::uint64_t id, std::string_view name
 }
 inline ThreadLog& ThreadLog::async_end(std::uint64_t id, std::uint64_t time, std::uint32_t depth) {
     return put(detail::RecordKind::AsyncEnd, 0, 0, time, id, depth);
+}
+inline ThreadLog& ThreadLog::async_end_of(std::uint64_t id, std::string_view name, std::uint64_t start,
+                                          std::uint64_t time, std::uint32_t depth) {
+    std::vector<std::byte> payload(sizeof start);
+    std::memcpy(payload.data(), &start, sizeof start);
+    return put(detail::RecordKind::AsyncEnd, 0, log_->site(name), time, id, depth, payload);
 }
 inline ThreadLog& ThreadLog::open(std::string_view name, std::uint64_t start, std::uint32_t depth,
                                   const std::vector<std::byte>& payload) {

@@ -22,7 +22,8 @@ inline bool is_long_record(const std::byte* record) noexcept {
     return (std::to_integer<std::uint8_t>(*record) & detail::kLongBit) != 0;
 }
 
-/// Bytes of the record that starts at `record`, 0 when it is not whole within `left` bytes or contradicts itself.
+/// Bytes of the record that starts at `record`, 0 when it is not whole within `left` bytes or contradicts
+/// itself.
 inline std::size_t record_bytes(const std::byte* record, std::size_t left) noexcept {
     if (left < detail::kRecordUnit) return 0;
     if (!is_long_record(record)) return detail::kRecordUnit;
@@ -40,16 +41,18 @@ std::size_t whole_log_bytes(std::span<const std::byte> log) noexcept;
 struct CompactFields {
     std::uint8_t kind;
     std::uint32_t depth;
-    std::uint64_t delta;     ///< end - base_ticks
+    std::uint64_t delta;  ///< end - base_ticks
     std::uint32_t site;
     std::uint64_t duration;  ///< ticks
 };
 inline CompactFields unpack(detail::CompactRecord record) noexcept {
-    return {static_cast<std::uint8_t>(record.word0), static_cast<std::uint8_t>(record.word0 >> 8), record.word0 >> 16,
-            static_cast<std::uint32_t>(record.word1 & (detail::kMaxSites - 1)), record.word1 >> detail::kSiteBits};
+    return {static_cast<std::uint8_t>(record.word0), static_cast<std::uint8_t>(record.word0 >> 8),
+            record.word0 >> 16, static_cast<std::uint32_t>(record.word1 & (detail::kMaxSites - 1)),
+            record.word1 >> detail::kSiteBits};
 }
 
-inline std::span<const std::byte> payload_of(const std::byte* record, const detail::LongRecord& head) noexcept {
+inline std::span<const std::byte> payload_of(const std::byte* record,
+                                             const detail::LongRecord& head) noexcept {
     return {record + sizeof(detail::LongRecord), head.payload_bytes};
 }
 
@@ -77,7 +80,8 @@ class StreamCursor {
     std::size_t rest_bytes() const noexcept { return rest_.size(); }
 
     std::uint16_t kind() const noexcept { return kind_; }
-    /// False when the record is too short to be a T (a later format may lengthen records, never shorten them).
+    /// False when the record is too short to be a T (a later format may lengthen records, never shorten
+    /// them).
     template <class T>
     bool get(T& value) const noexcept {
         if (record_.size() < sizeof(T)) return false;

@@ -15,7 +15,8 @@ constexpr std::size_t kMostSpanBytes = 0xfffffff0;
 
 class SpanScanner {
   public:
-    SpanScanner(const LogSpan& span, const View& view, SpanScan& scan) : span_(span), view_(view), scan_(scan) {}
+    SpanScanner(const LogSpan& span, const View& view, SpanScan& scan)
+        : span_(span), view_(view), scan_(scan) {}
 
     void run() {
         const std::size_t bytes = std::min(span_.bytes, kMostSpanBytes);
@@ -114,10 +115,17 @@ class SpanScanner {
                 end_piece(at);  // and belongs to neither of the two pieces
                 begin_piece(static_cast<std::uint32_t>(head.word2), behind);
                 return;
-            case RecordKind::ContextMark: piece.has_marks = true; break;
-            case RecordKind::Dropped: piece.dropped += head.word2; break;
-            case RecordKind::Blob: break;
-            default: ++piece.unknown; break;
+            case RecordKind::ContextMark:
+                piece.has_marks = true;
+                break;
+            case RecordKind::Dropped:
+                if (view_.intersects(head.time, head.time)) piece.dropped += head.word2;
+                break;
+            case RecordKind::Blob:
+                break;
+            default:
+                ++piece.unknown;
+                break;
         }
         scan_.longs.push_back(at);
         ++piece.long_count;

@@ -24,7 +24,7 @@ struct LogPiece {
     std::uint32_t counters = 0;
     bool has_async = false;  ///< AsyncBegin or AsyncEnd
     bool has_marks = false;
-    std::uint64_t dropped = 0;
+    std::uint64_t dropped = 0;  ///< records that Dropped records within the window speak of
     std::uint64_t unknown = 0;  ///< records of kinds that this reader does not know
 };
 
@@ -35,8 +35,8 @@ struct SpanScan {
     std::uint64_t latest = 0;  ///< the latest time in it
 };
 
-/// Reads the span once, forward. `view.stop_ticks` may still be unknown (the maximum). Stops at a record that is not
-/// whole.
+/// Reads the span once, forward. `view.stop_ticks` may still be unknown (the maximum). Stops at a record that
+/// is not whole.
 SpanScan scan_span(const LogSpan& span, const View& view);
 
 }  // namespace kymo

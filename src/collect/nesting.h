@@ -13,15 +13,21 @@
 
 namespace kymo {
 
-/// Fed with ranges from the last to end to the first. A range's parent is the nearest one on the stack with a smaller
-/// recorded depth; times never decide, they are only set right: a range is cut to its parent and to the sibling
-/// behind it when it sticks out by no more than kSlackNs, and taken out of the nesting when by more. A frame leaves
-/// the stack when its last descendant is known, which happens in exactly reverse pre-order: the rows are written once,
-/// from the end of the slice to its front, with their final depth and self time.
+/// Fed with ranges from the last to end to the first. A range's parent is the nearest one on the stack with a
+/// smaller recorded depth; times never decide, they are only set right: a range is cut to its parent and to
+/// the sibling behind it when it sticks out by no more than kSlackNs, and taken out of the nesting when by
+/// more. A frame leaves the stack when its last descendant is known, which happens in exactly reverse
+/// pre-order: the rows are written once, from the end of the slice to its front, with their final depth and
+/// self time.
 class NestingStack {
   public:
     NestingStack(ThreadReplay& replay, const View& view, const ClockFit& fit, const RowSlice& slice)
-        : replay_(replay), view_(view), converter_(fit), slice_(slice), next_row_(slice.capacity), frames_(64) {
+        : replay_(replay),
+          view_(view),
+          converter_(fit),
+          slice_(slice),
+          next_row_(slice.capacity),
+          frames_(64) {
         Frame& root = frames_[0];
         root.key = -2;
         root.start = kLeast;
@@ -45,8 +51,8 @@ class NestingStack {
         while (top_->key >= key) pop();
         push(key, start, end, site, flags, payload, 0);
     }
-    /// A movable range that nests, with `depth` scopes around it: between those and the next deeper ones, and within
-    /// the movable ranges of the same depth that are still on the stack. `id` is for pop_async, not 0.
+    /// A movable range that nests, with `depth` scopes around it: between those and the next deeper ones, and
+    /// within the movable ranges of the same depth that are still on the stack. `id` is for pop_async, not 0.
     /// False when it was put aside as async instead.
     bool push_async(std::uint32_t depth, std::uint64_t start, std::uint64_t end, std::uint32_t site,
                     std::uint16_t flags, std::span<const std::byte> payload, std::uint32_t id) {
@@ -72,7 +78,8 @@ class NestingStack {
         put_aside(start_ns, end_ns, view_.site_row(site), flags, payload);
     }
 
-    /// Records were lost here, the shallowest of them at `depth`: what is deeper on the stack began after them.
+    /// Records were lost here, the shallowest of them at `depth`: what is deeper on the stack began after
+    /// them.
     void pass_dropped(std::uint32_t depth) {
         const std::int64_t key = std::int64_t{depth} * 2;
         while (top_->key >= key) pop();
@@ -82,13 +89,15 @@ class NestingStack {
         const std::int64_t key = std::int64_t{depth} * 2;
         const std::int64_t start_ns = to_ns(start);
         std::size_t left = kMostShifted;
-        for (Frame* frame = top_; frame->key >= key - 1 && frame != frames_.data() && left != 0; --frame, --left) {
-            // A movable range of just this depth began under the removed one or around it: only its start tells.
+        for (Frame* frame = top_; frame->key >= key - 1 && frame != frames_.data() && left != 0;
+             --frame, --left) {
+            // A movable range of just this depth began under the removed one or around it: only its start
+            // tells.
             if (frame->key >= key || start_ns <= frame->start) frame->key += 2;
         }
     }
-    /// Whole chunks may be missing here, and with them the ends of parents: what began after the next record has
-    /// ended is no parent of it.
+    /// Whole chunks may be missing here, and with them the ends of parents: what began after the next record
+    /// has ended is no parent of it.
     void pass_gap() noexcept { behind_gap_ = true; }
 
     void finish() {
@@ -100,7 +109,8 @@ class NestingStack {
 
   private:
     static constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min() / 2;
-    static constexpr std::size_t kMostShifted = 4096;  // against hostile logs; nobody closes this far from the top
+    static constexpr std::size_t kMostShifted =
+        4096;  // against hostile logs; nobody closes this far from the top
 
     struct Frame {
         std::int64_t key = 0;    ///< scopes: twice the depth; movable ranges: one less
@@ -123,8 +133,9 @@ class NestingStack {
         return to_ns(end);
     }
 
-    [[gnu::always_inline]] inline bool push(std::int64_t key, std::uint64_t start, std::uint64_t end, std::uint32_t site, std::uint16_t flags,
-              std::span<const std::byte> payload, std::uint32_t async) {
+    [[gnu::always_inline]] inline bool push(std::int64_t key, std::uint64_t start, std::uint64_t end,
+                                            std::uint32_t site, std::uint16_t flags,
+                                            std::span<const std::byte> payload, std::uint32_t async) {
         const std::uint32_t row = view_.site_row(site);
         std::int64_t end_ns = to_window_end(end, flags);
         std::int64_t start_ns = to_ns(start);
@@ -164,7 +175,8 @@ class NestingStack {
 
     [[gnu::always_inline]] inline void pop() {
         const Frame& frame = *top_--;
-        if (next_row_ == 0) [[unlikely]] return;  // the log changed while it was read
+        if (next_row_ == 0) [[unlikely]]
+            return;  // the log changed while it was read
         const std::int64_t first = std::max(frame.start, view_.start_ns);
         const std::int64_t clipped = std::max<std::int64_t>(frame.end - first, 0);
         top_->children += clipped;

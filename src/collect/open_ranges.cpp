@@ -19,12 +19,17 @@ void ThreadBlocks::put(Part& place, std::uint64_t sequence, std::span<const std:
 void ThreadBlocks::add(const BlockHeader& header, std::span<const std::byte> data) {
     if (header.thread == 0) return;
     switch (static_cast<BlockKind>(header.kind)) {
-        case BlockKind::Thread: put(states_[header.thread], header.sequence, data); break;
+        case BlockKind::Thread:
+            put(states_[header.thread], header.sequence, data);
+            break;
         case BlockKind::OpenSegment:
             put(open_segments_[{header.thread, header.segment}], header.sequence, data);
             break;
-        case BlockKind::SideSegment: put(side_segments_[header.thread], header.sequence, data); break;
-        default: break;
+        case BlockKind::SideSegment:
+            put(side_segments_[header.thread], header.sequence, data);
+            break;
+        default:
+            break;
     }
 }
 
@@ -38,8 +43,8 @@ T field(std::span<const std::byte> data, std::size_t offset) {
     return read_as<T>(data.data() + offset);
 }
 
-// The values of an open range: `side` is 1 + the 8-byte unit of the side stack at which they lie. Entries lie in the
-// order of their ranges: none may begin before `used`, so that no byte is handed out twice.
+// The values of an open range: `side` is 1 + the 8-byte unit of the side stack at which they lie. Entries lie
+// in the order of their ranges: none may begin before `used`, so that no byte is handed out twice.
 std::span<const std::byte> side_payload(std::span<const std::byte> state, std::span<const std::byte> segment,
                                         std::uint32_t side, std::size_t& used) {
     if (side == 0) return {};
@@ -68,7 +73,8 @@ void read_thread_blocks(const ThreadBlocks& blocks, RawLog& log) {
     std::map<std::uint32_t, LossesRecord> told;
     for (StreamCursor at(log.journal); at.next();) {
         LossesRecord record;
-        if (at.kind() == static_cast<std::uint16_t>(JournalKind::Losses) && at.get(record)) told[record.thread] = record;
+        if (at.kind() == static_cast<std::uint16_t>(JournalKind::Losses) && at.get(record))
+            told[record.thread] = record;
     }
     for (const auto& [thread, part] : blocks.states_) {
         const std::span<const std::byte> state = part.data;
@@ -76,9 +82,12 @@ void read_thread_blocks(const ThreadBlocks& blocks, RawLog& log) {
         if (const auto found = told.find(thread); found != told.end()) losses = found->second;
         losses.head = {static_cast<std::uint16_t>(JournalKind::Losses), 0, sizeof losses};
         losses.thread = thread;
-        losses.dropped = std::max(losses.dropped, field<std::uint64_t>(state, offsetof(ThreadState, dropped)));
-        losses.resyncs = std::max(losses.resyncs, field<std::uint64_t>(state, offsetof(ThreadState, resyncs)));
-        losses.clamped = std::max(losses.clamped, field<std::uint64_t>(state, offsetof(ThreadState, clamped)));
+        losses.dropped =
+            std::max(losses.dropped, field<std::uint64_t>(state, offsetof(ThreadState, dropped)));
+        losses.resyncs =
+            std::max(losses.resyncs, field<std::uint64_t>(state, offsetof(ThreadState, resyncs)));
+        losses.clamped =
+            std::max(losses.clamped, field<std::uint64_t>(state, offsetof(ThreadState, clamped)));
         if ((losses.dropped | losses.resyncs | losses.clamped) != 0) {
             const auto* const bytes = reinterpret_cast<const std::byte*>(&losses);
             log.journal.insert(log.journal.end(), bytes, bytes + sizeof losses);
@@ -102,13 +111,16 @@ void read_thread_blocks(const ThreadBlocks& blocks, RawLog& log) {
                 if (index >= depth) break;
                 const auto slot = read_as<OpenSlot>(slots.data() + i * sizeof(OpenSlot));
                 if (slot.start == 0) continue;  // being filled, or just closed
+                if ((slot.what & (kMaxSites - 1)) == 0)
+                    continue;  // counts a begin made while nothing recorded
                 OpenRange range;
                 range.thread = thread;
                 range.depth = index;
                 range.start = slot.start;
                 range.site = static_cast<std::uint32_t>(slot.what & (kMaxSites - 1));
-                range.flags = static_cast<std::uint8_t>(slot.what >> kSiteBits);
-                const auto payload = side_payload(state, side, static_cast<std::uint32_t>(slot.what >> 32), side_used);
+                range.flags = static_cast<std::uint8_t>(slot.what >> kSiteBits) & ~kSlotObjectless;
+                const auto payload =
+                    side_payload(state, side, static_cast<std::uint32_t>(slot.what >> 32), side_used);
                 range.payload.assign(payload.begin(), payload.end());
                 log.open.push_back(std::move(range));
             }

@@ -13,8 +13,8 @@
 
 namespace kymo {
 
-/// The Thread, OpenSegment and SideSegment blocks of a capture, by thread. The newest (by sequence) wins where two
-/// claim the same place. The bytes are the capture's and must outlive this.
+/// The Thread, OpenSegment and SideSegment blocks of a capture, by thread. The newest (by sequence) wins
+/// where two claim the same place. The bytes are the capture's and must outlive this.
 class ThreadBlocks {
   public:
     /// `data` is what follows the header, as far as the file goes.
@@ -33,8 +33,8 @@ class ThreadBlocks {
     std::map<std::uint32_t, Part> side_segments_;
 };
 
-/// Adds the open ranges to `log.open`, and each thread's counters to `log.journal` as Losses records where they exceed
-/// what the journal says.
+/// Adds the open ranges to `log.open`, and each thread's counters to `log.journal` as Losses records where
+/// they exceed what the journal says.
 void read_thread_blocks(const ThreadBlocks& blocks, RawLog& log);
 
 }  // namespace kymo

@@ -33,7 +33,8 @@ static_assert(offsetof(PackedHeader, block_bytes) == offsetof(FileHeader, block_
 
 constexpr std::uint32_t kPackedVersion = 1;
 
-// Nothing unpacks to more than this for its size: a reader need not trust what is stated, a writer pads to keep to it.
+// Nothing unpacks to more than this for its size: a reader need not trust what is stated, a writer pads to
+// keep to it.
 constexpr std::uint64_t kFreeExpansion = 64 * 1024;
 constexpr std::uint64_t kMostExpansion = 64;
 
@@ -183,7 +184,10 @@ std::vector<SpanEntry> get_facts(FactsReader& facts, RawLog& log) {
     for (std::uint64_t left = facts.get<std::uint64_t>(); left != 0; --left) {
         const auto entry = facts.get<OpenEntry>();
         const auto payload = facts.get_bytes();
-        log.open.push_back({entry.thread, entry.depth, entry.start, entry.site,
+        log.open.push_back({entry.thread,
+                            entry.depth,
+                            entry.start,
+                            entry.site,
                             static_cast<std::uint8_t>(entry.flags),
                             {payload.begin(), payload.end()}});
     }
@@ -207,7 +211,8 @@ RawLog unpack_sections(std::span<const std::byte> bytes) {
     if (header.packed_version != kPackedVersion) {
         throw Error("is packed by a newer Kymo (packing " + std::to_string(header.packed_version) + ")");
     }
-    if (header.header_bytes < sizeof header || header.header_bytes > bytes.size()) throw Error("its header is damaged");
+    if (header.header_bytes < sizeof header || header.header_bytes > bytes.size())
+        throw Error("its header is damaged");
     std::span<const std::byte> rest = bytes.subspan(header.header_bytes);
     const auto next = [&](std::uint64_t size, std::uint64_t stored) {
         if (stored > rest.size()) throw Error("is cut off");
@@ -250,7 +255,8 @@ RawLog unpack_sections(std::span<const std::byte> bytes) {
 std::vector<std::byte> pack_capture(const RawLog& log) {
     const std::vector<const LogSpan*> spans = by_sequence(log);
     LogEncoder encoder;
-    for (const LogSpan* span : spans) encoder.encode({span->data, span->bytes}, span->thread, span->base_ticks);
+    for (const LogSpan* span : spans)
+        encoder.encode({span->data, span->bytes}, span->thread, span->base_ticks);
     LogColumns& columns = encoder.columns();
 
     std::size_t total = 0;

@@ -18,8 +18,8 @@ inline constexpr std::uint32_t kPackedBlockBytes = 0;
 /// Throws kymo::Error when this build has no zstd.
 std::vector<std::byte> pack_capture(const RawLog& log);
 
-/// Restores the record streams exactly. `name` stands for the file in errors. Throws kymo::Error on any damage; never
-/// allocates more than a fixed multiple of the input.
+/// Restores the record streams exactly. `name` stands for the file in errors. Throws kymo::Error on any
+/// damage; never allocates more than a fixed multiple of the input.
 RawLog unpack_capture(std::span<const std::byte> bytes, const std::string& name);
 
 }  // namespace kymo

@@ -24,7 +24,7 @@ void ProblemList::add_findings(const TraceData& data, const Findings& findings) 
     add("crashed", "The program ended without closing this capture.", findings.crashed ? 1 : 0);
     if (data.window.ceiling_reached) {
         add("ceiling_reached",
-            data.window.policy == "ring"   ? "The session's ceiling was reached: the oldest records made room."
+            data.window.policy == "ring" ? "The session's ceiling was reached: the oldest records made room."
             : data.window.policy == "drop" ? "The session's ceiling was reached: newer records were dropped."
                                            : "The session's ceiling was reached: recording ended there.",
             1);
@@ -33,10 +33,13 @@ void ProblemList::add_findings(const TraceData& data, const Findings& findings) 
     add("overwritten", "Chunks of the log were overwritten by newer records.", overwritten);
     add("resyncs", "Ranges were ended that were not the innermost open one.", resyncs);
     add("clamped", "Ranges with a negative duration were set to 0.", clamped);
-    add("unknown_records", "Records of kinds that this version does not know were skipped.", findings.unknown_records);
+    add("unknown_records", "Records of kinds that this version does not know were skipped.",
+        findings.unknown_records);
     add("async_without_begin", "Movable ranges ended whose begin is not in the log.", findings.lost_begins);
-    add("adjusted", "Ranges stuck out of their parents by a few ticks and were cut to them.", findings.adjusted);
-    add("misplaced", "Ranges whose times contradict their nesting were put on async tracks.", findings.misplaced);
+    add("adjusted", "Ranges stuck out of their parents by a few ticks and were cut to them.",
+        findings.adjusted);
+    add("misplaced", "Ranges whose times contradict their nesting were put on async tracks.",
+        findings.misplaced);
     add("damaged_values", "Values attached to ranges could not be read.", findings.damaged_arguments);
     add("unknown_site", "Some records name a call site that the capture does not describe.",
         findings.unknown_site ? 1 : 0);

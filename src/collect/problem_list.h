@@ -13,14 +13,15 @@ namespace kymo {
 struct Findings {
     bool crashed = false;
     std::uint64_t unknown_records = 0;
-    std::uint64_t lost_begins = 0;       ///< ends of movable ranges without a begin
-    std::uint64_t adjusted = 0;          ///< ranges set right by a few ticks
-    std::uint64_t misplaced = 0;         ///< ranges whose times contradict the recorded nesting
+    std::uint64_t lost_begins = 0;  ///< ends of movable ranges without a begin
+    std::uint64_t adjusted = 0;     ///< ranges set right by a few ticks
+    std::uint64_t misplaced = 0;    ///< ranges whose times contradict the recorded nesting
     std::uint64_t damaged_arguments = 0;
     bool unknown_site = false;
 };
 
-/// Fills the problems of a trace. A problem that is there already (a saved trace carries its own) is not repeated.
+/// Fills the problems of a trace. A problem that is there already (a saved trace carries its own) is not
+/// repeated.
 class ProblemList {
   public:
     explicit ProblemList(std::vector<ProblemInfo>& problems) : problems_(problems) {}

@@ -22,7 +22,8 @@ struct TrueRange {
 
 /// Runs a random program of well-nested scopes on one thread and writes its log, in chunks of random size.
 /// Ranges open at the end are left open. Ticks may stand still.
-inline std::vector<TrueRange> run_program(LogWriter& log, std::uint32_t thread, std::mt19937& random, int steps) {
+inline std::vector<TrueRange> run_program(LogWriter& log, std::uint32_t thread, std::mt19937& random,
+                                          int steps) {
     std::vector<TrueRange> ranges;
     std::vector<int> open;
     std::uint64_t now = 1'000'000 + random() % 100;
@@ -46,8 +47,9 @@ inline std::vector<TrueRange> run_program(LogWriter& log, std::uint32_t thread, 
             open.pop_back();
             range.end = now;
             if (random() % 5 == 0) {
-                writer.long_range(range.name, range.start, now, range.depth, 0,
-                                  random() % 2 == 0 ? log.values().integer("n", step).bytes() : std::vector<std::byte>());
+                writer.long_range(
+                    range.name, range.start, now, range.depth, 0,
+                    random() % 2 == 0 ? log.values().integer("n", step).bytes() : std::vector<std::byte>());
             } else {
                 writer.range(range.name, range.start, now, range.depth);
             }
@@ -72,12 +74,25 @@ inline LogWriter random_log(std::uint32_t seed) {
         for (int i = 0; i < 30; ++i) {
             const std::uint64_t time = (1000 + random() % 4000) * 1000;
             switch (random() % 6) {
-                case 0: writer.instant("instant", time); break;
-                case 1: writer.counter("counter", time, static_cast<double>(random() % 100) / 7); break;
-                case 2: writer.async_begin(random() % 20, "async", time, random() % 3); break;
-                case 3: writer.async_end(random() % 20, time, random() % 3); break;
-                case 4: writer.long_range("removed", time, time + random() % 500'000, random() % 4, detail::kRecordAsync); break;
-                default: writer.range("odd", time, time + random() % 9'000'000, random() % 4); break;
+                case 0:
+                    writer.instant("instant", time);
+                    break;
+                case 1:
+                    writer.counter("counter", time, static_cast<double>(random() % 100) / 7);
+                    break;
+                case 2:
+                    writer.async_begin(random() % 20, "async", time, random() % 3);
+                    break;
+                case 3:
+                    writer.async_end(random() % 20, time, random() % 3);
+                    break;
+                case 4:
+                    writer.long_range("removed", time, time + random() % 500'000, random() % 4,
+                                      detail::kRecordAsync);
+                    break;
+                default:
+                    writer.range("odd", time, time + random() % 9'000'000, random() % 4);
+                    break;
             }
         }
     }
@@ -85,7 +100,8 @@ inline LogWriter random_log(std::uint32_t seed) {
     return log;
 }
 
-/// About `count` ranges of `sites` call sites on `threads` threads: nested, leaves of 1 to 100 us, ticks of 1 ns.
+/// About `count` ranges of `sites` call sites on `threads` threads: nested, leaves of 1 to 100 us, ticks of 1
+/// ns.
 inline LogWriter realistic_log(int count, std::uint32_t sites, std::uint32_t threads, std::uint32_t seed) {
     LogWriter log;
     std::mt19937 random(seed);

@@ -20,12 +20,14 @@ struct Window {
 };
 
 /// The reference: filters, re-parents and clips in the plainest way.
-void expect_same(const Trace& trace, const std::vector<TrueRange>& truth, Window window, const std::string& hidden) {
+void expect_same(const Trace& trace, const std::vector<TrueRange>& truth, Window window,
+                 const std::string& hidden) {
     const RangeColumns ranges = trace.ranges();
     std::vector<int> kept;
     for (std::size_t i = 0; i < truth.size(); ++i) {
         const TrueRange& range = truth[i];
-        if (range.start <= window.stop && range.end >= window.start && range.name != hidden) kept.push_back(static_cast<int>(i));
+        if (range.start <= window.stop && range.end >= window.start && range.name != hidden)
+            kept.push_back(static_cast<int>(i));
     }
     ASSERT_EQ(ranges.size(), kept.size());
     std::map<int, Row> row_of;
@@ -40,7 +42,8 @@ void expect_same(const Trace& trace, const std::vector<TrueRange>& truth, Window
         EXPECT_EQ((ranges.flags[row] & kUnfinished) != 0, range.end > window.stop);
         EXPECT_EQ((ranges.flags[row] & kBeganBefore) != 0, range.start < window.start);
         int parent = range.parent;
-        while (parent >= 0 && row_of.count(parent) == 0) parent = truth[static_cast<std::size_t>(parent)].parent;
+        while (parent >= 0 && row_of.count(parent) == 0)
+            parent = truth[static_cast<std::size_t>(parent)].parent;
         EXPECT_EQ(ranges.parent[row], parent < 0 ? kNoRow : row_of[parent]);
         const std::int64_t clipped = static_cast<std::int64_t>(end - std::max(range.start, window.start));
         EXPECT_EQ(trace.clipped_duration_ns(static_cast<Row>(row)), clipped);
@@ -55,7 +58,8 @@ TEST(ReplayProperty, AKilledProgramIsShownAsItRan) {
     for (std::uint32_t seed = 1; seed <= 150; ++seed) {
         LogWriter log;
         std::mt19937 random(seed);
-        const std::vector<TrueRange> truth = testing::run_program(log, 1, random, 20 + static_cast<int>(random() % 1500));
+        const std::vector<TrueRange> truth =
+            testing::run_program(log, 1, random, 20 + static_cast<int>(random() % 1500));
         std::uint64_t latest = 0;
         for (const TrueRange& range : truth) {
             latest = std::max(latest, range.end == ~std::uint64_t{0} ? range.start : range.end);
@@ -93,7 +97,8 @@ TEST(ReplayProperty, ASessionInTheMiddleSeesExactlyItsWindow) {
 TEST(ReplayProperty, RangesOfAnotherScopeVanishWithoutATrace) {
     for (std::uint32_t seed = 1; seed <= 60; ++seed) {
         LogWriter log;
-        log.site("site3", Scope::Function);  // takes the name before the program does, which asks for Scope::User
+        log.site("site3",
+                 Scope::Function);  // takes the name before the program does, which asks for Scope::User
         std::mt19937 random(seed * 31);
         std::vector<TrueRange> truth = testing::run_program(log, 1, random, 400);
         RawLog raw = log.raw();
@@ -105,7 +110,8 @@ TEST(ReplayProperty, RangesOfAnotherScopeVanishWithoutATrace) {
             std::memcpy(&record.head, raw.names.data() + at, sizeof record.head);
             if (record.head.kind == static_cast<std::uint16_t>(detail::NameKind::Site)) {
                 std::memcpy(&record, raw.names.data() + at, sizeof record);
-                if (names.strings[record.name] == "site3") record.scope = static_cast<std::uint32_t>(Scope::Function);
+                if (names.strings[record.name] == "site3")
+                    record.scope = static_cast<std::uint32_t>(Scope::Function);
                 std::memcpy(raw.names.data() + at, &record, sizeof record);
             }
             at += record.head.bytes;

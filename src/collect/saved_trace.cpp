@@ -37,7 +37,8 @@ class TraceWriter {
     explicit TraceWriter(const Trace& trace) : trace_(trace), data_(trace.data()) {}
 
     RawLog write() {
-        if (data_.processes.size() > 1) throw Error("a trace of several processes cannot be saved as one capture");
+        if (data_.processes.size() > 1)
+            throw Error("a trace of several processes cannot be saved as one capture");
         find_base();
         write_facts();
         write_names();
@@ -116,15 +117,18 @@ class TraceWriter {
     void write_journal() {
         ClockRecord clock{};
         const std::int64_t offset = data_.processes.empty() ? 0 : data_.processes[0].realtime_offset_ns;
-        clock.pair = {1, base_, static_cast<std::int64_t>(static_cast<std::uint64_t>(base_) +
-                                                          static_cast<std::uint64_t>(offset)), 0};
+        clock.pair = {
+            1, base_,
+            static_cast<std::int64_t>(static_cast<std::uint64_t>(base_) + static_cast<std::uint64_t>(offset)),
+            0};
         put(JournalKind::Clock, clock);
         for (const ThreadInfo& thread : data_.threads) write_thread(thread);
         write_session();
         for (const CostInfo& cost : data_.costs) {
             CostRecord record{};
             if (!cost_kind(cost.kind, record.event)) continue;
-            record.picoseconds = static_cast<std::uint64_t>(std::llround(std::clamp(cost.ns, 0.0, 1e12) * 1000));
+            record.picoseconds =
+                static_cast<std::uint64_t>(std::llround(std::clamp(cost.ns, 0.0, 1e12) * 1000));
             put(JournalKind::Cost, record);
         }
         SavedFactsRecord saved{};
@@ -213,15 +217,18 @@ class TraceWriter {
 
     void write_logs() {
         auto memory = std::make_shared<std::vector<Bytes>>(data_.threads.size());
-        for (int pass = 0; pass < 2; ++pass) {  // what nests first: async ranges take no part and stand at the end
+        for (int pass = 0; pass < 2;
+             ++pass) {  // what nests first: async ranges take no part and stand at the end
             for (const TrackInfo& track : data_.tracks) {
-                if (track.thread >= memory->size() || (track.kind == TrackKind::Async) != (pass == 1)) continue;
+                if (track.thread >= memory->size() || (track.kind == TrackKind::Async) != (pass == 1))
+                    continue;
                 write_track(track, (*memory)[track.thread]);
             }
         }
         for (Row row = 0; row < data_.instant_time_ns.size(); ++row) {
-            put_long((*memory)[data_.instant_thread[row]], RecordKind::LongInstant, 0, data_.instant_site[row],
-                     ticks(data_.instant_time_ns[row]), 0, 0, trace_.instant_arguments(row));
+            put_long((*memory)[data_.instant_thread[row]], RecordKind::LongInstant, 0,
+                     data_.instant_site[row], ticks(data_.instant_time_ns[row]), 0, 0,
+                     trace_.instant_arguments(row));
         }
         for (Row row = 0; row < data_.counter_time_ns.size(); ++row) {
             std::uint64_t bits;
@@ -260,10 +267,10 @@ class TraceWriter {
         const auto arguments = trace_.range_arguments(row);
         const bool is_async = kind == TrackKind::Async;
         const std::uint64_t site = std::uint64_t{data_.range_site[row]} + 1;
-        if (!is_async && (flags & kEndInferred) == 0 && arguments.empty() && depth < 256 && site < kMaxSites &&
-            end >> kDeltaBits == 0 && (end - start) >> kDurationBits == 0) {
-            append(records, CompactRecord{static_cast<std::uint64_t>(RecordKind::Range) | std::uint64_t{depth} << 8 |
-                                              end << 16,
+        if (!is_async && (flags & kEndInferred) == 0 && arguments.empty() && depth < 256 &&
+            site < kMaxSites && end >> kDeltaBits == 0 && (end - start) >> kDurationBits == 0) {
+            append(records, CompactRecord{static_cast<std::uint64_t>(RecordKind::Range) |
+                                              std::uint64_t{depth} << 8 | end << 16,
                                           site | (end - start) << kSiteBits});
             return;
         }
@@ -279,7 +286,8 @@ class TraceWriter {
         payload_.clear();
         for (const Argument& argument : arguments) encode_argument(data_, argument, payload_);
         const std::size_t units = (sizeof(LongRecord) + payload_.size() + kRecordUnit - 1) / kRecordUnit;
-        if (units > std::numeric_limits<std::uint16_t>::max()) throw Error("a range has more values than a record holds");
+        if (units > std::numeric_limits<std::uint16_t>::max())
+            throw Error("a range has more values than a record holds");
         append(records, LongRecord{static_cast<std::uint8_t>(kind), static_cast<std::uint8_t>(flags),
                                    static_cast<std::uint16_t>(units), site_row + 1, time, word2, depth,
                                    static_cast<std::uint32_t>(payload_.size())});

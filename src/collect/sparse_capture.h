@@ -34,7 +34,8 @@ inline std::vector<std::byte> from_sparse(std::span<const std::byte> input) {
     if (input.empty() || input[0] != kSparseMark) return {input.begin(), input.end()};
     std::vector<std::byte> file;
     for (input = input.subspan(1); input.size() >= 2 && file.size() < 64 * detail::kBlockBytes;) {
-        const std::size_t stated = std::to_integer<std::size_t>(input[0]) | std::to_integer<std::size_t>(input[1]) << 8;
+        const std::size_t stated =
+            std::to_integer<std::size_t>(input[0]) | std::to_integer<std::size_t>(input[1]) << 8;
         input = input.subspan(2);
         const std::size_t used = std::min({stated, input.size(), detail::kBlockBytes});
         const std::size_t at = file.size();

@@ -1,4 +1,5 @@
-// thread_replay.cpp: records in order of their ends are a tree in post-order: read backwards, parents come first.
+// thread_replay.cpp: records in order of their ends are a tree in post-order: read backwards, parents come
+// first.
 #include "collect/thread_replay.h"
 
 #include <algorithm>
@@ -28,7 +29,8 @@ class ContextTimes {
                 if (head.kind != static_cast<std::uint8_t>(RecordKind::ContextMark)) continue;
                 // On the session's own thread what went before its start says nothing.
                 if (is_home_ && head.time < start_) continue;
-                const std::uint64_t time = marks_.empty() ? head.time : std::max(head.time, marks_.back().time);
+                const std::uint64_t time =
+                    marks_.empty() ? head.time : std::max(head.time, marks_.back().time);
                 marks_.push_back({time, view.contexts.count(head.word2) != 0});
             }
         }
@@ -36,8 +38,9 @@ class ContextTimes {
 
     bool contains(std::uint64_t time) const noexcept {
         if (is_home_ && time < start_) return true;  // was open when the session started
-        const auto after = std::upper_bound(marks_.begin(), marks_.end(), time,
-                                            [](std::uint64_t at, const Mark& mark) { return at < mark.time; });
+        const auto after =
+            std::upper_bound(marks_.begin(), marks_.end(), time,
+                             [](std::uint64_t at, const Mark& mark) { return at < mark.time; });
         return after == marks_.begin() ? is_home_ : (after - 1)->is_in;
     }
 
@@ -69,8 +72,9 @@ class OpenIndex {
     /// Calls `found(index)` for every open range with that start, until it gives true.
     template <class Found>
     bool find(std::uint64_t start, Found found) const {
-        auto at = std::lower_bound(entries_.begin(), entries_.end(), start,
-                                   [](const Entry& entry, std::uint64_t wanted) { return entry.start < wanted; });
+        auto at =
+            std::lower_bound(entries_.begin(), entries_.end(), start,
+                             [](const Entry& entry, std::uint64_t wanted) { return entry.start < wanted; });
         for (; at != entries_.end() && at->start == start; ++at) {
             if (found(at->index)) return true;
         }
@@ -82,7 +86,9 @@ class OpenIndex {
         std::uint64_t start;
         std::uint32_t index;
     };
-    static std::size_t slot(std::uint64_t start) noexcept { return (start * 0x9e3779b97f4a7c15u) >> 50; }  // 14 bits
+    static std::size_t slot(std::uint64_t start) noexcept {
+        return (start * 0x9e3779b97f4a7c15u) >> 50;
+    }  // 14 bits
     std::vector<Entry> entries_;
     std::uint64_t bits_[(1 << 14) / 64] = {};
 };
@@ -96,9 +102,11 @@ class Replayer {
           async_(async),
           nesting_(replay, view, fit, slice),
           contexts_(replay, view),
-          open_(view.stopped ? std::span<const OpenRange* const>(replay.open) : std::span<const OpenRange* const>()),
+          open_(view.stopped ? std::span<const OpenRange* const>(replay.open)
+                             : std::span<const OpenRange* const>()),
           next_event_(replay.async_events.size()),
-          is_plain_(!view.filters_sites && !view.filters_contexts && (!view.stopped || replay.open.empty())) {}
+          is_plain_(!view.filters_sites && !view.filters_contexts && (!view.stopped || replay.open.empty())) {
+    }
 
     void run() {
         keep_async();
@@ -147,8 +155,8 @@ class Replayer {
             push_async_above(open->depth);
             const bool fits = is_wanted(open->site, open->start, ~std::uint64_t{0});
             if (!fits || (open->flags & kRecordAsync) != 0) continue;
-            nesting_.push_scope(open->depth, open->start, ~std::uint64_t{0}, open->site, flags_of(open->flags),
-                                open->payload);
+            nesting_.push_scope(open->depth, open->start, ~std::uint64_t{0}, open->site,
+                                flags_of(open->flags), open->payload);
         }
         push_async_above(~std::uint64_t{0});
     }
@@ -198,8 +206,8 @@ class Replayer {
         }
     }
 
-    // Whether a scope within the window is to be shown. One that is not still separates what came before its end from
-    // what began after it.
+    // Whether a scope within the window is to be shown. One that is not still separates what came before its
+    // end from what began after it.
     bool takes_part(std::uint32_t site, std::uint64_t start, std::uint64_t end, std::uint32_t depth) {
         if (is_open_at_stop(start, end, site)) return false;
         if (is_wanted(site, start, end)) return true;
@@ -217,15 +225,24 @@ class Replayer {
         const auto head = read_as<LongRecord>(record);
         const std::span<const std::byte> payload = payload_of(record, head);
         switch (static_cast<RecordKind>(head.kind)) {
-            case RecordKind::LongRange: run_long_range(head, payload); break;
-            case RecordKind::LongInstant: add_instant(head.time, head.site, payload); break;
-            case RecordKind::Counter: add_counter(head); break;
+            case RecordKind::LongRange:
+                run_long_range(head, payload);
+                break;
+            case RecordKind::LongInstant:
+                add_instant(head.time, head.site, payload);
+                break;
+            case RecordKind::Counter:
+                add_counter(head);
+                break;
             case RecordKind::AsyncBegin:
             case RecordKind::AsyncEnd:
                 if (next_event_ != 0) run_async(replay_.async_events[--next_event_]);
                 break;
-            case RecordKind::Dropped: nesting_.pass_dropped(head.depth); break;
-            default: break;
+            case RecordKind::Dropped:
+                nesting_.pass_dropped(head.depth);
+                break;
+            default:
+                break;
         }
     }
 
@@ -289,8 +306,8 @@ void drop_closed_ranges(ThreadReplay& replay) {
     if (replay.open.empty()) return;
     const OpenIndex index(replay.open);
     std::vector<bool> is_closed(replay.open.size(), false);
-    // A range of no duration may be followed by another one of the same place and tick, which is open: only when it is
-    // the last of all is it the same one.
+    // A range of no duration may be followed by another one of the same place and tick, which is open: only
+    // when it is the last of all is it the same one.
     std::size_t closed_at_last = replay.open.size();
     const auto check = [&](std::uint64_t start, bool is_empty, std::uint32_t site, std::uint32_t depth) {
         closed_at_last = replay.open.size();
@@ -336,8 +353,8 @@ void drop_closed_ranges(ThreadReplay& replay) {
     replay.open.resize(kept);
 }
 
-void replay_thread(ThreadReplay& replay, const View& view, const ClockFit& fit, std::vector<AsyncRange>& async,
-                   const RowSlice& slice) {
+void replay_thread(ThreadReplay& replay, const View& view, const ClockFit& fit,
+                   std::vector<AsyncRange>& async, const RowSlice& slice) {
     Replayer(replay, view, fit, async, slice).run();
 }
 

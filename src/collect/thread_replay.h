@@ -57,32 +57,32 @@ struct CounterRow {
 /// One thread's share of the log, and what became of it.
 struct ThreadReplay {
     std::uint32_t thread = 0;
-    std::vector<const LogPiece*> pieces;         ///< in order
-    std::vector<const OpenRange*> open;          ///< still open at the end of the view, by depth
-    std::vector<AsyncEvent> async_events;        ///< in log order
+    std::vector<const LogPiece*> pieces;          ///< in order
+    std::vector<const OpenRange*> open;           ///< still open at the end of the view, by depth
+    std::vector<AsyncEvent> async_events;         ///< in log order
     std::vector<std::uint32_t> unfinished_async;  ///< nesting ones that never ended, in order of their begins
     std::size_t range_capacity = 0;
 
     // Filled by replay_thread.
-    std::size_t rows = 0;                ///< nested rows, at the end of the slice
-    std::vector<PayloadRef> payloads;    ///< `row` counts from the first of the `rows`; ascending
-    std::vector<AsyncRow> async_rows;    ///< in no order
-    std::vector<InstantRow> instants;    ///< in log order
-    std::vector<CounterRow> counters;    ///< in log order
-    std::uint64_t adjusted = 0;          ///< ranges set right by up to kSlackNs to lie within their parents
-    std::uint64_t misplaced = 0;         ///< ranges whose times contradict their nesting: now async
+    std::size_t rows = 0;              ///< nested rows, at the end of the slice
+    std::vector<PayloadRef> payloads;  ///< `row` counts from the first of the `rows`; ascending
+    std::vector<AsyncRow> async_rows;  ///< in no order
+    std::vector<InstantRow> instants;  ///< in log order
+    std::vector<CounterRow> counters;  ///< in log order
+    std::uint64_t adjusted = 0;        ///< ranges set right by up to kSlackNs to lie within their parents
+    std::uint64_t misplaced = 0;       ///< ranges whose times contradict their nesting: now async
 };
 
 /// How far counter reads may be out of order before times contradict the recorded nesting.
 inline constexpr std::int64_t kSlackNs = 2000;
 
-/// Marks the ranges of `replay.open` that are in the log as well, with their ends, and takes them out (a reader of a
-/// running or killed program sees both). Not for stopped sessions, whose open ranges count.
+/// Marks the ranges of `replay.open` that are in the log as well, with their ends, and takes them out (a
+/// reader of a running or killed program sees both). Not for stopped sessions, whose open ranges count.
 void drop_closed_ranges(ThreadReplay& replay);
 
-/// Replays a thread. Ranges of `async` that began on this thread are read, and their own marks written; no two
-/// threads share one. Safe to run for different threads at once.
-void replay_thread(ThreadReplay& replay, const View& view, const ClockFit& fit, std::vector<AsyncRange>& async,
-                   const RowSlice& slice);
+/// Replays a thread. Ranges of `async` that began on this thread are read, and their own marks written; no
+/// two threads share one. Safe to run for different threads at once.
+void replay_thread(ThreadReplay& replay, const View& view, const ClockFit& fit,
+                   std::vector<AsyncRange>& async, const RowSlice& slice);
 
 }  // namespace kymo

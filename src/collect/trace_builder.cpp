@@ -27,28 +27,39 @@ namespace {
 
 const char* source_name(ClockSource source) {
     switch (source) {
-        case ClockSource::MonotonicRaw: return "monotonic_raw";
-        case ClockSource::Tsc: return "tsc";
-        case ClockSource::Cntvct: return "cntvct_el0";
-        case ClockSource::Injected: return "injected";
+        case ClockSource::MonotonicRaw:
+            return "monotonic_raw";
+        case ClockSource::Tsc:
+            return "tsc";
+        case ClockSource::Cntvct:
+            return "cntvct_el0";
+        case ClockSource::Injected:
+            return "injected";
     }
     return "unknown";
 }
 
 const char* policy_name(std::uint32_t policy) {
     switch (policy) {
-        case 1: return "drop";
-        case 2: return "ring";
-        default: return "stop";
+        case 1:
+            return "drop";
+        case 2:
+            return "ring";
+        default:
+            return "stop";
     }
 }
 
 const char* cost_name(std::uint32_t event) {
     switch (static_cast<CostKind>(event)) {
-        case CostKind::Range: return "range";
-        case CostKind::RangeWithValues: return "range_with_values";
-        case CostKind::Instant: return "instant";
-        case CostKind::Counter: return "counter";
+        case CostKind::Range:
+            return "range";
+        case CostKind::RangeWithValues:
+            return "range_with_values";
+        case CostKind::Instant:
+            return "instant";
+        case CostKind::Counter:
+            return "counter";
     }
     return "unknown";
 }
@@ -113,7 +124,8 @@ class TraceBuilder {
                          [](const LogSpan* a, const LogSpan* b) { return a->sequence < b->sequence; });
         scans_.resize(spans_.size());
         parallel_for(
-            spans_.size(), [&](std::size_t i) { scans_[i] = scan_span(*spans_[i], view_); }, request_.threads);
+            spans_.size(), [&](std::size_t i) { scans_[i] = scan_span(*spans_[i], view_); },
+            request_.threads);
     }
 
     void group_by_thread() {
@@ -205,7 +217,9 @@ class TraceBuilder {
             },
             request_.threads);
         for (const AsyncRange& range : async_.ranges()) {
-            if (!range.has_begin && range.start == 0 && range.end >= view_.start_ticks && range.end <= view_.stop_ticks) ++lost_begins_;
+            if (!range.has_begin && range.start == 0 && range.end >= view_.start_ticks &&
+                range.end <= view_.stop_ticks)
+                ++lost_begins_;
         }
     }
 
@@ -222,9 +236,12 @@ class TraceBuilder {
 
     RowSlice slice_at(std::size_t first, std::size_t capacity) {
         TraceData& data = *data_;
-        return {data.range_start_ns.data() + first, data.range_duration_ns.data() + first,
-                data.range_self_ns.data() + first,  data.range_site.data() + first,
-                data.range_depth.data() + first,    data.range_flags.data() + first,
+        return {data.range_start_ns.data() + first,
+                data.range_duration_ns.data() + first,
+                data.range_self_ns.data() + first,
+                data.range_site.data() + first,
+                data.range_depth.data() + first,
+                data.range_flags.data() + first,
                 capacity};
     }
 
@@ -322,14 +339,16 @@ class TraceBuilder {
 
     bool lived_in_window(std::uint32_t id, const JournalThread& thread) const {
         if (view_.filters_contexts) return id == view_.thread;
-        if (thread.birth == 0) return (thread.dropped | thread.overwritten_chunks | thread.resyncs | thread.clamped) != 0;
+        if (thread.birth == 0)
+            return (thread.dropped | thread.overwritten_chunks | thread.resyncs | thread.clamped) != 0;
         return thread.birth <= view_.stop_ticks && (thread.death == 0 || thread.death >= view_.start_ticks);
     }
 
     void fill_threads() {
         std::map<std::uint32_t, const ThreadReplay*> with_rows;
         for (const ThreadReplay& replay : replays_) {
-            if (replay.rows + replay.async_rows.size() + replay.instants.size() + replay.counters.size() != 0) {
+            if (replay.rows + replay.async_rows.size() + replay.instants.size() + replay.counters.size() !=
+                0) {
                 with_rows.emplace(replay.thread, &replay);
                 journal_.threads.try_emplace(replay.thread);
             }
@@ -432,7 +451,8 @@ class TraceBuilder {
             for (const InstantRow& instant : replay.instants) {
                 if (instant.payload_bytes != 0) {
                     arguments.decode({instant.payload, instant.payload_bytes},
-                                     static_cast<Row>(data_->instant_time_ns.size()), data_->instant_arguments);
+                                     static_cast<Row>(data_->instant_time_ns.size()),
+                                     data_->instant_arguments);
                 }
                 data_->instant_time_ns.push_back(instant.time_ns);
                 data_->instant_site.push_back(instant.site);
@@ -451,7 +471,8 @@ class TraceBuilder {
         const auto is_used = [&](const auto& column) {
             return std::find(column.begin(), column.end(), view_.site_count) != column.end();
         };
-        if (!is_used(data_->range_site) && !is_used(data_->instant_site) && !is_used(data_->counter_site)) return;
+        if (!is_used(data_->range_site) && !is_used(data_->instant_site) && !is_used(data_->counter_site))
+            return;
         SiteInfo site;
         site.name = strings.intern("(unknown)");
         data_->sites.push_back(site);
@@ -491,7 +512,8 @@ class TraceBuilder {
 
     void fill_problems(std::uint64_t damaged_arguments) {
         ProblemList problems(data_->problems);
-        for (const RawProblem& problem : log_.problems) problems.add(problem.code, problem.text, problem.count);
+        for (const RawProblem& problem : log_.problems)
+            problems.add(problem.code, problem.text, problem.count);
         for (const JournalNote& note : journal_.notes) {
             const auto text = [&](std::uint32_t id) {
                 return id < data_->strings.size() ? data_->strings[id] : std::string();

@@ -16,8 +16,9 @@ struct ViewRequest {
     unsigned threads = 0;       ///< to build with; 0: as many as there are cores
 };
 
-/// Builds the trace of one session. The log is only read and need not outlive the trace. Any bytes are survived: what
-/// cannot be used is counted in problems(). Throws kymo::Error when the session is not in the log.
+/// Builds the trace of one session. The log is only read and need not outlive the trace. Any bytes are
+/// survived: what cannot be used is counted in problems(). Throws kymo::Error when the session is not in the
+/// log.
 Trace build_trace(const RawLog& log, const ViewRequest& request = {});
 
 }  // namespace kymo

@@ -74,7 +74,12 @@ TEST(TraceBuilder, ARangeWhoseTimesContradictItsNestingBecomesAsync) {
 
 TEST(TraceBuilder, ChunksOfAThreadAreReadInOrderOfSequenceWhereverTheyLie) {
     LogWriter log;
-    log.thread(1).range("b", 12, 20, 1).next_chunk(15).range("c", 22, 30, 1).next_chunk(40).range("a", 10, 50, 0);
+    log.thread(1)
+        .range("b", 12, 20, 1)
+        .next_chunk(15)
+        .range("c", 22, 30, 1)
+        .next_chunk(40)
+        .range("a", 10, 50, 0);
     RawLog raw = log.raw();
     std::swap(raw.spans[0], raw.spans[2]);
     EXPECT_EQ(outline(build_trace(raw)), "thread 1: a 10-50 { b 12-20 c 22-30 }\n");
@@ -83,14 +88,20 @@ TEST(TraceBuilder, ChunksOfAThreadAreReadInOrderOfSequenceWhereverTheyLie) {
 TEST(TraceBuilder, AThreadSwitchGivesTheRestOfAChunkToAnotherThread) {
     LogWriter log;
     log.born(1, "first", 1).born(2, "second", 30);
-    log.thread(1).range("a", 10, 20, 0).switch_to(2, 30).range("b", 30, 40, 0).switch_to(3, 50).range("c", 51, 52, 0);
+    log.thread(1)
+        .range("a", 10, 20, 0)
+        .switch_to(2, 30)
+        .range("b", 30, 40, 0)
+        .switch_to(3, 50)
+        .range("c", 51, 52, 0);
     EXPECT_EQ(outline(build(log)), "first: a 10-20\nsecond: b 30-40\nthread 3: c 51-52\n");
 }
 
 TEST(TraceBuilder, DeepAndLongRangesUseTheLongForm) {
     LogWriter log;
     constexpr std::uint64_t kLate = std::uint64_t{1} << 50;
-    for (std::uint32_t depth = 3000; depth-- != 0;) log.thread(1).range("r", 1 + depth, kLate + 3000 - depth, depth);
+    for (std::uint32_t depth = 3000; depth-- != 0;)
+        log.thread(1).range("r", 1 + depth, kLate + 3000 - depth, depth);
     const Trace trace = build(log);
     ASSERT_EQ(trace.ranges().size(), 3000u);
     EXPECT_EQ(trace.ranges().depth[2999], 2999u);
@@ -99,7 +110,8 @@ TEST(TraceBuilder, DeepAndLongRangesUseTheLongForm) {
 
 TEST(TraceBuilder, LostRecordsSeparateWhatCameBeforeThemFromWhatFollows) {
     LogWriter log;
-    // Before the gap: x at depth 2, whose parent at depth 1 is among the lost. Behind it: another one of depth 1.
+    // Before the gap: x at depth 2, whose parent at depth 1 is among the lost. Behind it: another one of
+    // depth 1.
     log.thread(1).range("x", 12, 14, 2).dropped(3, 1).range("p", 30, 40, 1).range("a", 10, 50, 0);
     const Trace trace = build(log);
     EXPECT_EQ(outline(trace), "thread 1: a 10-50 { x 12-14 p 30-40 }\n");
@@ -109,7 +121,11 @@ TEST(TraceBuilder, LostRecordsSeparateWhatCameBeforeThemFromWhatFollows) {
 
 TEST(TraceBuilder, AMissingChunkDoesNotMakeLaterRangesParentsOfEarlierOnes) {
     LogWriter log;
-    log.thread(1).range("x", 12'000, 14'000, 2).next_chunk().range("p", 30'000, 40'000, 1).range("a", 10'000, 50'000, 0);
+    log.thread(1)
+        .range("x", 12'000, 14'000, 2)
+        .next_chunk()
+        .range("p", 30'000, 40'000, 1)
+        .range("a", 10'000, 50'000, 0);
     EXPECT_EQ(outline(build(log)), "thread 1: a 10000-50000 { x 12000-14000 p 30000-40000 }\n");
 }
 
@@ -123,7 +139,8 @@ TEST(TraceBuilder, RangesThatEndedOutOfOrderGoToAsyncTracksAndTheirChildrenToThe
         .range("f", 31, 32, 2)
         .range("c", 20, 40, 1)
         .range("a", 10, 50, 0);
-    EXPECT_EQ(outline(build(log)), "thread 1: a 10-50 { e 12-13 c 20-40 { d 22-24 f 31-32 } }\nthread 1 async: b 11-30~\n");
+    EXPECT_EQ(outline(build(log)),
+              "thread 1: a 10-50 { e 12-13 c 20-40 { d 22-24 f 31-32 } }\nthread 1 async: b 11-30~\n");
 }
 
 TEST(TraceBuilder, RangesClosedByAResyncAreMarked) {
@@ -178,13 +195,22 @@ TEST(TraceBuilder, WhatWasOpenAtStopEndsWithTheWindow) {
 TEST(TraceBuilder, ARangeOpenAtStopThatEndedLaterAppearsOnce) {
     LogWriter log;
     log.start(1, 0).stop(1, 100).open_at_stop(1, 1, "outer", 10, 0).open_at_stop(1, 1, "inner", 40, 1);
-    log.thread(1).range("done", 50, 60, 2).range("inner", 40, 120, 1).range("outer", 10, 130, 0).range("late", 140, 150, 0);
+    log.thread(1)
+        .range("done", 50, 60, 2)
+        .range("inner", 40, 120, 1)
+        .range("outer", 10, 130, 0)
+        .range("late", 140, 150, 0);
     EXPECT_EQ(outline(build(log)), "thread 1: outer 10-100> { inner 40-100> { done 50-60 } }\n");
 }
 
 TEST(TraceBuilder, OpenListsOfOtherSessionsDoNotCount) {
     LogWriter log;
-    log.start(1, 0).start(2, 5).stop(1, 100).open_at_stop(1, 1, "a", 10, 0).stop(2, 200).open_at_stop(2, 1, "b", 150, 0);
+    log.start(1, 0)
+        .start(2, 5)
+        .stop(1, 100)
+        .open_at_stop(1, 1, "a", 10, 0)
+        .stop(2, 200)
+        .open_at_stop(2, 1, "b", 150, 0);
     log.thread(1).range("a", 10, 120, 0);
     EXPECT_EQ(outline(build(log, 1)), "thread 1: a 10-100>\n");
     EXPECT_EQ(outline(build(log, 2)), "thread 1: a 10-120 b 150-200>\n");
@@ -221,7 +247,10 @@ TEST(TraceBuilder, ASnapshotEndsWhenTheLogWasRead) {
 TEST(TraceBuilder, OtherScopesAreLeftOutAndTheirChildrenMoveUp) {
     LogWriter log;
     log.start(1, 0, {.scopes = ScopeSet{Scope::User}.bits()}).stop(1, 100);
-    log.thread(1).range("x", 20, 30, 2).range("python", 15, 40, 1, Scope::PythonFunction).range("a", 10, 50, 0);
+    log.thread(1)
+        .range("x", 20, 30, 2)
+        .range("python", 15, 40, 1, Scope::PythonFunction)
+        .range("a", 10, 50, 0);
     const Trace trace = build(log);
     EXPECT_EQ(outline(trace), "thread 1: a 10-50 { x 20-30 }\n");
     EXPECT_EQ(trace.ranges().self_ns[0], 30);
@@ -259,7 +288,8 @@ TEST(TraceBuilder, AMovableRangeThatNestsIsShownAmongTheScopes) {
         .range("behind", 32, 34, 1)
         .range("a", 10, 50, 0);
     EXPECT_EQ(outline(build(log)),
-              "thread 1: a 10-50 { before 11-12 moved 20-30 { inside 22-24 inner 26-29 { deep 27-28 } } behind 32-34 }\n");
+              "thread 1: a 10-50 { before 11-12 moved 20-30 { inside 22-24 inner 26-29 { deep 27-28 } } "
+              "behind 32-34 }\n");
 }
 
 TEST(TraceBuilder, AMovableRangeThatOutlivesItsScopeIsAsync) {
@@ -278,7 +308,11 @@ TEST(TraceBuilder, AMovableRangeThatEndsElsewhereIsAsyncOnTheThreadItBeganOn) {
 
 TEST(TraceBuilder, CrossingMovableRangesDoNotShareATrack) {
     LogWriter log;
-    log.thread(1).async_begin(1, "x", 10, 0).async_begin(2, "y", 20, 0).async_end(1, 30, 0).async_end(2, 40, 0);
+    log.thread(1)
+        .async_begin(1, "x", 10, 0)
+        .async_begin(2, "y", 20, 0)
+        .async_end(1, 30, 0)
+        .async_end(2, 40, 0);
     log.thread(2).async_begin(3, "p", 10, 0).async_begin(4, "q", 20, 0).async_begin(5, "r", 50, 0);
     log.thread(3).async_end(3, 35, 0).async_end(4, 45, 0).async_end(5, 60, 0);
     EXPECT_EQ(outline(build(log)),
@@ -297,6 +331,23 @@ TEST(TraceBuilder, AnEndWithoutABeginIsCounted) {
     LogWriter log;
     log.thread(1).async_end(1, 10, 0).range("c", 12, 14, 0).async_end(2, 13, 0);
     EXPECT_EQ(problem_codes(build(log)), "async_without_begin=2" + std::string());
+}
+
+TEST(TraceBuilder, AMovableRangeWhoseBeginIsLostIsKnownByItsEnd) {
+    LogWriter log;
+    log.thread(1).range("c", 12, 14, 0).async_end_of(77, "request", 5, 20, 0);
+    const Trace trace = build(log);
+    EXPECT_EQ(outline(trace), "thread 1: c 12-14\nthread 1 async: request 5-20<~\n");
+    EXPECT_EQ(problem_codes(trace), "");
+}
+
+TEST(TraceBuilder, ASessionIsNotToldOfWhatWasLostBeforeOrAfterIt) {
+    LogWriter log;
+    log.losses(1, 5, 5).start(1, 10).losses(1, 7, 5).stop(1, 20).losses(1, 90, 50);
+    log.thread(1).dropped(5, 0, 8).range("a", 12, 14, 0).dropped(80, 0, 25);
+    const Trace trace = build(log);
+    EXPECT_EQ(trace.threads()[0].dropped, 2u);
+    EXPECT_EQ(problem_codes(trace), "dropped=2");
 }
 
 TEST(TraceBuilder, InstantsAndCountersKeepTimeValueAndThread) {
@@ -380,7 +431,12 @@ TEST(TraceBuilder, ASiteThatIsNotDescribedIsCalledUnknown) {
 
 TEST(TraceBuilder, ThreadsKeepTheirFactsAndLosses) {
     LogWriter log;
-    log.start(1, 100).born(1, "old", 5).died(1, 50).born(2, "first", 60, 1234).named(2, "main").born(3, "idle", 120);
+    log.start(1, 100)
+        .born(1, "old", 5)
+        .died(1, 50)
+        .born(2, "first", 60, 1234)
+        .named(2, "main")
+        .born(3, "idle", 120);
     log.born(4, "later", 500).losses(2, 1).losses(2, 5, 6, 7, 8).stop(1, 200, true);
     log.thread(2).range("a", 110, 120, 0);
     const Trace trace = build(log);
@@ -429,7 +485,9 @@ TEST(TraceBuilder, ManyThreadsGiveTheSameOnOneAndOnSeveralCores) {
     LogWriter log;
     for (std::uint32_t thread = 1; thread <= 200; ++thread) {
         for (std::uint64_t i = 0; i < 50; ++i) {
-            log.thread(thread).range("in", i * 100 + 10, i * 100 + 20 + thread % 7, 1).range("out", i * 100, i * 100 + 50, 0);
+            log.thread(thread)
+                .range("in", i * 100 + 10, i * 100 + 20 + thread % 7, 1)
+                .range("out", i * 100, i * 100 + 50, 0);
         }
     }
     const Trace one = build_trace(log.raw(), {.threads = 1});

@@ -8,8 +8,8 @@
 
 namespace kymo::testing {
 
-/// One line per track: `name: a 10-50 { b 12-20 c 20-30 } d 60-70`. Marks behind the times: `<` began before the
-/// window, `>` unfinished, `~` async, `?` its end was inferred.
+/// One line per track: `name: a 10-50 { b 12-20 c 20-30 } d 60-70`. Marks behind the times: `<` began before
+/// the window, `>` unfinished, `~` async, `?` its end was inferred.
 inline std::string outline(const Trace& trace) {
     std::string text;
     const RangeColumns ranges = trace.ranges();
@@ -22,8 +22,8 @@ inline std::string outline(const Trace& trace) {
                 text += " {";
                 ++open;
             }
-            text += " " + std::string(trace.range_name(row)) + " " + std::to_string(ranges.start_ns[row]) + "-" +
-                    std::to_string(ranges.start_ns[row] + ranges.duration_ns[row]);
+            text += " " + std::string(trace.range_name(row)) + " " + std::to_string(ranges.start_ns[row]) +
+                    "-" + std::to_string(ranges.start_ns[row] + ranges.duration_ns[row]);
             if ((ranges.flags[row] & kBeganBefore) != 0) text += "<";
             if ((ranges.flags[row] & kUnfinished) != 0) text += ">";
             if ((ranges.flags[row] & kAsync) != 0) text += "~";
@@ -75,8 +75,10 @@ inline std::string find_fault(const Trace& trace) {
             if (trace.track_of(row) != t) return "track_of" + where;
             const std::int64_t clipped = trace.clipped_duration_ns(row);
             if (ranges.self_ns[row] < 0 || ranges.self_ns[row] > clipped) return "self time" + where;
-            if (((ranges.flags[row] & kUnfinished) != 0) && end != window.end_ns) return "unfinished end" + where;
-            if (((ranges.flags[row] & kAsync) != 0) != (track.kind == TrackKind::Async)) return "async flag" + where;
+            if (((ranges.flags[row] & kUnfinished) != 0) && end != window.end_ns)
+                return "unfinished end" + where;
+            if (((ranges.flags[row] & kAsync) != 0) != (track.kind == TrackKind::Async))
+                return "async flag" + where;
             const Row parent = ranges.parent[row];
             if (parent == kNoRow) {
                 if (ranges.depth[row] != 0) return "a root with a depth" + where;
@@ -84,13 +86,16 @@ inline std::string find_fault(const Trace& trace) {
                 if (parent >= row || parent < track.first_range) return "parent" + where;
                 if (ranges.depth[row] != ranges.depth[parent] + 1) return "depth" + where;
                 if (start < ranges.start_ns[parent]) return "starts before its parent" + where;
-                if (end > ranges.start_ns[parent] + ranges.duration_ns[parent]) return "ends after its parent" + where;
+                if (end > ranges.start_ns[parent] + ranges.duration_ns[parent])
+                    return "ends after its parent" + where;
             }
-            if (row > track.first_range && ranges.depth[row] > ranges.depth[row - 1] + 1) return "order" + where;
+            if (row > track.first_range && ranges.depth[row] > ranges.depth[row - 1] + 1)
+                return "order" + where;
             // The row before that is no ancestor has ended: its ancestors up to our siblings have.
             for (Row other = row == track.first_range ? kNoRow : row - 1; other != kNoRow && other != parent;
                  other = ranges.parent[other]) {
-                if (ranges.start_ns[other] + ranges.duration_ns[other] > start) return "overlaps a sibling" + where;
+                if (ranges.start_ns[other] + ranges.duration_ns[other] > start)
+                    return "overlaps a sibling" + where;
             }
             for (const Argument& argument : trace.range_arguments(row)) {
                 if (argument.key >= trace.string_count()) return "unknown key" + where;
@@ -113,7 +118,8 @@ inline std::string find_fault(const Trace& trace) {
         if (counters.thread[row] >= trace.threads().size()) return "a counter without a thread";
     }
     for (const auto& argument : trace.list_items()) {
-        if (argument.kind == ValueKind::String && argument.string >= trace.string_count()) return "unknown string";
+        if (argument.kind == ValueKind::String && argument.string >= trace.string_count())
+            return "unknown string";
     }
     for (const SiteInfo& site : trace.sites()) {
         if (site.name >= trace.string_count() || site.file >= trace.string_count()) return "a site's strings";

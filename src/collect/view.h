@@ -21,8 +21,8 @@ struct View {
     std::vector<bool> wanted_sites;  ///< by site id; only with filters_sites
     std::uint32_t site_count = 0;    ///< sites in the names stream; the row behind them is "unknown"
 
-    bool filters_contexts = false;             ///< a session of one thread and its tasks
-    std::uint32_t thread = 0;                  ///< that thread
+    bool filters_contexts = false;               ///< a session of one thread and its tasks
+    std::uint32_t thread = 0;                    ///< that thread
     std::unordered_set<std::uint64_t> contexts;  ///< the contexts that list the session
 
     bool wants_site(std::uint32_t site) const noexcept {

@@ -150,7 +150,7 @@ void BlockStore::give_back(Block* block) noexcept {
 }
 
 std::size_t BlockStore::used_file_bytes() const noexcept {
-    std::size_t used = 0;
+    std::size_t used = header_bytes_;
     for (const Mapped& mapped : mapped_) {
         const std::size_t count = mapped.extent.bytes / kBlockBytes;
         for (std::size_t i = 0; i < count; ++i) {

@@ -44,7 +44,8 @@ class BlockStore {
     /// Anonymous memory.
     BlockStore() noexcept = default;
     /// An open, writable file whose first `header_bytes` are its caller's. Takes over the descriptor.
-    BlockStore(int fd, std::size_t header_bytes) noexcept : fd_(fd), next_offset_(header_bytes) {}
+    BlockStore(int fd, std::size_t header_bytes) noexcept
+        : fd_(fd), header_bytes_(header_bytes), next_offset_(header_bytes) {}
     ~BlockStore();
     BlockStore(const BlockStore&) = delete;
     BlockStore& operator=(const BlockStore&) = delete;
@@ -90,6 +91,7 @@ class BlockStore {
     };
     int fd_ = -1;
     bool frozen_ = false;
+    std::size_t header_bytes_ = 0;
     std::size_t next_offset_ = 0;
     std::size_t bytes_ = 0;
     std::vector<Mapped> mapped_;

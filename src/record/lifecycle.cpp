@@ -17,7 +17,7 @@ struct KymoCopyMark {
     unsigned active;
 };
 /// This copy's own, under a name of its own: the exported one leads to the first copy's in every copy.
-extern "C" __attribute__((used)) __attribute__((visibility("hidden"))) KymoCopyMark kymo_own_copy_mark;
+extern "C" __attribute__((visibility("hidden"))) KymoCopyMark kymo_own_copy_mark;
 KymoCopyMark kymo_own_copy_mark = {0};
 extern "C" __attribute__((visibility("default"), alias("kymo_own_copy_mark"))) KymoCopyMark kymo_copy_mark;
 

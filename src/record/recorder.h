@@ -17,6 +17,7 @@
 #include <kymo/session.h>
 
 #include "record/block_store.h"
+#include "record/inside_mutex.h"
 #include "record/name_table.h"
 #include "record/raw_log.h"
 #include "record/source.h"
@@ -201,7 +202,7 @@ class Recorder {
 
     struct Claims;  // holds blocks of a log that is being read
 
-    std::mutex mutex_;
+    InsideMutex mutex_;
     NameTable names_;
     std::vector<std::byte> journal_;  ///< cleared when no session is left
     std::size_t names_in_spool_ = 0;  ///< bytes of the names stream that the spool has
@@ -228,7 +229,7 @@ class Recorder {
     std::vector<std::string> noted_;
 
     // The background thread (background.cpp).
-    std::condition_variable wake_;
+    std::condition_variable_any wake_;
     bool background_runs_ = false;
     bool background_idles_ = false;          ///< it waits for a session to start
     bool extending_ = false;                 ///< it is mapping an extent without the lock

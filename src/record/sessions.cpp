@@ -373,6 +373,11 @@ void Recorder::finish_output(SessionEntry& session) noexcept {
         if (path != session.output_path) say(session.output_path + ": was taken; the capture is " + path);
     } catch (const std::exception& error) {
         if (moved) spool_->move_back(session.output_path);
+        // Then the spool is its capture, and keeps its chunks: they stay claimed.
+        if (moved && !spool_->is_temporary()) {
+            std::erase_if(session.chunks,
+                          [this](const Block* chunk) { return chunk->store == &spool_->store(); });
+        }
         say(error.what());
     }
 }

@@ -27,9 +27,7 @@ ThreadState unregistered_thread{};
 ThreadState idle_thread{};
 constinit thread_local std::uint32_t unregistered_off_begins __attribute__((tls_model("initial-exec"))) = 0;
 
-namespace {
-constinit thread_local bool is_inside __attribute__((tls_model("initial-exec"))) = false;
-}
+constinit thread_local std::uint32_t inside_depth __attribute__((tls_model("initial-exec"))) = 0;
 
 namespace detail {
 inline namespace layout1 {
@@ -40,7 +38,7 @@ constinit thread_local ThreadState* current_thread __attribute__((tls_model("ini
 
 SlowPath::SlowPath() noexcept {
     ThreadState* const state = detail::current_thread;
-    entered_ = !is_inside && load_relaxed(state->busy) == 0;
+    entered_ = inside_depth == 0 && load_relaxed(state->busy) == 0;
     if (!entered_) {
         if (state->owner != nullptr) {
             store_relaxed(state->dropped, state->dropped + 1);
@@ -49,7 +47,7 @@ SlowPath::SlowPath() noexcept {
         }
         return;
     }
-    is_inside = true;
+    ++inside_depth;
     std::atomic_signal_fence(std::memory_order_seq_cst);
     if (state->owner != nullptr) store_relaxed(state->busy, 1u);
 }
@@ -59,7 +57,7 @@ SlowPath::~SlowPath() {
     ThreadState* const state = detail::current_thread;
     if (state->owner != nullptr) store_relaxed(state->busy, 0u);
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    is_inside = false;
+    --inside_depth;
 }
 
 ThreadState* ready_thread() noexcept {

@@ -8,9 +8,11 @@
 namespace kymo {
 namespace {
 
-std::span<const Argument> find_arguments(const TraceData& data, const std::vector<ArgumentSlice>& index, Row row) {
-    const auto found = std::lower_bound(index.begin(), index.end(), row,
-                                        [](const ArgumentSlice& slice, Row wanted) { return slice.row < wanted; });
+std::span<const Argument> find_arguments(const TraceData& data, const std::vector<ArgumentSlice>& index,
+                                         Row row) {
+    const auto found =
+        std::lower_bound(index.begin(), index.end(), row,
+                         [](const ArgumentSlice& slice, Row wanted) { return slice.row < wanted; });
     if (found == index.end() || found->row != row) return {};
     return std::span(data.arguments).subspan(found->first, found->count);
 }
@@ -95,8 +97,9 @@ std::string_view Trace::range_name(Row range) const noexcept {
 
 Row Trace::track_of(Row range) const noexcept {
     const auto& tracks = data_->tracks;
-    const auto after = std::upper_bound(tracks.begin(), tracks.end(), range,
-                                        [](Row row, const TrackInfo& track) { return row < track.first_range; });
+    const auto after =
+        std::upper_bound(tracks.begin(), tracks.end(), range,
+                         [](Row row, const TrackInfo& track) { return row < track.first_range; });
     if (after == tracks.begin()) return kNoRow;
     const TrackInfo& track = *(after - 1);
     if (range - track.first_range >= track.range_count) return kNoRow;
@@ -107,7 +110,8 @@ std::int64_t Trace::clipped_duration_ns(Row range) const noexcept {
     if (range >= data_->range_start_ns.size()) return 0;
     const std::int64_t start = data_->range_start_ns[range];
     const std::int64_t end = start + data_->range_duration_ns[range];
-    const std::int64_t clipped = std::min(end, data_->window.end_ns) - std::max(start, data_->window.start_ns);
+    const std::int64_t clipped =
+        std::min(end, data_->window.end_ns) - std::max(start, data_->window.start_ns);
     return std::max<std::int64_t>(clipped, 0);
 }
 

@@ -1,5 +1,6 @@
 // make_capture_corpus.cpp: writes the seeds of capture_reader_fuzzer into the folder that is its argument.
-// Build: g++ -std=c++20 -Iinclude -Isrc tests/corpus/make_capture_corpus.cpp -lkymo (with its hidden symbols: the objects).
+// Build: g++ -std=c++20 -Iinclude -Isrc tests/corpus/make_capture_corpus.cpp -lkymo (with its hidden symbols:
+// the objects).
 #include <cstdio>
 #include <fstream>
 #include <string>
@@ -30,13 +31,26 @@ void write_both(const std::string& name, const LogWriter& log) {
 LogWriter everything() {
     LogWriter log;
     log.start(3, 5, {.name = "run", .policy = 2}).born(1, "main", 1).born(2, "worker", 7).context(4, {3});
-    log.cost(detail::CostKind::Range, 13'400).note("code", "text").losses(2, 4, 5, 6, 7).pair(5, 5, 9, 1).pair(90'000'000, 90'000'000, 9, 1);
+    log.cost(detail::CostKind::Range, 13'400)
+        .note("code", "text")
+        .losses(2, 4, 5, 6, 7)
+        .pair(5, 5, 9, 1)
+        .pair(90'000'000, 90'000'000, 9, 1);
     auto values = log.values();
-    values.integer("n", 7).text("file", "x").list("sizes", 2).integer("", 1).real("", 2.5).boolean("ok", true);
+    values.integer("n", 7)
+        .text("file", "x")
+        .list("sizes", 2)
+        .integer("", 1)
+        .real("", 2.5)
+        .boolean("ok", true);
     log.thread(1).range("b", 12, 20, 1).long_range("c", 22, 30, 1, 0, values.bytes()).instant("tick", 35);
     log.thread(1).range("a", 10, 50, 0).next_chunk(60, {61, 61, 100, 3}).range("d", 75, 76, 1);
     log.thread(1).open("still", 72, 0, log.values().integer("left", 2).bytes());
-    log.thread(2).async_begin(9, "moved", 11, 0).counter("load", 12, 0.25).async_begin(10, "x", 15, 0).mark(4, 16);
+    log.thread(2)
+        .async_begin(9, "moved", 11, 0)
+        .counter("load", 12, 0.25)
+        .async_begin(10, "x", 15, 0)
+        .mark(4, 16);
     log.thread(2).async_end(9, 40, 0).async_end(10, 45, 0).long_range("out", 41, 55, 3, detail::kRecordAsync);
     log.thread(2).dropped(4, 2).blob(3, std::vector<std::byte>(20)).switch_to(3, 50).range("e", 60, 70, 0);
     return log;
@@ -54,13 +68,20 @@ int main(int argc, char** argv) {
     write_both("empty", empty);
     LogWriter all = everything();
     write_both("everything", all);
-    all.stop(3, 80, true).open_at_stop(3, 1, "still", 72, 0).start(4, 20, {.scopes = 1u << 7, .thread = 1}).stop(4, 60);
+    all.stop(3, 80, true)
+        .open_at_stop(3, 1, "still", 72, 0)
+        .start(4, 20, {.scopes = 1u << 7, .thread = 1})
+        .stop(4, 60);
     all.finished = true;
     write_both("sessions", all);
     LogWriter deep;
-    for (std::uint32_t depth = 0; depth < 40; ++depth) deep.thread(1).open("deep", 10 + depth, depth, depth % 2 == 0 ? deep.values().integer("d", depth).bytes() : std::vector<std::byte>());
+    for (std::uint32_t depth = 0; depth < 40; ++depth)
+        deep.thread(1).open(
+            "deep", 10 + depth, depth,
+            depth % 2 == 0 ? deep.values().integer("d", depth).bytes() : std::vector<std::byte>());
     write_both("deep", deep);
-    for (std::uint32_t seed = 1; seed <= 3; ++seed) write_both("random" + std::to_string(seed), random_log(seed));
+    for (std::uint32_t seed = 1; seed <= 3; ++seed)
+        write_both("random" + std::to_string(seed), random_log(seed));
     LogWriter ticks;
     ticks.clock_source = detail::ClockSource::Cntvct;
     ticks.ticks_per_second = 25'000'000;

@@ -136,24 +136,23 @@ class ScopedRange {
         ThreadState* const thread = current_thread;
         const std::uint64_t armed = load_relaxed(thread->armed);
         const std::uint32_t index = index_;
-        std::byte* const place = thread->cursor;
-        // One record, written by whoever owns the innermost slot, with room for it, and nobody in the middle
-        // of one.
-        if ((armed & (kArmedOutOfLine | kArmedRecorder)) == kArmedRecorder && index < kOpenSlots &&
-            thread->depth == index + 1 && place != thread->limit && load_relaxed(thread->busy) == 0) {
-            OpenSlot& slot = thread->slots[index];
+        if ((armed & (kArmedOutOfLine | kArmedRecorder)) == kArmedRecorder && load_relaxed(thread->busy) == 0) {
+            // From here on a signal handler records nothing on this thread: nothing read below can change.
+            store_relaxed(thread->busy, 1u);
+            std::atomic_signal_fence(std::memory_order_seq_cst);
+            OpenSlot& slot = thread->slots[index < kOpenSlots ? index : 0];  // deeper ones are not usual
+            std::byte* const place = thread->cursor;
             const std::uint64_t site = load_relaxed(slot.what);
             const std::uint64_t open_start = load_relaxed(slot.start);
             const std::uint64_t base = thread->base_ticks;
-            // Read last: what comes before it can be done while the counter is being read, what comes after
-            // cannot.
+            // One record, of the innermost slot, if that is its own, with room for it. The counter is read last: what
+            // comes before can be done while it is being read, what comes after cannot.
+            const bool is_usual =
+                thread->depth == index + 1 && place != thread->limit && open_start == start_ && index < 256;
             const std::uint64_t now = read_counter();
             const std::uint64_t duration = now - start_;
             const std::uint64_t delta = now - base;
-            if (open_start == start_ && ((site >> kSiteBits) | (duration >> kDurationBits) |
-                                         (delta >> kDeltaBits) | (index >> 8)) == 0) {
-                store_relaxed(thread->busy, 1u);
-                std::atomic_signal_fence(std::memory_order_seq_cst);
+            if (is_usual && ((site >> kSiteBits) | (duration >> kDurationBits) | (delta >> kDeltaBits)) == 0) {
                 auto* const record = reinterpret_cast<CompactRecord*>(place);
                 record->word0 =
                     static_cast<std::uint64_t>(RecordKind::Range) | std::uint64_t{index} << 8 | delta << 16;
@@ -167,6 +166,8 @@ class ScopedRange {
                 store_relaxed(thread->busy, 0u);
                 return;
             }
+            std::atomic_signal_fence(std::memory_order_seq_cst);
+            store_relaxed(thread->busy, 0u);
         }
         close_slowly(index, start_, read_counter());
     }

@@ -1,0 +1,226 @@
+// block_store_test.cpp: blocks handed out, taken back, mapped from files, cut off.
+#include "record/block_store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <set>
+
+#include <gtest/gtest.h>
+
+namespace kymo {
+namespace {
+
+using detail::BlockHeader;
+using detail::BlockKind;
+using detail::kBlockBytes;
+using detail::kLargeBlocks;
+
+void grow(BlockStore& store, std::size_t bytes) {
+    BlockStore::Extent extent = store.reserve(bytes);
+    ASSERT_EQ(store.map_extent(extent), 0);
+    store.add(extent);
+}
+
+int temporary_file() {
+    return memfd_create("block_store_test", MFD_CLOEXEC);
+}
+
+std::size_t file_bytes(int fd) {
+    struct stat status {};
+    fstat(fd, &status);
+    return static_cast<std::size_t>(status.st_size);
+}
+
+void set_kind(Block& block, BlockKind kind) {
+    block.header->kind = static_cast<std::uint16_t>(kind);
+}
+
+TEST(BlockStore, HandsOutNothingBeforeItHasGrown) {
+    BlockStore store;
+    EXPECT_EQ(store.take(1), nullptr);
+    EXPECT_EQ(store.take(kLargeBlocks), nullptr);
+    EXPECT_EQ(store.bytes(), 0u);
+}
+
+TEST(BlockStore, GrowsByWholeLargeBlocks) {
+    BlockStore store;
+    EXPECT_EQ(store.reserve(1).bytes, kLargeBlocks * kBlockBytes);
+    EXPECT_EQ(store.reserve(kLargeBlocks * kBlockBytes + 1).bytes, 2 * kLargeBlocks * kBlockBytes);
+}
+
+TEST(BlockStore, HandsOutEveryBlockOnceAndTheyDoNotOverlap) {
+    BlockStore store;
+    grow(store, 4 * kLargeBlocks * kBlockBytes);
+    EXPECT_EQ(store.free_large(), 4u);
+    std::set<std::byte*> starts;
+    for (int i = 0; i < 2; ++i) {
+        Block* const large = store.take(kLargeBlocks);
+        ASSERT_NE(large, nullptr);
+        std::memset(large->data(), 0xee, large->capacity());
+        for (std::size_t k = 0; k < kLargeBlocks; ++k) {
+            EXPECT_TRUE(starts.insert(reinterpret_cast<std::byte*>(large->header) + k * kBlockBytes).second);
+        }
+    }
+    for (std::size_t i = 0; i < 2 * kLargeBlocks; ++i) {
+        Block* const small = store.take(1);
+        ASSERT_NE(small, nullptr);
+        EXPECT_EQ(small->header->blocks, 1u);
+        std::memset(small->data(), 0xdd, small->capacity());
+        EXPECT_TRUE(starts.insert(reinterpret_cast<std::byte*>(small->header)).second);
+    }
+    EXPECT_EQ(starts.size(), 4 * kLargeBlocks);
+    EXPECT_EQ(store.take(1), nullptr);
+    EXPECT_EQ(store.take(kLargeBlocks), nullptr);
+}
+
+TEST(BlockStore, CountsTheUsesOfABlockAndEmptiesItsHeader) {
+    BlockStore store;
+    grow(store, 1);
+    Block* const block = store.take(kLargeBlocks);
+    const std::uint32_t generation = block->header->generation;
+    EXPECT_EQ(block->header->magic, detail::kBlockMagic);
+    EXPECT_EQ(block->header->kind, static_cast<std::uint16_t>(BlockKind::Free));
+    set_kind(*block, BlockKind::Log);
+    block->header->committed = 4711;
+    block->header->thread = 3;
+    block->claims = 2;
+    block->is_open = true;
+    store.give_back(block);
+    EXPECT_EQ(block->header->kind, static_cast<std::uint16_t>(BlockKind::Free));
+    EXPECT_EQ(block->header->committed, 0u);
+    Block* const again = store.take(kLargeBlocks);
+    ASSERT_EQ(again, block);
+    EXPECT_EQ(again->header->generation, generation + 1);
+    EXPECT_EQ(again->header->thread, 0u);
+    EXPECT_EQ(again->claims, 0u);
+    EXPECT_FALSE(again->is_open);
+    EXPECT_TRUE(again->in_use);
+}
+
+TEST(BlockStore, WritesThroughToItsFile) {
+    const int fd = temporary_file();
+    const int reader = dup(fd);
+    {
+        BlockStore store(fd, kBlockBytes);
+        EXPECT_TRUE(store.is_file());
+        grow(store, 1);
+        Block* const block = store.take(1);
+        std::memcpy(block->data(), "in the file", 11);
+        char text[11] = {};
+        ASSERT_EQ(pread(reader, text, sizeof text, kBlockBytes + sizeof(BlockHeader)), 11);
+        EXPECT_EQ(std::string(text, sizeof text), "in the file");
+    }
+    close(reader);
+}
+
+TEST(BlockStore, ReallyAllocatesWhatItMaps) {
+    const int fd = temporary_file();
+    BlockStore store(fd, kBlockBytes);
+    BlockStore::Extent extent = store.reserve(1);
+    ASSERT_EQ(store.map_extent(extent), 0);
+    struct stat status {};
+    fstat(fd, &status);
+    EXPECT_GE(static_cast<std::size_t>(status.st_blocks) * 512, extent.bytes);
+    BlockStore::prefault(extent);
+    store.add(extent);
+}
+
+TEST(BlockStore, CutsOffWhatIsNotUsed) {
+    const int fd = temporary_file();
+    BlockStore store(fd, kBlockBytes);
+    grow(store, 2 * kLargeBlocks * kBlockBytes);
+    grow(store, 2 * kLargeBlocks * kBlockBytes);
+    EXPECT_EQ(file_bytes(fd), (1 + 4 * kLargeBlocks) * kBlockBytes);
+    Block* const first = store.take(kLargeBlocks);
+    Block* const second = store.take(1);
+    std::memcpy(first->data(), "kept", 4);
+    std::memcpy(second->data(), "kept", 4);
+    const std::size_t used = store.used_file_bytes();
+    store.trim();
+    EXPECT_EQ(file_bytes(fd), used);
+    EXPECT_LT(file_bytes(fd), (1 + 4 * kLargeBlocks) * kBlockBytes);
+    EXPECT_EQ(std::memcmp(first->data(), "kept", 4), 0);
+    EXPECT_EQ(std::memcmp(second->data(), "kept", 4), 0);
+    // What is left still works, and so does growing again.
+    while (store.take(1) != nullptr) {
+    }
+    EXPECT_LE(store.used_file_bytes(), file_bytes(fd));
+    grow(store, 1);
+    Block* const later = store.take(kLargeBlocks);
+    ASSERT_NE(later, nullptr);
+    std::memset(later->data(), 1, later->capacity());
+    EXPECT_EQ(store.used_file_bytes(), file_bytes(fd));
+}
+
+TEST(BlockStore, NeverCutsOffTheHeader) {
+    const int fd = temporary_file();
+    BlockStore store(fd, kBlockBytes);
+    grow(store, 1);
+    store.give_back(store.take(1));
+    store.trim();
+    EXPECT_EQ(file_bytes(fd), kBlockBytes);
+}
+
+TEST(BlockStore, KeepsTheContentsOfAFinishedFile) {
+    const int fd = temporary_file();
+    BlockStore store(fd, kBlockBytes);
+    grow(store, 1);
+    Block* const block = store.take(1);
+    set_kind(*block, BlockKind::Log);
+    block->header->committed = 16;
+    store.freeze();
+    store.give_back(block);
+    EXPECT_EQ(block->header->kind, static_cast<std::uint16_t>(BlockKind::Log));
+    EXPECT_EQ(block->header->committed, 16u);
+    EXPECT_EQ(store.take(1), nullptr);
+}
+
+TEST(BlockStore, SaysWhenTheFileMustNotGrow) {
+    rlimit before{};
+    getrlimit(RLIMIT_FSIZE, &before);
+    const rlimit limit{1 << 20, before.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    EXPECT_EQ(check_file_limit(1 << 20), 0);
+    EXPECT_EQ(check_file_limit((1 << 20) + 1), EFBIG);
+    BlockStore store(temporary_file(), kBlockBytes);
+    BlockStore::Extent small = store.reserve(1);
+    EXPECT_EQ(store.map_extent(small), 0);
+    store.add(small);
+    BlockStore::Extent large = store.reserve(1 << 20);
+    EXPECT_EQ(store.map_extent(large), EFBIG);  // and no SIGXFSZ has ended this test
+    setrlimit(RLIMIT_FSIZE, &before);
+    EXPECT_EQ(check_file_limit(std::size_t{1} << 50), 0);
+}
+
+TEST(BlockStore, SaysWhyItCannotGrow) {
+    const int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    BlockStore store(fd, kBlockBytes);
+    BlockStore::Extent extent = store.reserve(1);
+    EXPECT_NE(store.map_extent(extent), 0);
+}
+
+TEST(BlockStore, AbandonsAFileWithoutTouchingIt) {
+    const int fd = temporary_file();
+    const int other = dup(fd);
+    BlockStore store(fd, kBlockBytes);
+    grow(store, 1);
+    Block* const block = store.take(1);
+    set_kind(*block, BlockKind::Log);
+    store.abandon();
+    EXPECT_FALSE(store.is_file());
+    EXPECT_EQ(store.bytes(), 0u);
+    BlockHeader header;
+    ASSERT_EQ(pread(other, &header, sizeof header, kBlockBytes), static_cast<ssize_t>(sizeof header));
+    EXPECT_EQ(header.kind, static_cast<std::uint16_t>(BlockKind::Log));
+    EXPECT_EQ(file_bytes(other), (1 + kLargeBlocks) * kBlockBytes);
+    close(other);
+}
+
+}  // namespace
+}  // namespace kymo

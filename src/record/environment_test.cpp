@@ -1,0 +1,122 @@
+// environment_test.cpp: the text form of a session's options.
+#include <gtest/gtest.h>
+#include <kymo/error.h>
+
+#include "record/recorder.h"
+
+namespace kymo {
+namespace {
+
+std::string error_of(std::string_view text) {
+    try {
+        parse_options(text);
+    } catch (const Error& error) {
+        return error.what();
+    }
+    return "(no error)";
+}
+
+TEST(ParseOptions, NothingGivesTheDefaults) {
+    for (const char* const text : {"", ",", ",,"}) {
+        const SessionOptions options = parse_options(text);
+        EXPECT_EQ(options.output, "");
+        EXPECT_EQ(options.name, "");
+        EXPECT_EQ(options.max_bytes, std::uint64_t{1} << 30);
+        EXPECT_EQ(options.policy, Policy::Stop);
+        EXPECT_EQ(options.scopes, ScopeSet::all());
+        EXPECT_TRUE(options.record_values);
+    }
+}
+
+TEST(ParseOptions, TakesEveryKeyInAnyOrder) {
+    const SessionOptions options = parse_options(
+        "values=off,name=night run,scopes=user|function,policy=ring,max=512MB,out=/tmp/app.kymo");
+    EXPECT_EQ(options.output, "/tmp/app.kymo");
+    EXPECT_EQ(options.name, "night run");
+    EXPECT_EQ(options.max_bytes, std::uint64_t{512} << 20);
+    EXPECT_EQ(options.policy, Policy::Ring);
+    EXPECT_EQ(options.scopes, (ScopeSet{Scope::User, Scope::Function}));
+    EXPECT_FALSE(options.record_values);
+}
+
+TEST(ParseOptions, TheLastOfAKeyCounts) {
+    EXPECT_EQ(parse_options("out=a,out=b").output, "b");
+}
+
+TEST(ParseOptions, ABackslashKeepsWhatFollows) {
+    EXPECT_EQ(parse_options("out=a\\,b.kymo,name=x").output, "a,b.kymo");
+    EXPECT_EQ(parse_options("out=a\\\\b").output, "a\\b");
+    EXPECT_EQ(parse_options("out=a\\").output, "a\\");
+    EXPECT_EQ(parse_options("out=a=b").output, "a=b");
+    EXPECT_EQ(parse_options("out= a b ").output, " a b ");
+}
+
+TEST(ParseOptions, ReadsSizes) {
+    const std::pair<const char*, std::uint64_t> table[] = {
+        {"1", 1},
+        {"12345B", 12345},
+        {"1k", 1 << 10},
+        {"3K", 3 << 10},
+        {"3kB", 3 << 10},
+        {"3KB", 3 << 10},
+        {"3KiB", 3 << 10},
+        {"64M", 64 << 20},
+        {"64MB", 64 << 20},
+        {"64MiB", 64 << 20},
+        {"2G", std::uint64_t{2} << 30},
+        {"2GB", std::uint64_t{2} << 30},
+        {"2GiB", std::uint64_t{2} << 30},
+        {"18446744073709551615", ~std::uint64_t{0}},
+    };
+    for (const auto& [text, bytes] : table) {
+        EXPECT_EQ(parse_options(std::string("max=") + text).max_bytes, bytes) << text;
+    }
+}
+
+TEST(ParseOptions, NamesTheSizeThatItDoesNotUnderstand) {
+    for (const std::string text :
+         {"", "0", "0MB", "-1", "+1", " 1", "1 MB", "MB", "1.5GB", "1TB", "1mb", "64MBx", "0x10",
+          "18446744073709551616", "18446744073709551615KB", "17179869184GB"}) {
+        EXPECT_EQ(error_of("max=" + text), "max=" + text + ": expected a size such as 64MB or 2GB");
+    }
+    EXPECT_EQ(error_of("max"), "max=: expected a size such as 64MB or 2GB");
+}
+
+TEST(ParseOptions, ReadsPolicies) {
+    EXPECT_EQ(parse_options("policy=stop").policy, Policy::Stop);
+    EXPECT_EQ(parse_options("policy=drop").policy, Policy::Drop);
+    EXPECT_EQ(parse_options("policy=ring").policy, Policy::Ring);
+    for (const std::string text : {"", "Ring", "ring ", "often"}) {
+        EXPECT_EQ(error_of("policy=" + text), "policy=" + text + ": expected stop, drop or ring");
+    }
+}
+
+TEST(ParseOptions, ReadsScopes) {
+    EXPECT_EQ(parse_options("scopes=all").scopes, ScopeSet::all());
+    for (int i = 0; i < kScopeCount; ++i) {
+        const auto scope = static_cast<Scope>(i);
+        EXPECT_EQ(parse_options(std::string("scopes=") + scope_name(scope)).scopes, ScopeSet{scope});
+    }
+    EXPECT_EQ(error_of("scopes=user|users"), "scopes=user|users: there is no scope 'users'");
+    EXPECT_EQ(error_of("scopes="), "scopes=: there is no scope ''");
+    EXPECT_EQ(error_of("scopes=user|"), "scopes=user|: there is no scope ''");
+}
+
+TEST(ParseOptions, ReadsSwitches) {
+    for (const char* const text : {"values", "values=", "values=1", "values=on", "values=yes"}) {
+        EXPECT_TRUE(parse_options(text).record_values) << text;
+    }
+    for (const char* const text : {"values=0", "values=off", "values=no"}) {
+        EXPECT_FALSE(parse_options(text).record_values) << text;
+    }
+    EXPECT_EQ(error_of("values=maybe"), "values=maybe: expected on or off");
+}
+
+TEST(ParseOptions, NamesTheKeyThatItDoesNotKnow) {
+    for (const std::string text : {"colour=red", "Out=x", " out=x", "garbage", "=x", "="}) {
+        EXPECT_EQ(error_of(text), "'" + text + "': expected out=, max=, policy=, scopes=, name= or values=");
+    }
+}
+
+}  // namespace
+}  // namespace kymo

@@ -1,0 +1,203 @@
+// name_table_test.cpp: interning, and looking run-time names up without a lock.
+#include "record/name_table.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <set>
+#include <string>
+#include <thread>
+#include <unordered_set>
+
+#include <gtest/gtest.h>
+#include <kymo/detail/log_format.h>
+
+namespace kymo {
+namespace {
+
+TEST(NameTable, GivesEqualTextsEqualIdsFromOneOn) {
+    NameTable names;
+    EXPECT_EQ(names.intern(""), 0u);
+    EXPECT_EQ(names.intern("a"), 1u);
+    EXPECT_EQ(names.intern("b"), 2u);
+    EXPECT_EQ(names.intern(std::string("a")), 1u);
+    EXPECT_EQ(names.intern(std::string_view("a\0b", 3)), 3u);
+    EXPECT_EQ(names.string_count(), 3u);
+}
+
+TEST(NameTable, TellsSitesApartByEverything) {
+    NameTable names;
+    const std::uint32_t site = names.intern_site("f", "a.cpp", 1, Scope::User);
+    EXPECT_EQ(site, 1u);
+    EXPECT_EQ(names.intern_site("f", "a.cpp", 1, Scope::User), site);
+    const std::set<std::uint32_t> others = {
+        names.intern_site("g", "a.cpp", 1, Scope::User), names.intern_site("f", "b.cpp", 1, Scope::User),
+        names.intern_site("f", "a.cpp", 2, Scope::User), names.intern_site("f", "a.cpp", 1, Scope::Function)};
+    EXPECT_EQ(others, (std::set<std::uint32_t>{2, 3, 4, 5}));
+}
+
+TEST(NameTable, FindsRunTimeNamesOnlyOnceInterned) {
+    NameTable names;
+    EXPECT_EQ(names.find_dynamic("later", Scope::User), 0u);
+    const std::uint32_t user = names.intern_dynamic("later", Scope::User);
+    EXPECT_EQ(names.find_dynamic("later", Scope::User), user);
+    EXPECT_EQ(names.find_dynamic("later", Scope::Step), 0u);
+    const std::uint32_t step = names.intern_dynamic("later", Scope::Step);
+    EXPECT_NE(step, user);
+    EXPECT_EQ(names.find_dynamic("later", Scope::Step), step);
+    EXPECT_EQ(names.find_dynamic("later", Scope::User), user);
+    EXPECT_EQ(names.intern_dynamic("later", Scope::User), user);
+    const std::uint32_t empty = names.intern_dynamic("", Scope::User);
+    EXPECT_NE(empty, 0u);
+    EXPECT_EQ(names.find_dynamic({}, Scope::User), empty);
+}
+
+TEST(NameTable, TellsNamesOfEveryLengthApartByEveryByte) {
+    NameTable names;
+    for (std::size_t length = 1; length <= 70; ++length) {
+        const std::string plain(length, 'x');
+        const std::uint32_t site = names.intern_dynamic(plain, Scope::User);
+        for (std::size_t at = 0; at < length; ++at) {
+            std::string other = plain;
+            other[at] = 'y';
+            ASSERT_EQ(names.find_dynamic(other, Scope::User), 0u) << length << " " << at;
+        }
+        ASSERT_EQ(names.find_dynamic(plain, Scope::User), site);
+    }
+}
+
+TEST(NameTable, CutsVeryLongNames) {
+    NameTable names;
+    const std::string huge(100'000, 'x');
+    const std::uint32_t site = names.intern_dynamic(huge, Scope::User);
+    EXPECT_EQ(names.find_dynamic(huge, Scope::User), site);
+    EXPECT_EQ(names.find_dynamic(huge.substr(0, NameTable::kMaxTextBytes), Scope::User), site);
+    EXPECT_LT(names.stream().size(), NameTable::kMaxTextBytes + 200);
+}
+
+TEST(NameTable, WritesEverythingIntoItsStreamInOrder) {
+    NameTable names;
+    names.intern_site("name", "file.cpp", 12, Scope::Step);
+    names.intern_dynamic("name", Scope::Step);
+    const std::vector<std::byte>& stream = names.stream();
+    std::vector<std::string> strings{""};
+    std::vector<std::string> sites;
+    for (std::size_t at = 0; at < stream.size();) {
+        detail::StreamRecord head;
+        std::memcpy(&head, stream.data() + at, sizeof head);
+        ASSERT_EQ(head.bytes % 8, 0u);
+        ASSERT_LE(at + head.bytes, stream.size());
+        if (head.kind == static_cast<std::uint16_t>(detail::NameKind::String)) {
+            detail::StringRecord record;
+            std::memcpy(&record, stream.data() + at, sizeof record);
+            EXPECT_EQ(record.id, strings.size());
+            strings.emplace_back(reinterpret_cast<const char*>(stream.data()) + at + sizeof record,
+                                 record.length);
+        } else {
+            detail::SiteRecord record;
+            std::memcpy(&record, stream.data() + at, sizeof record);
+            EXPECT_EQ(record.id, sites.size() + 1);
+            sites.push_back(strings.at(record.name) + "@" + strings.at(record.file) + ":" +
+                            std::to_string(record.line) + "/" + std::to_string(record.scope));
+        }
+        at += head.bytes;
+    }
+    EXPECT_EQ(sites, (std::vector<std::string>{"name@file.cpp:12/15", "name@:0/15"}));
+}
+
+TEST(NameTable, KeepsAHundredThousandNames) {
+    NameTable names;
+    std::vector<std::uint32_t> sites;
+    for (int i = 0; i < 100'000; ++i) {
+        sites.push_back(names.intern_dynamic("request number " + std::to_string(i), Scope::User));
+    }
+    EXPECT_EQ(std::set<std::uint32_t>(sites.begin(), sites.end()).size(), sites.size());
+    for (int i = 0; i < 100'000; ++i) {
+        ASSERT_EQ(names.find_dynamic("request number " + std::to_string(i), Scope::User),
+                  sites[static_cast<std::size_t>(i)]);
+    }
+    EXPECT_EQ(names.find_dynamic("request number 100000", Scope::User), 0u);
+}
+
+std::uint64_t hash_of(std::string_view text) {
+    return hash_text(text, words_of(text));
+}
+
+// How the hashes of similar names spread over a table of twice their number, as the look-up uses them.
+std::size_t most_in_one_place(const std::vector<std::string>& texts) {
+    std::size_t size = 1;
+    while (size < texts.size() * 2) size *= 2;
+    std::vector<std::size_t> places(size);
+    for (const std::string& text : texts) ++places[hash_of(text) & (size - 1)];
+    return *std::max_element(places.begin(), places.end());
+}
+
+std::vector<std::string> similar(const std::string& front, const std::string& back) {
+    std::vector<std::string> texts;
+    for (int i = 0; i < 20'000; ++i) texts.push_back(front + std::to_string(i) + back);
+    return texts;
+}
+
+TEST(NameHash, SpreadsSimilarNames) {
+    // A perfectly random hash puts about 7 of 20,000 into the fullest of 65,536 places.
+    for (const auto& [front, back] :
+         {std::pair("", ""), std::pair("f", ""), std::pair("step ", ""), std::pair("request number ", ""),
+          std::pair("layer.", ".weight"), std::pair("model.encoder.block.", ".attention.self.query"),
+          std::pair("at::native::add_kernel_number_", "_of_a_very_long_name_that_goes_on_and_on_and_on")}) {
+        const std::vector<std::string> texts = similar(front, back);
+        EXPECT_LE(most_in_one_place(texts), 12u) << front << "N" << back;
+        std::unordered_set<std::uint64_t> hashes;
+        for (const std::string& text : texts) hashes.insert(hash_of(text));
+        EXPECT_EQ(hashes.size(), texts.size()) << front << "N" << back;
+    }
+}
+
+TEST(NameHash, TellsSwappedPartsApart) {
+    std::unordered_set<std::uint64_t> hashes;
+    const std::string parts[] = {"aaaaaaaa", "bbbbbbbb", "cccccccc", "dddddddd"};
+    int order[] = {0, 1, 2, 3};
+    int texts = 0;
+    do {
+        std::string text;
+        for (const int part : order) text += parts[part];
+        hashes.insert(hash_of(text));
+        hashes.insert(hash_of(text + parts[order[0]]));
+        texts += 2;
+    } while (std::next_permutation(std::begin(order), std::end(order)));
+    for (std::size_t length = 0; length < 64; ++length, ++texts)
+        hashes.insert(hash_of(std::string(length, '\0')));
+    EXPECT_EQ(hashes.size(), static_cast<std::size_t>(texts));
+}
+
+TEST(NameTable, IsSearchedWhileItGrows) {
+    NameTable names;
+    constexpr int kNames = 20'000;
+    std::atomic<int> interned{0};
+    std::atomic<int> wrong{0};
+    std::vector<std::uint32_t> sites(kNames);
+    std::vector<std::thread> readers;
+    for (int reader = 0; reader < 2; ++reader) {
+        readers.emplace_back([&, reader] {
+            for (unsigned at = static_cast<unsigned>(reader);
+                 interned.load(std::memory_order_acquire) < kNames;) {
+                const int known = interned.load(std::memory_order_acquire);
+                at = at * 1664525 + 1013904223;
+                const int pick = static_cast<int>(at >> 8) % kNames;
+                const std::uint32_t found = names.find_dynamic("name " + std::to_string(pick), Scope::User);
+                // Known ones are found; others are found whole or not at all.
+                if (pick < known && found != sites[static_cast<std::size_t>(pick)]) wrong.fetch_add(1);
+                if (pick >= known && found != 0 && found != static_cast<std::uint32_t>(pick) + 1)
+                    wrong.fetch_add(1);
+            }
+        });
+    }
+    for (int i = 0; i < kNames; ++i) {
+        sites[static_cast<std::size_t>(i)] = names.intern_dynamic("name " + std::to_string(i), Scope::User);
+        interned.store(i + 1, std::memory_order_release);
+    }
+    for (std::thread& reader : readers) reader.join();
+    EXPECT_EQ(wrong.load(), 0);
+}
+
+}  // namespace
+}  // namespace kymo

@@ -1,0 +1,305 @@
+// sessions_test.cpp: sessions over one recorder, seen from inside: sources, and exact times by an injected
+// clock.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <kymo/kymo.h>
+
+#include "record/clock.h"
+#include "record/recorder.h"
+
+namespace kymo {
+namespace {
+
+// ---- sources
+// -------------------------------------------------------------------------------------------------
+
+/// Writes down what it is told.
+class FakeSource : public Source {
+  public:
+    const char* name() const noexcept override { return "fake"; }
+    void needs_changed(const RecordingNeeds& needs) noexcept override {
+        calls.push_back(needs.is_recording() ? "needs" : "nothing");
+        last = needs;
+    }
+    void flush(std::uint64_t timeout_ns) noexcept override {
+        calls.push_back("flush");
+        timeout = timeout_ns;
+        if (records_when_flushed) {
+            KYMO_RANGE("flushed");
+        }
+    }
+    void forked() noexcept override { calls.push_back("forked"); }
+
+    std::vector<std::string> take_calls() { return std::exchange(calls, {}); }
+
+    std::vector<std::string> calls;
+    RecordingNeeds last;
+    std::uint64_t timeout = 0;
+    bool records_when_flushed = false;
+};
+
+// A source is registered for the life of the process; every test looks at the same one.
+FakeSource& source() {
+    static const std::shared_ptr<FakeSource> fake = [] {
+        auto made = std::make_shared<FakeSource>();
+        Recorder::get().add_source(made);
+        return made;
+    }();
+    fake->calls.clear();
+    return *fake;
+}
+
+using Calls = std::vector<std::string>;
+
+TEST(Sources, AreToldOnceWhenTheyAreAdded) {
+    auto late = std::make_shared<FakeSource>();
+    Session session(SessionOptions{.scopes = {Scope::Step}});
+    Recorder::get().add_source(late);
+    EXPECT_EQ(late->take_calls(), Calls{"needs"});
+    EXPECT_EQ(late->last.scopes, ScopeSet{Scope::Step}.bits());
+}
+
+TEST(Sources, AreToldOfStartAndStopAndFlushedBefore) {
+    FakeSource& fake = source();
+    Session session(SessionOptions{});
+    EXPECT_EQ(fake.take_calls(), Calls{"needs"});
+    session.snapshot();
+    EXPECT_EQ(fake.take_calls(), Calls{"flush"});
+    EXPECT_GT(fake.timeout, 0u);
+    session.stop();
+    EXPECT_EQ(fake.take_calls(), (Calls{"flush", "nothing"}));
+    EXPECT_FALSE(fake.last.is_recording());
+    session.start();
+    session.discard();
+    EXPECT_EQ(fake.take_calls(), (Calls{"needs", "flush", "nothing"}));
+}
+
+TEST(Sources, AreToldTheUnionOfWhatNestedSessionsAskFor) {
+    FakeSource& fake = source();
+    Session outer(SessionOptions{.scopes = {Scope::User}, .record_values = false, .with_stack = true});
+    EXPECT_EQ(fake.last.scopes, ScopeSet{Scope::User}.bits());
+    EXPECT_EQ(fake.last.option_bits, detail::kOptionStacks);
+    Session inner(SessionOptions{.scopes = {Scope::Device}, .record_shapes = true, .profile_memory = true});
+    EXPECT_EQ(fake.last.scopes, (ScopeSet{Scope::User, Scope::Device}.bits()));
+    EXPECT_EQ(fake.last.option_bits,
+              detail::kOptionStacks | detail::kOptionValues | detail::kOptionShapes | detail::kOptionMemory);
+    outer.stop();
+    EXPECT_EQ(fake.last.scopes, ScopeSet{Scope::Device}.bits());
+    EXPECT_EQ(fake.last.option_bits, detail::kOptionValues | detail::kOptionShapes | detail::kOptionMemory);
+    EXPECT_EQ(fake.take_calls(), (Calls{"needs", "needs", "flush", "needs"}));
+    inner.stop();
+    EXPECT_EQ(fake.take_calls(), (Calls{"flush", "nothing"}));
+}
+
+TEST(Sources, MayRecordWhileTheyAreFlushed) {
+    FakeSource& fake = source();
+    fake.records_when_flushed = true;
+    Session session(SessionOptions{});
+    const Trace trace = session.stop();
+    fake.records_when_flushed = false;
+    ASSERT_EQ(trace.ranges().size(), 1u);
+    EXPECT_EQ(trace.range_name(0), "flushed");
+}
+
+TEST(Sources, AreToldInTheChildOfAFork) {
+    FakeSource& fake = source();
+    Session session(SessionOptions{});
+    fake.calls.clear();
+    const pid_t child = fork();
+    if (child == 0) {
+        const bool first = fake.take_calls() == Calls{"forked"};
+        Session own(SessionOptions{});
+        const bool then = fake.take_calls() == Calls{"needs"};
+        _exit(first && then ? 0 : 1);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+    EXPECT_TRUE(fake.take_calls().empty());
+}
+
+TEST(Sources, AreToldWhenACeilingEndsASession) {
+    FakeSource& fake = source();
+    Session session(SessionOptions{.max_bytes = 1 << 20});
+    for (int i = 0; i < 100'000; ++i) {
+        KYMO_RANGE("more");
+    }
+    EXPECT_FALSE(is_recording());
+    Session other(SessionOptions{.scopes = {Scope::Step}});  // at the next change at the latest
+    EXPECT_EQ(fake.last.scopes, ScopeSet{Scope::Step}.bits());
+    EXPECT_TRUE(session.is_running());  // it waits to be collected
+    EXPECT_GT(session.stop().ranges().size(), 50'000u);
+}
+
+// ---- exact times
+// ---------------------------------------------------------------------------------------------
+
+std::atomic<std::uint64_t> fake_ticks{0};
+std::uint64_t fake_now() noexcept {
+    return fake_ticks.load();
+}
+
+/// Time stands still unless the test moves it. Ticks are nanoseconds.
+class ExactTimes : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        fake_ticks = 1000;
+        Clock::inject(fake_now);
+    }
+    void TearDown() override { Clock::inject(nullptr); }
+    static void at(std::uint64_t ticks) { fake_ticks = ticks; }
+};
+
+struct Shown {
+    std::int64_t start, duration, self;
+    std::uint32_t depth;
+    int flags;
+    friend bool operator==(const Shown&, const Shown&) = default;
+    friend std::ostream& operator<<(std::ostream& out, const Shown& shown) {
+        return out << "{" << shown.start << ", " << shown.duration << ", " << shown.self << ", depth "
+                   << shown.depth << ", flags " << shown.flags << "}";
+    }
+};
+
+std::map<std::string, Shown> shown(const Trace& trace) {
+    std::map<std::string, Shown> found;
+    const RangeColumns ranges = trace.ranges();
+    for (Row row = 0; row < ranges.size(); ++row) {
+        found[std::string(trace.range_name(row))] = {ranges.start_ns[row], ranges.duration_ns[row],
+                                                     ranges.self_ns[row], ranges.depth[row],
+                                                     ranges.flags[row]};
+    }
+    return found;
+}
+
+TEST_F(ExactTimes, OfNestedRanges) {
+    Session session(SessionOptions{});
+    {
+        at(1100);
+        KYMO_RANGE("outer");
+        {
+            at(1150);
+            KYMO_RANGE("inner", "n", 1);
+            at(1170);
+        }
+        at(1180);
+        kymo::instant("point");
+        kymo::counter("level", 3);
+        { KYMO_RANGE("nothing at all"); }
+        at(1200);
+    }
+    at(1300);
+    const Trace trace = session.stop();
+    EXPECT_EQ(shown(trace), (std::map<std::string, Shown>{{"outer", {1100, 100, 80, 0, 0}},
+                                                          {"inner", {1150, 20, 20, 1, 0}},
+                                                          {"nothing at all", {1180, 0, 0, 1, 0}}}));
+    EXPECT_EQ(trace.window().start_ns, 1000);
+    EXPECT_EQ(trace.window().end_ns, 1300);
+    EXPECT_EQ(trace.instants().time_ns[0], 1180);
+    EXPECT_EQ(trace.counters().time_ns[0], 1180);
+    EXPECT_EQ(trace.clock().source, "injected");
+    EXPECT_EQ(trace.clock().max_error_ns, 0);
+}
+
+TEST_F(ExactTimes, OfARangeAcrossTwoSessions) {
+    Session first(SessionOptions{});
+    Trace before;
+    Trace after;
+    {
+        at(1100);
+        KYMO_RANGE("across");
+        at(1200);
+        before = first.stop();
+        at(1300);
+        first.start();
+        at(1350);
+        { KYMO_RANGE("child"); }
+        at(1400);
+    }
+    at(1500);
+    after = first.stop();
+    EXPECT_EQ(shown(before), (std::map<std::string, Shown>{{"across", {1100, 100, 100, 0, kUnfinished}}}));
+    EXPECT_EQ(shown(after), (std::map<std::string, Shown>{{"across", {1100, 300, 100, 0, kBeganBefore}},
+                                                          {"child", {1350, 0, 0, 1, 0}}}));
+    EXPECT_EQ(after.clipped_duration_ns(0), 100);
+}
+
+TEST_F(ExactTimes, OfMovableRangesAndTheWriterTable) {
+    Session session(SessionOptions{});
+    at(1100);
+    Range early("early");
+    at(1110);
+    Range late("late");
+    at(1120);
+    early.end();
+    at(1130);
+    late.end();
+    at(2000);
+    const auto found = shown(session.stop());
+    EXPECT_EQ(found.at("early").start, 1100);
+    EXPECT_EQ(found.at("early").duration, 20);
+    EXPECT_EQ(found.at("late").start, 1110);
+    EXPECT_EQ(found.at("late").duration, 20);
+}
+
+TEST_F(ExactTimes, OfAClockThatGoesBackwards) {
+    Session session(SessionOptions{});
+    {
+        at(1100);
+        KYMO_RANGE("backwards");
+        at(1050);
+    }
+    at(1300);
+    const Trace trace = session.stop();
+    EXPECT_EQ(shown(trace), (std::map<std::string, Shown>{{"backwards", {1100, 0, 0, 0, 0}}}));
+    EXPECT_EQ(trace.threads()[0].clamped, 1u);
+}
+
+TEST_F(ExactTimes, OfAFileAreThoseOfTheTrace) {
+    char name[] = "/tmp/kymo-exact-XXXXXX";
+    const std::string path = std::string(mkdtemp(name)) + "/exact.kymo";
+    Session session(SessionOptions{.output = path});
+    {
+        at(1100);
+        KYMO_RANGE("outer");
+        at(1150);
+        { KYMO_RANGE("inner"); }
+        at(1200);
+    }
+    at(1300);
+    const auto direct = shown(session.stop());
+    const Trace loaded = Trace::load(path);
+    EXPECT_EQ(shown(loaded), direct);
+    EXPECT_EQ(direct.at("outer"), (Shown{1100, 100, 100, 0, 0}));
+    EXPECT_EQ(loaded.window().start_ns, 1000);
+    EXPECT_EQ(loaded.window().end_ns, 1300);
+    unlink(path.c_str());
+    rmdir(name);
+}
+
+// ---- what is left
+// --------------------------------------------------------------------------------------------
+
+TEST(Usage, ComesBackToNothingWhenTheLastSessionEnds) {
+    for (int i = 0; i < 3; ++i) {
+        Session first(SessionOptions{});
+        Session second(SessionOptions{});
+        { KYMO_RANGE("used"); }
+        EXPECT_EQ(Recorder::get().usage().sessions, 2u);
+        EXPECT_GT(Recorder::get().usage().journal_bytes, 0u);
+    }
+    EXPECT_EQ(Recorder::get().usage().sessions, 0u);
+    EXPECT_EQ(Recorder::get().usage().journal_bytes, 0u);
+    EXPECT_EQ(Recorder::get().usage().threads, 1u);
+}
+
+}  // namespace
+}  // namespace kymo
