@@ -97,26 +97,32 @@ void disabled(const char* folder) {
         bench::median(above), bench::median(floors));
 }
 
-double wall_of_threads(int threads) {
+// Millions per second of `threads` threads that each call run(count).
+template <class Run>
+double throughput(int threads, Run run) {
     constexpr std::int64_t kEach = 8'000'000;
     std::vector<std::thread> running;
     const double begin = bench::seconds(CLOCK_MONOTONIC);
-    for (int i = 0; i < threads; ++i) running.emplace_back([] { ranges(kEach); });
+    for (int i = 0; i < threads; ++i) running.emplace_back([&] { run(kEach); });
     for (std::thread& thread : running) thread.join();
     return static_cast<double>(threads) * kEach / (bench::seconds(CLOCK_MONOTONIC) - begin) * 1e-6;
 }
 
+// Beside it what the floor gains from a second thread: more is not to be had on the machine.
 void two_threads() {
     kymo::Session session(kymo::SessionOptions{.max_bytes = 16 << 20, .policy = kymo::Policy::Ring});
-    wall_of_threads(2);
-    std::vector<double> two;
-    std::vector<double> one;
+    const auto run_floor = [](std::int64_t count) { bench::Floor().run(count); };
+    throughput(2, ranges);
+    std::vector<double> one, two, floor_one, floor_two;
     for (int repetition = 0; repetition < 11; ++repetition) {
-        one.push_back(wall_of_threads(1));
-        two.push_back(wall_of_threads(2));
+        one.push_back(throughput(1, ranges));
+        two.push_back(throughput(2, ranges));
+        floor_one.push_back(throughput(1, run_floor));
+        floor_two.push_back(throughput(2, run_floor));
     }
     session.discard();
     bench::print("range_two_threads", "M/s", two, "one thread", one, ">= 1.9");
+    bench::print("floor_two_threads", "M/s", floor_two, "one thread", floor_one, "");
 }
 
 // 256 names of 20 to 30 characters, written in turn into one buffer: nothing can be known from its address.

@@ -43,11 +43,13 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
     if (S_ISDIR(status.st_mode)) fail(path, EISDIR);
     std::shared_ptr<MappedFile> result(new MappedFile);
     if (S_ISREG(status.st_mode)) {
-        result->size_ = static_cast<std::size_t>(status.st_size);
-        if (result->size_ == 0) return result;
-        void* const address = ::mmap(nullptr, result->size_, PROT_READ, MAP_PRIVATE, file.get(), 0);
+        // Files of /proc are regular too, and of size 0 whatever they hold.
+        const auto size = static_cast<std::size_t>(status.st_size);
+        void* const address =
+            size == 0 ? MAP_FAILED : ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
         if (address != MAP_FAILED) {
             result->mapping_ = address;
+            result->size_ = size;
             result->data_ = static_cast<const std::byte*>(address);
             return result;
         }

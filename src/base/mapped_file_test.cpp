@@ -34,8 +34,7 @@ TEST(MappedFile, AnEmptyFileHasNoBytes) {
 }
 
 TEST(MappedFile, WhatCannotBeMappedIsCopied) {
-    EXPECT_FALSE(MappedFile::open("/proc/self/status")->bytes().empty() &&
-                 std::filesystem::file_size("/proc/self/status") != 0);
+    EXPECT_FALSE(MappedFile::open("/proc/self/status")->bytes().empty());
     int ends[2];
     ASSERT_EQ(pipe(ends), 0);
     ASSERT_EQ(write(ends[1], "piped", 5), 5);

@@ -6,8 +6,9 @@
 
 namespace kymo {
 
-/// How deep the calling thread is inside the recorder: slow paths, and holders of its lock. A signal handler that finds
-/// it above 0 has interrupted the recorder on its own thread; what it would record is dropped and counted.
+/// How deep the calling thread is inside the recorder: slow paths, and holders of its lock. A signal handler
+/// that finds it above 0 has interrupted the recorder on its own thread; what it would record is dropped and
+/// counted.
 extern constinit thread_local std::uint32_t inside_depth;
 
 /// A mutex that no signal handler of its holder can come to wait for.

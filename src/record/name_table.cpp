@@ -94,7 +94,7 @@ std::uint32_t NameTable::intern_dynamic(std::string_view name, Scope scope) {
     dynamic_.push_back({dynamic_hash(name, ends, scope), ends, static_cast<std::uint32_t>(name.size()), site,
                         name.empty() ? "" : strings_.find(name)->first.data()});
     Table* table = table_.load(std::memory_order_relaxed);
-    if (dynamic_.size() * 4 > table->mask)  {  // sparse: a second look costs a misprediction
+    if (dynamic_.size() * 4 > table->mask) {  // sparse: a second look costs a misprediction
         auto larger = std::make_unique<Table>((table->mask + 1) * 4);
         for (const DynamicName& known : dynamic_) insert(*larger, &known);
         tables_.push_back(std::move(larger));

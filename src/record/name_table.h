@@ -14,9 +14,9 @@
 
 namespace kymo {
 
-/// A text as four words: the first and the last sixteen bytes, which overlap when it is short (zeros fill up what is
-/// missing below sixteen). With the length they tell all texts of up to 32 bytes apart. They are also the words in
-/// which copying routines write, so that a text just put together can be read without a stall.
+/// A text as four words: the first and the last sixteen bytes, which overlap when it is short (zeros fill up
+/// what is missing below sixteen). With the length they tell all texts of up to 32 bytes apart. They are also
+/// the words in which copying routines write, so that a text just put together can be read without a stall.
 struct TextWords {
     std::uint64_t words[4];
 };
@@ -31,10 +31,11 @@ inline TextWords words_of(std::string_view text) noexcept {
     return result;
 }
 
-/// Mixes a text into 64 bits; made for names of 10 to 40 characters, few instructions rather than perfect spread.
+/// Mixes a text into 64 bits; made for names of 10 to 40 characters, few instructions rather than perfect
+/// spread.
 inline std::uint64_t hash_text(std::string_view text, const TextWords& ends) noexcept {
-    std::uint64_t hash = ends.words[0] * 0x9e3779b1u + ends.words[1] * 0x85ebca77u + ends.words[2] * 0xc2b2ae3du +
-                         ends.words[3] * 0x27d4eb2fu + text.size();
+    std::uint64_t hash = ends.words[0] * 0x9e3779b1u + ends.words[1] * 0x85ebca77u +
+                         ends.words[2] * 0xc2b2ae3du + ends.words[3] * 0x27d4eb2fu + text.size();
     for (std::size_t at = 16; at + 16 < text.size(); at += 8) {  // what lies between the ends
         std::uint64_t word;
         std::memcpy(&word, text.data() + at, sizeof word);
@@ -88,7 +89,8 @@ class NameTable {
         const char* text;
     };
     struct Table {  // open addressing; entries are never removed, a full one is replaced by a larger
-        explicit Table(std::size_t size) : mask(size - 1), slots(new std::atomic<const DynamicName*>[size]()) {}
+        explicit Table(std::size_t size)
+            : mask(size - 1), slots(new std::atomic<const DynamicName*>[size]()) {}
         std::size_t mask;
         std::unique_ptr<std::atomic<const DynamicName*>[]> slots;
     };
@@ -99,15 +101,17 @@ class NameTable {
     struct SiteKeyHash {
         std::size_t operator()(const SiteKey& key) const noexcept;
     };
-    // What find_dynamic reads it reaches through the very pointers that were published, and such reads are never made
-    // early: no acquire is needed on any processor that we know. On aarch64 it would be dear: an acquiring load waits
-    // until the releasing stores of the range before it have left the store buffer (10 ns each, measured).
+    // What find_dynamic reads it reaches through the very pointers that were published, and such reads are
+    // never made early: no acquire is needed on any processor that we know. On aarch64 it would be dear: an
+    // acquiring load waits until the releasing stores of the range before it have left the store buffer (10
+    // ns each, measured).
 #if defined(__SANITIZE_THREAD__)
     static constexpr std::memory_order kThroughPointer = std::memory_order_acquire;
 #else
     static constexpr std::memory_order kThroughPointer = std::memory_order_relaxed;
 #endif
-    // The scope is in the hash alone: two scopes move one text's hash by different amounts, so they never meet there.
+    // The scope is in the hash alone: two scopes move one text's hash by different amounts, so they never
+    // meet there.
     static std::uint64_t dynamic_hash(std::string_view name, const TextWords& ends, Scope scope) noexcept {
         return hash_text(name, ends) + static_cast<std::uint64_t>(scope) * 0x9e3779b97f4a7c15u;
     }
@@ -126,7 +130,7 @@ class NameTable {
     char* arena_next_ = nullptr;
     std::unordered_map<std::string_view, std::uint32_t> strings_;
     std::unordered_map<SiteKey, std::uint32_t, SiteKeyHash> sites_;
-    std::deque<DynamicName> dynamic_;  // do not move
+    std::deque<DynamicName> dynamic_;             // do not move
     std::vector<std::unique_ptr<Table>> tables_;  // outgrown ones stay: a reader may be in one
     std::atomic<Table*> table_{nullptr};
 };

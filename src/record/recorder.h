@@ -76,7 +76,8 @@ class Recorder {
   public:
     /// Made at first use, never destroyed: threads may record until the very end of the process.
     static Recorder& get() noexcept {
-        // Relaxed: what is read through the pointer cannot have been read before it (see NameTable::find_dynamic).
+        // Relaxed: what is read through the pointer cannot have been read before it (see
+        // NameTable::find_dynamic).
         Recorder* const recorder = instance_.load(kOrder);
         return recorder != nullptr ? *recorder : make();
     }
@@ -172,7 +173,9 @@ class Recorder {
     void end_entry(ThreadEntry* entry) noexcept;
     bool out_of_space(int error) noexcept;
     Block* take_block(std::size_t blocks, int& error) noexcept;
-    BlockStore& current_store() noexcept { return spool_ ? spool_->store() : memory_; }
+    BlockStore& current_store() noexcept {
+        return spool_ ? spool_->store() : memory_;
+    }
     bool make_room(std::size_t bytes) noexcept;
     void evict_oldest(SessionEntry& session) noexcept;
     void close_session(SessionEntry& session, std::uint64_t ticks) noexcept;

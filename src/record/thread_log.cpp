@@ -345,6 +345,11 @@ void close_slowly(std::uint32_t index, std::uint64_t start, std::uint64_t now) n
     pop_open(*state, index, now, 0);
 }
 
+void close_unusual(std::uint32_t index, std::uint64_t start, std::uint64_t now) noexcept {
+    store_relaxed(current_thread->busy, 0u);
+    close_slowly(index, start, now);
+}
+
 std::uint32_t dynamic_site(std::string_view name, Scope scope) noexcept {
     Recorder& recorder = Recorder::get();
     if (const std::uint32_t known = recorder.names().find_dynamic(name, scope)) return known;

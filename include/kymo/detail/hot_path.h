@@ -42,6 +42,8 @@ inline constexpr std::uint32_t kNotOpen = ~0u;
 KYMO_API Opened open_slowly(Site& site, std::uint32_t side) noexcept;
 KYMO_API Opened open_site_slowly(std::uint32_t site, Scope scope, std::uint32_t side) noexcept;
 KYMO_API void close_slowly(std::uint32_t index, std::uint64_t start, std::uint64_t now) noexcept;
+/// The same for a thread that has set `busy` already.
+KYMO_API void close_unusual(std::uint32_t index, std::uint64_t start, std::uint64_t now) noexcept;
 /// The site of a name made at run time: a lock-free look-up, interned the first time. kSiteOff when there is
 /// no room.
 KYMO_API std::uint32_t dynamic_site(std::string_view name, Scope scope) noexcept;
@@ -119,7 +121,8 @@ class ScopedRange {
     }
 
     // The slot counts once its start is set, so neither a reader nor a signal handler that lands in between
-    // sees a half-filled one; the handler's own ranges go above it.
+    // sees a half-filled one; the handler's own ranges go above it (those that end before `start_` is read
+    // are then inside by depth and before it by time: the builder puts them on a side track).
     [[gnu::always_inline]] void open(ThreadState* thread, std::uint32_t site) noexcept {
         const std::uint32_t index = thread->depth;
         OpenSlot& slot = thread->slots[index];
@@ -134,42 +137,43 @@ class ScopedRange {
     // is gone.
     [[gnu::always_inline]] void close() noexcept {
         ThreadState* const thread = current_thread;
-        const std::uint64_t armed = load_relaxed(thread->armed);
         const std::uint32_t index = index_;
-        if ((armed & (kArmedOutOfLine | kArmedRecorder)) == kArmedRecorder && load_relaxed(thread->busy) == 0) {
-            // From here on a signal handler records nothing on this thread: nothing read below can change.
-            store_relaxed(thread->busy, 1u);
-            std::atomic_signal_fence(std::memory_order_seq_cst);
-            OpenSlot& slot = thread->slots[index < kOpenSlots ? index : 0];  // deeper ones are not usual
-            std::byte* const place = thread->cursor;
-            const std::uint64_t site = load_relaxed(slot.what);
-            const std::uint64_t open_start = load_relaxed(slot.start);
-            const std::uint64_t base = thread->base_ticks;
-            // One record, of the innermost slot, if that is its own, with room for it. The counter is read last: what
-            // comes before can be done while it is being read, what comes after cannot.
-            const bool is_usual =
-                thread->depth == index + 1 && place != thread->limit && open_start == start_ && index < 256;
-            const std::uint64_t now = read_counter();
-            const std::uint64_t duration = now - start_;
-            const std::uint64_t delta = now - base;
-            if (is_usual && ((site >> kSiteBits) | (duration >> kDurationBits) | (delta >> kDeltaBits)) == 0) {
-                auto* const record = reinterpret_cast<CompactRecord*>(place);
-                record->word0 =
-                    static_cast<std::uint64_t>(RecordKind::Range) | std::uint64_t{index} << 8 | delta << 16;
-                record->word1 = site | duration << kSiteBits;
-                thread->cursor = place + kRecordUnit;
-                store_release(*thread->committed,
-                              static_cast<std::uint64_t>(place + kRecordUnit - thread->chunk_data));
-                store_release(slot.start, std::uint64_t{0});
-                store_release(thread->depth, index);
-                std::atomic_signal_fence(std::memory_order_seq_cst);
-                store_relaxed(thread->busy, 0u);
-                return;
-            }
-            std::atomic_signal_fence(std::memory_order_seq_cst);
-            store_relaxed(thread->busy, 0u);
+        const std::uint64_t armed = load_relaxed(thread->armed);
+        if ((armed & (kArmedOutOfLine | kArmedRecorder)) != kArmedRecorder || index >= 256 ||
+            load_relaxed(thread->busy) != 0) [[unlikely]] {
+            return close_slowly(index, start_, read_counter());
         }
-        close_slowly(index, start_, read_counter());
+        // From here on a signal handler records nothing on this thread: nothing read below can change.
+        store_relaxed(thread->busy, 1u);
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+        // One record, of the innermost slot, if that is its own, with room for it.
+        OpenSlot& slot = thread->slots[index];
+        std::byte* const place = thread->cursor;
+        if (thread->depth != index + 1 || load_relaxed(slot.start) != start_ || place == thread->limit)
+            [[unlikely]] {
+            return close_unusual(index, start_, read_counter());
+        }
+        const std::uint64_t site = load_relaxed(slot.what);
+        const std::uint64_t base = thread->base_ticks;
+        // Read late: what comes before can be done while the counter is being read, what comes after cannot.
+        const std::uint64_t now = read_counter();
+        const std::uint64_t duration = now - start_;
+        const std::uint64_t delta = now - base;
+        static_assert(kDeltaBits - kDurationBits == 8);
+        if ((((duration | delta >> 8) >> kDurationBits) | site >> kSiteBits) != 0) [[unlikely]] {
+            return close_unusual(index, start_, now);
+        }
+        auto* const record = reinterpret_cast<CompactRecord*>(place);
+        record->word0 =
+            static_cast<std::uint64_t>(RecordKind::Range) | std::uint64_t{index} << 8 | delta << 16;
+        record->word1 = site | duration << kSiteBits;
+        thread->cursor = place + kRecordUnit;
+        store_release(*thread->committed,
+                      static_cast<std::uint64_t>(place + kRecordUnit - thread->chunk_data));
+        store_release(slot.start, std::uint64_t{0});
+        store_release(thread->depth, index);
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+        store_relaxed(thread->busy, 0u);
     }
 
     std::uint32_t index_ = kNotOpen;
