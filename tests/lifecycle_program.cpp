@@ -29,6 +29,11 @@
 extern "C" const char* __tsan_default_options() {
     return "die_after_fork=0";
 }
+#elif defined(__SANITIZE_ADDRESS__)
+// A child that was forked by a thread has lost sight of what main had; it would be told to leak all of that.
+extern "C" const char* __lsan_default_options() {
+    return "detect_leaks=0";
+}
 #endif
 
 extern char** environ;

@@ -131,6 +131,16 @@ TEST(CaptureReader, ShowsTheOpenRangesOfAKilledProgramToAnyDepth) {
     }
 }
 
+TEST(CaptureReader, ThreadBlocksAreLaidOutAsDocumented) {
+    // docs/capture_format.md states these: a change is a change of the format.
+    EXPECT_EQ(offsetof(ThreadState, depth), 144u);
+    EXPECT_EQ(offsetof(ThreadState, dropped), 200u);
+    EXPECT_EQ(offsetof(ThreadState, resyncs), 208u);
+    EXPECT_EQ(offsetof(ThreadState, clamped), 216u);
+    EXPECT_EQ(offsetof(ThreadState, slots), 512u);
+    EXPECT_EQ(offsetof(ThreadState, side), 16640u);
+}
+
 TEST(CaptureReader, ASlotThatWasBeingFilledIsNoOpenRange) {
     LogWriter log;
     log.thread(1).open("a", 10, 0).open("b", 20, 1).open("c", 0, 2);

@@ -11,7 +11,7 @@ namespace {
 using detail::ClockPair;
 __extension__ using Wide = unsigned __int128;
 
-constexpr std::int64_t kLimitNs = std::int64_t{1} << 62;
+constexpr std::int64_t kLimitNs = std::int64_t{1} << 61;
 constexpr std::uint64_t kLeastSegmentNs = 10'000'000;
 constexpr std::uint64_t kNearNs = 1'000'000'000;
 
@@ -48,7 +48,7 @@ std::uint64_t scale(std::uint64_t ticks, Slope slope) {
     return static_cast<std::uint64_t>(std::min(value, limit));
 }
 
-// How many ticks from a segment's start stay below 2^62 ns.
+// How many ticks from a segment's start stay below 2^61 ns.
 std::uint64_t reach(Slope slope, std::int64_t base_ns) {
     const Wide room = static_cast<Wide>(kLimitNs - std::max<std::int64_t>(base_ns, 0));
     if (std::bit_width(static_cast<std::uint64_t>(room)) + static_cast<int>(slope.shift) > 127)

@@ -32,7 +32,7 @@ class ClockFit {
     ClockFit(detail::ClockSource source, std::uint64_t ticks_per_second,
              std::vector<detail::ClockPair> pairs);
 
-    /// Nanoseconds; saturates at +-2^62, so that differences never overflow. Any thread.
+    /// Nanoseconds; saturates at +-2^61, so that differences never overflow. Any thread.
     std::int64_t to_ns(std::uint64_t ticks) const noexcept;
 
     std::uint32_t pairs_used() const noexcept { return pairs_used_; }

@@ -199,7 +199,7 @@ void kymo_begin(kymo_site site) {
 void kymo_begin_named(const char* name) {
     const bool wanted = name != nullptr && is_on();
     const std::uint32_t site = wanted ? detail::dynamic_site(name, Scope::User) : 0;
-    begin(site == detail::kSiteOff ? 0 : site);
+    begin(site);
 }
 
 void kymo_end(void) {

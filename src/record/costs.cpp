@@ -25,8 +25,9 @@ class PrivateLog {
   public:
     PrivateLog()
         : state_(std::make_unique<ThreadState>()), data_(64 * 1024), previous_(detail::current_thread) {
-        state_->armed = detail::scope_bit(Scope::User) | detail::kArmedRecorder | detail::kArmedValues;
-        if (!Clock::is_inline()) state_->armed |= detail::kArmedSlowClock;
+        std::uint64_t armed = detail::scope_bit(Scope::User) | detail::kArmedRecorder | detail::kArmedValues;
+        if (!Clock::is_inline()) armed |= detail::kArmedSlowClock;
+        set_armed(*state_, armed);
         entry_.state = state_.get();
         state_->owner = &entry_;
         state_->committed = &committed_;

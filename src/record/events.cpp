@@ -61,7 +61,7 @@ void record_instant(std::string_view name, Scope scope, std::uint32_t side) noex
     SlowPath path;
     if (!path) return;
     ThreadState* const state = recording_thread();
-    if (state == nullptr || site == kSiteOff) return;
+    if (state == nullptr || site == 0) return;
     write_valued_event(*state, RecordKind::LongInstant, site, 0, side);
 }
 
@@ -70,7 +70,7 @@ void record_counter(std::string_view name, double value) noexcept {
     SlowPath path;
     if (!path) return;
     ThreadState* const state = recording_thread();
-    if (state == nullptr || site == kSiteOff) return;
+    if (state == nullptr || site == 0) return;
     std::uint64_t bits;
     std::memcpy(&bits, &value, sizeof bits);
     write_event(*state, RecordKind::Counter, 0, site, bits, {});
@@ -81,7 +81,7 @@ void record_counter(std::string_view name, std::int64_t value) noexcept {
     SlowPath path;
     if (!path) return;
     ThreadState* const state = recording_thread();
-    if (state == nullptr || site == kSiteOff) return;
+    if (state == nullptr || site == 0) return;
     write_event(*state, RecordKind::Counter, kRecordInteger, site, static_cast<std::uint64_t>(value), {});
 }
 
@@ -92,7 +92,7 @@ void Range::begin(std::string_view name, Scope scope, std::uint32_t side) noexce
     SlowPath path;
     if (!path) return;
     ThreadState* const state = recording_thread();
-    if (state == nullptr || site == detail::kSiteOff) return;
+    if (state == nullptr || site == 0) return;
     const std::uint64_t id = next_async_id(*state);
     start_ = write_valued_event(*state, RecordKind::AsyncBegin, site, id, side);
     if (start_ == 0) return;

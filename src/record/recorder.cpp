@@ -46,8 +46,7 @@ bool Recorder::is_any_open() const noexcept {
                        [](const auto& session) { return !session->is_closed; });
 }
 
-// ---- arming
-// ---------------------------------------------------------------------------------------------------
+// ---- arming ----
 
 namespace {
 
@@ -78,8 +77,8 @@ void Recorder::rearm() noexcept {
     // A thread that has never recorded comes to attend() first.
     if (disabled_) shared = 0;
     const bool restart = restart_environment_;
-    store_relaxed(unregistered_thread.armed, restart ? ~std::uint64_t{0} >> 32 | detail::kArmedAttention
-                                                     : (shared != 0 ? shared | detail::kArmedAttention : 0));
+    set_armed(unregistered_thread, restart ? ~std::uint64_t{0} >> 32 | detail::kArmedAttention
+                                           : (shared != 0 ? shared | detail::kArmedAttention : 0));
     for (const auto& entry : threads_) {
         entry->tasks_armed = 0;
         for (const auto& session : sessions_) {
@@ -91,13 +90,12 @@ void Recorder::rearm() noexcept {
         if (restart) bits = ~std::uint64_t{0} >> 32;
         const bool attention = restart || entry->spool != spool_ || entry->period != period_;
         if (attention && bits != 0) bits |= detail::kArmedAttention;
-        store_relaxed(entry->state->armed, bits);
+        set_armed(*entry->state, bits);
     }
     __atomic_fetch_add(&room_epoch_, 1, __ATOMIC_RELAXED);
 }
 
-// ---- threads
-// --------------------------------------------------------------------------------------------------
+// ---- threads ----
 
 namespace {
 
@@ -143,7 +141,7 @@ void Recorder::bring_up_to_date(ThreadEntry& entry) noexcept {
     if (entry.period != period_) leave_chunk(entry, false);
     entry.period = period_;
     if (entry.spool != spool_) move_to_current_store(entry);
-    store_relaxed(entry.state->armed, armed_for(entry));
+    set_armed(*entry.state, armed_for(entry));
 }
 
 bool Recorder::give_state_block(ThreadEntry& entry) noexcept {
@@ -183,7 +181,7 @@ ThreadEntry* Recorder::register_current_thread() noexcept {
     ThreadEntry& added = *threads_.back();
     if (!sessions_.empty()) journal_thread(added);
     publish_names();
-    store_relaxed(added.state->armed, armed_for(added));
+    set_armed(*added.state, armed_for(added));
     detail::current_thread = added.state;
     return &added;
 }
@@ -288,7 +286,7 @@ ThreadEntry* Recorder::make_log(std::string_view name) noexcept {
     ThreadEntry& added = *threads_.back();
     publish_names();
     if (!sessions_.empty()) journal_thread(added);
-    store_relaxed(added.state->armed, armed_for(added));
+    set_armed(*added.state, armed_for(added));
     return &added;
 }
 
@@ -302,8 +300,7 @@ void Recorder::attend_log(ThreadEntry& entry) noexcept {
     bring_up_to_date(entry);
 }
 
-// ---- chunks
-// ---------------------------------------------------------------------------------------------------
+// ---- chunks ----
 
 Block* Recorder::take_block(std::size_t blocks, int& error) noexcept {
     BlockStore& store = current_store();
@@ -532,8 +529,7 @@ std::byte* Recorder::side_segment(ThreadEntry& entry) noexcept {
     return entry.side_segment->data();
 }
 
-// ---- names
-// ----------------------------------------------------------------------------------------------------
+// ---- names ----
 
 void Recorder::publish_names() noexcept {
     if (!spool_ || names_in_spool_ == names_.stream().size()) return;
@@ -548,11 +544,10 @@ std::uint32_t Recorder::register_site(const detail::Site& site) noexcept {
              std::string("a library was built with another version of Kymo's headers (layout ") +
                  std::to_string(site.layout) + ", this is " + std::to_string(detail::kLayoutNumber) +
                  "); its ranges stay off");
-        return detail::kSiteOff;
+        return 0;
     }
-    const std::uint32_t id = intern_site(site.name != nullptr ? site.name : "",
-                                         site.file != nullptr ? site.file : "", site.line, site.scope);
-    return id != 0 ? id : detail::kSiteOff;
+    return intern_site(site.name != nullptr ? site.name : "", site.file != nullptr ? site.file : "",
+                       site.line, site.scope);
 }
 
 std::uint32_t Recorder::intern_site(std::string_view name, std::string_view file, std::uint32_t line,
@@ -577,8 +572,7 @@ std::uint32_t Recorder::intern(std::string_view text) noexcept {
     return id;
 }
 
-// ---- the journal
-// ----------------------------------------------------------------------------------------------
+// ---- the journal ----
 
 void Recorder::write_journal(std::span<const std::byte> record) noexcept {
     journal_.insert(journal_.end(), record.begin(), record.end());

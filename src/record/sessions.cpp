@@ -201,8 +201,7 @@ void Recorder::enter_context(std::uint64_t context) noexcept {
     write_context_mark(*state, now);
 }
 
-// ---- reading threads while they run
-// ---------------------------------------------------------------------------
+// ---- reading threads while they run ----
 
 std::vector<OpenRange> Recorder::open_ranges(const ThreadEntry& entry) noexcept {
     std::vector<OpenRange> open;
@@ -346,8 +345,7 @@ void Recorder::collect(SessionEntry& session, RawLog& log) noexcept {
     log.finished = session.is_closed;
 }
 
-// ---- ending
-// ---------------------------------------------------------------------------------------------------
+// ---- ending ----
 
 void Recorder::finish_output(SessionEntry& session) noexcept {
     if (session.output_path.empty() || !spool_) return;
@@ -486,8 +484,7 @@ void Recorder::finish_all() noexcept {
     for (const std::uint64_t id : ids) discard(id);
 }
 
-// ---- sources
-// --------------------------------------------------------------------------------------------------
+// ---- sources ----
 
 RecordingNeeds Recorder::needs() noexcept {
     std::lock_guard lock(mutex_);

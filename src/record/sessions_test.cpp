@@ -18,8 +18,7 @@
 namespace kymo {
 namespace {
 
-// ---- sources
-// -------------------------------------------------------------------------------------------------
+// ---- sources ----
 
 /// Writes down what it is told.
 class FakeSource : public Source {
@@ -139,8 +138,7 @@ TEST(Sources, AreToldWhenACeilingEndsASession) {
     EXPECT_GT(session.stop().ranges().size(), 50'000u);
 }
 
-// ---- exact times
-// ---------------------------------------------------------------------------------------------
+// ---- exact times ----
 
 std::atomic<std::uint64_t> fake_ticks{0};
 std::uint64_t fake_now() noexcept {
@@ -285,8 +283,7 @@ TEST_F(ExactTimes, OfAFileAreThoseOfTheTrace) {
     rmdir(name);
 }
 
-// ---- what is left
-// --------------------------------------------------------------------------------------------
+// ---- what is left ----
 
 TEST(Usage, ComesBackToNothingWhenTheLastSessionEnds) {
     for (int i = 0; i < 3; ++i) {

@@ -36,6 +36,12 @@ constinit thread_local ThreadState* current_thread __attribute__((tls_model("ini
 }
 }  // namespace detail
 
+void set_armed(ThreadState& state, std::uint64_t armed) noexcept {
+    const bool is_usual = (armed & (detail::kArmedOutOfLine | kArmedRecorder)) == kArmedRecorder;
+    store_relaxed(state.is_inline, is_usual ? 1u : 0u);
+    store_relaxed(state.armed, armed);
+}
+
 SlowPath::SlowPath() noexcept {
     ThreadState* const state = detail::current_thread;
     entered_ = inside_depth == 0 && load_relaxed(state->busy) == 0;
@@ -72,8 +78,7 @@ ThreadState* ready_thread() noexcept {
     return ready;
 }
 
-// ---- appending
-// ------------------------------------------------------------------------------------------------
+// ---- appending ----
 
 void count_dropped(ThreadState& state, std::uint32_t depth) noexcept {
     if ((load_relaxed(state.armed) & kArmedRecorder) == 0)
@@ -157,8 +162,7 @@ void write_range(ThreadState& state, const ClosedRange& range) noexcept {
     commit(state);
 }
 
-// ---- the side stack
-// -------------------------------------------------------------------------------------------
+// ---- the side stack ----
 
 namespace {
 
@@ -231,8 +235,7 @@ std::uint32_t close_side(std::byte* end) noexcept {
 }  // namespace layout1
 }  // namespace detail
 
-// ---- the open stack
-// -------------------------------------------------------------------------------------------
+// ---- the open stack ----
 
 Opened push_open(ThreadState& state, std::uint32_t site, std::uint8_t flags, std::uint32_t side) noexcept {
     const std::uint32_t index = state.depth;
@@ -246,7 +249,7 @@ Opened push_open(ThreadState& state, std::uint32_t site, std::uint8_t flags, std
     store_relaxed(slot->what, site | std::uint64_t{flags} << detail::kSiteBits | std::uint64_t{side} << 32);
     const std::uint64_t start = std::max<std::uint64_t>(Clock::now(), 1);
     store_release(slot->start, start);
-    return {start, index};
+    return {start, index < detail::kInlineDepth && flags == 0 && side == 0 ? index : detail::kOpenUnusual};
 }
 
 void pop_open(ThreadState& state, std::uint32_t index, std::uint64_t now, std::uint8_t flags) noexcept {
@@ -307,7 +310,7 @@ Opened open_site_slowly(std::uint32_t site, Scope scope, std::uint32_t side) noe
     if (!path) return {0, kNotOpen};
     ThreadState* const state = ready_thread();
     if (state == nullptr) return {0, kNotOpen};
-    if (site - 1 >= kMaxSites - 1 || (load_relaxed(state->armed) & scope_bit(scope)) == 0) {
+    if (site == 0 || (load_relaxed(state->armed) & scope_bit(scope)) == 0) {
         drop_side(*state, side);
         return {0, kNotOpen};
     }
@@ -354,9 +357,8 @@ std::uint32_t dynamic_site(std::string_view name, Scope scope) noexcept {
     Recorder& recorder = Recorder::get();
     if (const std::uint32_t known = recorder.names().find_dynamic(name, scope)) return known;
     SlowPath path;
-    if (!path) return kSiteOff;
-    const std::uint32_t site = recorder.intern_dynamic(name, scope);
-    return site != 0 ? site : kSiteOff;
+    if (!path) return 0;
+    return recorder.intern_dynamic(name, scope);
 }
 
 std::uint32_t intern_string(std::string_view text) noexcept {

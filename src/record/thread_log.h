@@ -17,6 +17,10 @@ extern detail::ThreadState idle_thread;
 /// Object-less begins made while off by a thread that is not registered yet.
 extern constinit thread_local std::uint32_t unregistered_off_begins;
 
+/// Sets a thread's armed word and what follows from it. Needs the recorder's lock, unless nobody else knows
+/// the state.
+void set_armed(detail::ThreadState& state, std::uint64_t armed) noexcept;
+
 /// Marks the calling thread as inside the recorder for its lifetime. False when it already was: we are in a
 /// signal handler or an allocation hook that interrupted it; what was to be recorded is then counted as
 /// dropped.

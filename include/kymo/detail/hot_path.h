@@ -21,22 +21,24 @@ struct Site {
     std::uint32_t line;
     Scope scope;
     std::uint32_t layout = kLayoutNumber;
-    std::uint32_t id = 0;  ///< 0: not registered; kSiteOff: refused, stays off
+    std::uint32_t id = 0;  ///< 0: not registered, or refused
 };
-inline constexpr std::uint32_t kSiteOff = ~0u;
 
 /// This thread's state. Points to a shared, never written one until the recorder has registered the thread.
 /// Initial-exec: one load off the thread pointer, also from shared libraries (measurements: 0.77 against 2.3
 /// ns).
 KYMO_API extern constinit thread_local ThreadState* current_thread __attribute__((tls_model("initial-exec")));
 
-/// What opening gives: the slot's index (kNotOpen: nothing was opened) and its start. Fits two registers, so
-/// that a scope never has to live in memory.
+/// What opening gives: the slot's index and its start. Fits two registers, so that a scope never has to live
+/// in memory.
 struct Opened {
     std::uint64_t start;
     std::uint32_t index;
 };
-inline constexpr std::uint32_t kNotOpen = ~0u;
+inline constexpr std::uint32_t kNotOpen = ~0u;  ///< nothing was opened
+inline constexpr std::uint32_t kOpenUnusual =
+    ~1u;  ///< open, but not to be closed inline: deep, or with values
+inline constexpr std::uint32_t kInlineDepth = 256;  ///< what a compact record can say
 
 /// The out-of-line halves. None throws, none calls back into the program.
 KYMO_API Opened open_slowly(Site& site, std::uint32_t side) noexcept;
@@ -44,8 +46,8 @@ KYMO_API Opened open_site_slowly(std::uint32_t site, Scope scope, std::uint32_t 
 KYMO_API void close_slowly(std::uint32_t index, std::uint64_t start, std::uint64_t now) noexcept;
 /// The same for a thread that has set `busy` already.
 KYMO_API void close_unusual(std::uint32_t index, std::uint64_t start, std::uint64_t now) noexcept;
-/// The site of a name made at run time: a lock-free look-up, interned the first time. kSiteOff when there is
-/// no room.
+/// The site of a name made at run time: a lock-free look-up, interned the first time. 0 when there is no
+/// room.
 KYMO_API std::uint32_t dynamic_site(std::string_view name, Scope scope) noexcept;
 
 inline constexpr std::uint64_t scope_bit(Scope scope) noexcept {
@@ -70,7 +72,7 @@ class ScopedRange {
         const std::uint64_t armed = load_relaxed(thread->armed);
         if ((armed & scope_bit(scope)) != 0) {
             const std::uint32_t id = load_relaxed(site.id);
-            if (may_open(thread, armed, id)) {
+            if (may_open(thread, id)) {
                 open(thread, id);
             } else {
                 take(open_slowly(site, 0));
@@ -91,7 +93,7 @@ class ScopedRange {
         const std::uint64_t armed = load_relaxed(thread->armed);
         if ((armed & scope_bit(scope)) != 0) {
             const std::uint32_t id = dynamic_site(name, scope);
-            if (side == 0 && may_open(thread, armed, id)) {
+            if (side == 0 && may_open(thread, id)) {
                 open(thread, id);
             } else {
                 take(open_site_slowly(id, scope, side));
@@ -111,8 +113,8 @@ class ScopedRange {
     }
 
   private:
-    static bool may_open(const ThreadState* thread, std::uint64_t armed, std::uint32_t site) noexcept {
-        return (armed & kArmedOutOfLine) == 0 && site - 1 < kMaxSites - 1 && thread->depth < kOpenSlots &&
+    static bool may_open(const ThreadState* thread, std::uint32_t site) noexcept {
+        return load_relaxed(thread->is_inline) != 0 && site != 0 && thread->depth < kInlineDepth &&
                load_relaxed(thread->busy) == 0;
     }
     void take(Opened opened) noexcept {
@@ -138,9 +140,7 @@ class ScopedRange {
     [[gnu::always_inline]] void close() noexcept {
         ThreadState* const thread = current_thread;
         const std::uint32_t index = index_;
-        const std::uint64_t armed = load_relaxed(thread->armed);
-        if ((armed & (kArmedOutOfLine | kArmedRecorder)) != kArmedRecorder || index >= 256 ||
-            load_relaxed(thread->busy) != 0) [[unlikely]] {
+        if (load_relaxed(thread->is_inline) == 0 || load_relaxed(thread->busy) != 0) [[unlikely]] {
             return close_slowly(index, start_, read_counter());
         }
         // From here on a signal handler records nothing on this thread: nothing read below can change.
@@ -153,14 +153,14 @@ class ScopedRange {
             [[unlikely]] {
             return close_unusual(index, start_, read_counter());
         }
-        const std::uint64_t site = load_relaxed(slot.what);
+        const std::uint64_t site = load_relaxed(slot.what);  // no values, no flags: opened inline, or like it
         const std::uint64_t base = thread->base_ticks;
         // Read late: what comes before can be done while the counter is being read, what comes after cannot.
         const std::uint64_t now = read_counter();
         const std::uint64_t duration = now - start_;
         const std::uint64_t delta = now - base;
         static_assert(kDeltaBits - kDurationBits == 8);
-        if ((((duration | delta >> 8) >> kDurationBits) | site >> kSiteBits) != 0) [[unlikely]] {
+        if ((duration | delta >> 8) >> kDurationBits != 0) [[unlikely]] {
             return close_unusual(index, start_, now);
         }
         auto* const record = reinterpret_cast<CompactRecord*>(place);

@@ -11,8 +11,7 @@ inline namespace layout1 {
 /// Bumped whenever anything in detail/ changes shape; checked when a call site registers.
 inline constexpr std::uint32_t kLayoutNumber = 1;
 
-// ---- blocks
-// ---------------------------------------------------------------------------------------------------
+// ---- blocks ----
 
 inline constexpr std::size_t kBlockBytes = 32 * 1024;     ///< the unit of allocation, in memory and in files
 inline constexpr std::size_t kLargeBlocks = 8;            ///< a thread's later log chunks: 256 KiB
@@ -269,8 +268,7 @@ struct ContextRecord {  // followed by `count` u64 session ids
     std::uint64_t count;
 };
 
-// ---- the file
-// -------------------------------------------------------------------------------------------------
+// ---- the file ----
 
 inline constexpr char kFileMagic[8] = {'K', 'Y', 'M', 'O', 'C', 'A', 'P', '\0'};
 inline constexpr std::uint32_t kFormatVersion = 1;

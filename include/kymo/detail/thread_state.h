@@ -41,13 +41,15 @@ struct SideEntry {
     std::uint32_t slot;  ///< the open slot that it belonged to when it was pushed
 };
 
-/// Owned by its thread; `armed` alone is written by others (under the recorder's lock). Others read `depth`,
-/// slots and `*committed` while the thread runs. Pointers mean nothing in a file; readers use the block
-/// headers.
+/// Owned by its thread; `armed` and `is_inline` alone are written by others (under the recorder's lock).
+/// Others read `depth`, slots and `*committed` while the thread runs. Pointers mean nothing in a file;
+/// readers use the block headers.
 struct ThreadState {
     BlockHeader block;
 
-    std::uint64_t armed;  ///< one word of bits: relaxed loads by the owner
+    std::uint64_t armed;      ///< one word of bits: relaxed loads by the owner
+    std::uint32_t is_inline;  ///< follows from `armed`: 1 when ranges may be recorded inline
+    std::uint32_t reserved0;
     std::uint32_t depth;  ///< open ranges; stored with release
     std::uint32_t busy;   ///< the owner is inside the recorder: what a signal handler records is dropped
     std::byte* cursor;    ///< where the next record goes; equals limit when there is no room
@@ -68,7 +70,7 @@ struct ThreadState {
     void* observers;           ///< for observers
     void* tracer;              ///< for the Python tracer
     std::uint64_t next_async;  ///< count of movable ranges begun here: the low part of their ids
-    std::uint64_t reserved[31];
+    std::uint64_t reserved[30];
 
     OpenSlot slots[kOpenSlots];
     std::byte side[kSideBytes];

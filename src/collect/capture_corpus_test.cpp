@@ -1,25 +1,29 @@
-// make_capture_corpus.cpp: writes the seeds of capture_reader_fuzzer into the folder that is its argument.
-// Build: g++ -std=c++20 -Iinclude -Isrc tests/corpus/make_capture_corpus.cpp -lkymo (with its hidden symbols:
-// the objects).
-#include <cstdio>
+// capture_corpus_test.cpp: the seeds of capture_reader_fuzzer: all are survived, and here they come from.
+// To write them anew: KYMO_WRITE_CORPUS=tests/corpus/capture and the test below.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 
+#include <kymo/error.h>
+
 #include "base/compress.h"
+#include "collect/capture_reader.h"
 #include "collect/log_fixture.h"
 #include "collect/packed_capture.h"
 #include "collect/random_log.h"
 #include "collect/sparse_capture.h"
+#include "collect/trace_builder.h"
+#include "collect/trace_outline.h"
 
-using namespace kymo;
-using namespace kymo::testing;
-
+namespace kymo::testing {
 namespace {
 
-std::string folder;
-
 void write(const std::string& name, const std::vector<std::byte>& bytes) {
-    std::ofstream(folder + "/" + name, std::ios::binary)
+    std::ofstream(std::string(std::getenv("KYMO_WRITE_CORPUS")) + "/" + name, std::ios::binary)
         .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
 }
 
@@ -56,14 +60,27 @@ LogWriter everything() {
     return log;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-    if (argc != 2) {
-        std::fprintf(stderr, "usage: make_capture_corpus FOLDER\n");
-        return 2;
+TEST(CaptureCorpus, EverySeedIsSurvived) {
+    const auto folder =
+        std::filesystem::path(__FILE__).parent_path().parent_path().parent_path() / "tests/corpus/capture";
+    if (!std::filesystem::exists(folder)) GTEST_SKIP() << folder << " is not here";
+    int count = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+        std::ifstream file(entry.path(), std::ios::binary);
+        const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+        try {
+            const auto bytes = from_sparse(std::as_bytes(std::span(text)));
+            EXPECT_EQ(find_fault(build_trace(read_capture_bytes(bytes, nullptr, "seed"))), "")
+                << entry.path();
+        } catch (const Error&) {
+        }
+        ++count;
     }
-    folder = argv[1];
+    EXPECT_GE(count, 10);
+}
+
+TEST(CaptureCorpus, CanBeWrittenAnew) {
+    if (std::getenv("KYMO_WRITE_CORPUS") == nullptr) GTEST_SKIP() << "KYMO_WRITE_CORPUS is not set";
     LogWriter empty;
     write_both("empty", empty);
     LogWriter all = everything();
@@ -88,5 +105,7 @@ int main(int argc, char** argv) {
     ticks.pair(1'000'000, 40'000'000, 1, 10).pair(26'000'000, 1'040'000'000, 0, 20);
     ticks.thread(1).range("a", 2'000'000, 2'000'025, 0);
     write_both("ticks", ticks);
-    return 0;
 }
+
+}  // namespace
+}  // namespace kymo::testing

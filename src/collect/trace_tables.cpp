@@ -1,0 +1,295 @@
+// trace_tables.cpp: the tables around the ranges, from what the replay left.
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "collect/arguments.h"
+#include "collect/problem_list.h"
+#include "collect/replayed_log.h"
+
+namespace kymo {
+
+using namespace detail;
+
+namespace {
+
+const char* source_name(ClockSource source) {
+    switch (source) {
+        case ClockSource::MonotonicRaw:
+            return "monotonic_raw";
+        case ClockSource::Tsc:
+            return "tsc";
+        case ClockSource::Cntvct:
+            return "cntvct_el0";
+        case ClockSource::Injected:
+            return "injected";
+    }
+    return "unknown";
+}
+
+const char* policy_name(std::uint32_t policy) {
+    switch (policy) {
+        case 1:
+            return "drop";
+        case 2:
+            return "ring";
+        default:
+            return "stop";
+    }
+}
+
+const char* cost_name(std::uint32_t event) {
+    switch (static_cast<CostKind>(event)) {
+        case CostKind::Range:
+            return "range";
+        case CostKind::RangeWithValues:
+            return "range_with_values";
+        case CostKind::Instant:
+            return "instant";
+        case CostKind::Counter:
+            return "counter";
+    }
+    return "unknown";
+}
+
+class TableFiller {
+  public:
+    explicit TableFiller(ReplayedLog& state) : state_(state) {}
+
+    void fill() {
+        StringPool strings(state_.data->strings);
+        ArgumentDecoder arguments(*state_.data, strings);
+        fill_process(strings);
+        fill_threads();
+        add_thread_tracks(strings, arguments);
+        add_async_tracks(strings, arguments);
+        fill_points(arguments);
+        fill_unknown_site(strings);
+        fill_infos();
+        fill_problems(arguments.damaged());
+    }
+
+  private:
+    void fill_process(StringPool& strings) {
+        ProcessInfo process;
+        process.pid = state_.log.pid;
+        process.node = state_.log.node;
+        process.name = strings.intern(state_.log.executable);
+        process.host = strings.intern(state_.log.host);
+        process.command_line = strings.intern(state_.log.command_line);
+        process.realtime_offset_ns = state_.fit->realtime_offset_ns();
+        state_.data->processes.push_back(process);
+    }
+
+    bool lived_in_window(std::uint32_t id, const JournalThread& thread) const {
+        if (state_.view.filters_contexts) return id == state_.view.thread;
+        if (thread.birth == 0)
+            return (thread.dropped | thread.overwritten_chunks | thread.resyncs | thread.clamped) != 0;
+        return thread.birth <= state_.view.stop_ticks &&
+               (thread.death == 0 || thread.death >= state_.view.start_ticks);
+    }
+
+    void fill_threads() {
+        std::map<std::uint32_t, const ThreadReplay*> with_rows;
+        for (const ThreadReplay& replay : state_.replays) {
+            if (replay.rows + replay.async_rows.size() + replay.instants.size() + replay.counters.size() !=
+                0) {
+                with_rows.emplace(replay.thread, &replay);
+                state_.journal.threads.try_emplace(replay.thread);
+            }
+        }
+        for (const auto& [id, thread] : state_.journal.threads) {
+            if (with_rows.count(id) == 0 && !lived_in_window(id, thread)) continue;
+            ThreadInfo info;
+            info.id = id;
+            info.os_tid = thread.os_tid;
+            info.name = thread.name < state_.data->strings.size() ? thread.name : 0;
+            info.birth_ns = thread.birth == 0 ? 0 : state_.fit->to_ns(thread.birth);
+            info.death_ns = thread.death == 0 ? 0 : state_.fit->to_ns(thread.death);
+            info.dropped = std::max(thread.dropped, state_.dropped_in_log[id]);
+            info.overwritten_chunks = thread.overwritten_chunks;
+            info.resyncs = thread.resyncs;
+            info.clamped = thread.clamped;
+            thread_rows_.emplace(id, static_cast<Row>(state_.data->threads.size()));
+            state_.data->threads.push_back(info);
+        }
+    }
+
+    std::string title(Row thread) const {
+        const ThreadInfo& info = state_.data->threads[thread];
+        if (info.name != 0) return state_.data->strings[info.name];
+        return "thread " + std::to_string(info.id);
+    }
+
+    void add_thread_tracks(StringPool& strings, ArgumentDecoder& arguments) {
+        for (std::size_t i = 0; i < state_.replays.size(); ++i) {
+            const ThreadReplay& replay = state_.replays[i];
+            if (replay.rows == 0) continue;
+            TrackInfo track;
+            track.thread = thread_rows_.at(replay.thread);
+            track.name = strings.intern(title(track.thread));
+            track.first_range = static_cast<Row>(state_.first_rows[i]);
+            track.range_count = static_cast<Row>(replay.rows);
+            state_.data->tracks.push_back(track);
+            for (const PayloadRef& ref : replay.payloads) {
+                arguments.decode({ref.data, ref.bytes}, track.first_range + ref.row,
+                                 state_.data->range_arguments);
+            }
+        }
+    }
+
+    // Each async track holds ranges that do not overlap: none is another's child by accident.
+    void add_async_tracks(StringPool& strings, ArgumentDecoder& arguments) {
+        std::size_t row = state_.nested_rows;
+        for (ThreadReplay& replay : state_.replays) {
+            std::vector<AsyncRow>& ranges = replay.async_rows;
+            if (ranges.empty()) continue;
+            std::reverse(ranges.begin(), ranges.end());  // the replay goes backwards
+            std::stable_sort(ranges.begin(), ranges.end(), [](const AsyncRow& a, const AsyncRow& b) {
+                return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.end_ns < b.end_ns;
+            });
+            std::vector<std::int64_t> starts, ends;
+            for (const AsyncRow& range : ranges) {
+                starts.push_back(range.start_ns);
+                ends.push_back(range.end_ns);
+            }
+            const std::vector<std::uint32_t> places = place_on_rows(starts, ends);
+            std::vector<std::uint32_t> order(ranges.size());
+            for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
+            std::stable_sort(order.begin(), order.end(),
+                             [&](std::uint32_t a, std::uint32_t b) { return places[a] < places[b]; });
+            TrackInfo track;
+            track.kind = TrackKind::Async;
+            track.thread = thread_rows_.at(replay.thread);
+            for (std::size_t i = 0; i < order.size(); ++i) {
+                const std::uint32_t place = places[order[i]];
+                if (i == 0 || place != places[order[i - 1]]) {
+                    if (track.range_count != 0) state_.data->tracks.push_back(track);
+                    const std::string number = place == 0 ? "" : " " + std::to_string(place + 1);
+                    track.name = strings.intern(title(track.thread) + " async" + number);
+                    track.first_range = static_cast<Row>(row);
+                    track.range_count = 0;
+                }
+                const AsyncRow& range = ranges[order[i]];
+                state_.data->range_start_ns[row] = range.start_ns;
+                state_.data->range_duration_ns[row] = range.end_ns - range.start_ns;
+                state_.data->range_self_ns[row] =
+                    std::max<std::int64_t>(range.end_ns - std::max(range.start_ns, state_.view.start_ns), 0);
+                state_.data->range_site[row] = range.site;
+                state_.data->range_parent[row] = kNoRow;
+                state_.data->range_depth[row] = 0;
+                state_.data->range_flags[row] = range.flags;
+                if (range.payload_bytes != 0) {
+                    arguments.decode({range.payload, range.payload_bytes}, static_cast<Row>(row),
+                                     state_.data->range_arguments);
+                }
+                ++track.range_count;
+                ++row;
+            }
+            state_.data->tracks.push_back(track);
+        }
+    }
+
+    void fill_points(ArgumentDecoder& arguments) {
+        for (const ThreadReplay& replay : state_.replays) {
+            if (replay.instants.empty() && replay.counters.empty()) continue;
+            const Row thread = thread_rows_.at(replay.thread);
+            for (const InstantRow& instant : replay.instants) {
+                if (instant.payload_bytes != 0) {
+                    arguments.decode({instant.payload, instant.payload_bytes},
+                                     static_cast<Row>(state_.data->instant_time_ns.size()),
+                                     state_.data->instant_arguments);
+                }
+                state_.data->instant_time_ns.push_back(instant.time_ns);
+                state_.data->instant_site.push_back(instant.site);
+                state_.data->instant_thread.push_back(thread);
+            }
+            for (const CounterRow& counter : replay.counters) {
+                state_.data->counter_time_ns.push_back(counter.time_ns);
+                state_.data->counter_site.push_back(counter.site);
+                state_.data->counter_thread.push_back(thread);
+                state_.data->counter_value.push_back(counter.value);
+            }
+        }
+    }
+
+    void fill_unknown_site(StringPool& strings) {
+        const auto is_used = [&](const auto& column) {
+            return std::find(column.begin(), column.end(), state_.view.site_count) != column.end();
+        };
+        if (!is_used(state_.data->range_site) && !is_used(state_.data->instant_site) &&
+            !is_used(state_.data->counter_site))
+            return;
+        SiteInfo site;
+        site.name = strings.intern("(unknown)");
+        state_.data->sites.push_back(site);
+        unknown_site_ = true;
+    }
+
+    void fill_infos() {
+        ClockInfo& clock = state_.data->clock;
+        clock.source = source_name(state_.log.clock_source);
+        clock.ticks_per_second = state_.fit->ticks_per_second();
+        clock.pairs = state_.fit->pairs_used();
+        clock.max_error_ns = state_.fit->max_error_ns();
+        clock.extrapolated = state_.fit->is_extrapolated_at(state_.view.stop_ticks);
+        for (const CostRecord& cost : state_.journal.costs) {
+            state_.data->costs.push_back(
+                {cost_name(cost.event), static_cast<double>(cost.picoseconds) / 1000});
+        }
+        WindowInfo& window = state_.data->window;
+        window.start_ns = state_.view.start_ns;
+        window.end_ns = state_.view.end_ns;
+        window.finished = state_.session != nullptr ? state_.view.stopped : state_.log.finished;
+        window.log_bytes = state_.log_bytes;
+        window.policy = policy_name(0);
+        if (state_.session != nullptr) {
+            const SessionMarks& marks = state_.session->marks;
+            if (state_.session->name < state_.data->strings.size())
+                window.session_name = state_.data->strings[state_.session->name];
+            window.session_id = marks.id;
+            window.max_bytes = marks.max_bytes;
+            window.policy = policy_name(marks.policy);
+            window.ceiling_reached = marks.ceiling_reached;
+        }
+        if (state_.journal.saved.present) {
+            clock = state_.journal.saved.clock;
+            window.log_bytes = state_.journal.saved.log_bytes;
+            window.ceiling_reached = state_.journal.saved.ceiling_reached;
+        }
+    }
+
+    void fill_problems(std::uint64_t damaged_arguments) {
+        ProblemList problems(state_.data->problems);
+        for (const RawProblem& problem : state_.log.problems)
+            problems.add(problem.code, problem.text, problem.count);
+        for (const JournalNote& note : state_.journal.notes) {
+            const auto text = [&](std::uint32_t id) {
+                return id < state_.data->strings.size() ? state_.data->strings[id] : std::string();
+            };
+            problems.add(text(note.code), text(note.text), std::max<std::uint64_t>(note.count, 1));
+        }
+        std::uint64_t adjusted = 0;
+        std::uint64_t misplaced = 0;
+        for (const ThreadReplay& replay : state_.replays) {
+            adjusted += replay.adjusted;
+            misplaced += replay.misplaced;
+        }
+        const bool crashed =
+            !state_.data->window.finished && !state_.log.finished && state_.log.end_ticks == 0;
+        problems.add_findings(*state_.data, {crashed, state_.unknown_records, state_.lost_begins, adjusted,
+                                             misplaced, damaged_arguments, unknown_site_});
+    }
+
+    ReplayedLog& state_;
+    std::map<std::uint32_t, Row> thread_rows_;
+    bool unknown_site_ = false;
+};
+
+}  // namespace
+
+void fill_tables(ReplayedLog& state) {
+    TableFiller(state).fill();
+}
+
+}  // namespace kymo
