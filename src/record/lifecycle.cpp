@@ -62,25 +62,6 @@ __attribute__((destructor)) void on_exit() {
 
 }  // namespace
 
-namespace {
-
-// What a forked child finds open began in its parent.
-void flag_inherited(ThreadEntry& entry) noexcept {
-    constexpr std::uint64_t kFlag = std::uint64_t{detail::kRecordInherited} << detail::kSiteBits;
-    const std::uint32_t depth = entry.state->depth;
-    for (std::uint32_t i = 0; i < std::min<std::uint32_t>(depth, detail::kOpenSlots); ++i) {
-        entry.state->slots[i].what |= kFlag;
-    }
-    for (Block* const segment : entry.open_segments) {
-        auto* const slots = reinterpret_cast<detail::OpenSlot*>(segment->data());
-        for (std::size_t i = 0; i < detail::kSlotsPerSegment; ++i) {
-            if (slots[i].start != 0) slots[i].what |= kFlag;
-        }
-    }
-}
-
-}  // namespace
-
 // The forking thread records nothing until the handlers are through: in the child its log is still the
 // parent's.
 void Recorder::before_fork() noexcept {
@@ -131,8 +112,9 @@ void Recorder::after_fork_in_child() noexcept {
     std::sort(chunks.begin(), chunks.end());
     chunks.erase(std::unique(chunks.begin(), chunks.end()), chunks.end());
 
-    // Of the threads only the forking one lives on, with what it had open; logs that are not threads do too.
-    // They get states of their own.
+    // Of the threads only the forking one lives on, with what it had open (which any session of the child
+    // will see to have begun before it; a flag in the slots would be in the way of closing them inline); logs
+    // that are not threads do too. They get states of their own.
     std::vector<std::unique_ptr<ThreadEntry>> kept;
     std::vector<std::shared_ptr<Spool>> parent_spools{parent_spool};
     for (auto& entry : threads_) {
@@ -160,7 +142,6 @@ void Recorder::after_fork_in_child() noexcept {
         entry.state->context = 0;
         if (entry.is_thread) {
             entry.os_tid = gettid();
-            flag_inherited(entry);
             detail::current_thread = entry.state;
         } else {
             new (&entry.log_lock) std::mutex;  // a thread that is not here may have held it
