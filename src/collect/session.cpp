@@ -15,16 +15,14 @@ Session::~Session() {
 }
 
 Session::Session(Session&& other) noexcept
-    : id_(std::exchange(other.id_, 0)),
-      output_path_(std::move(other.output_path_)),
-      trace_(std::move(other.trace_)) {}
+    : id_(std::exchange(other.id_, 0)), output_path_(std::move(other.output_path_)), trace_(other.trace_) {}
 
 Session& Session::operator=(Session&& other) noexcept {
     if (this != &other) {
         discard();
         id_ = std::exchange(other.id_, 0);
         output_path_ = std::move(other.output_path_);
-        trace_ = std::move(other.trace_);
+        trace_ = other.trace_;
     }
     return *this;
 }

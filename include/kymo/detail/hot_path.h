@@ -147,10 +147,12 @@ class ScopedRange {
         store_relaxed(thread->busy, 1u);
         std::atomic_signal_fence(std::memory_order_seq_cst);
         // One record, of the innermost slot, if that is its own, with room for it.
-        OpenSlot& slot = thread->slots[index];
         std::byte* const place = thread->cursor;
-        if (thread->depth != index + 1 || load_relaxed(slot.start) != start_ || place == thread->limit)
-            [[unlikely]] {
+        if (thread->depth != index + 1 || place == thread->limit) [[unlikely]] {
+            return close_unusual(index, start_, read_counter());
+        }
+        OpenSlot& slot = thread->slots[index];
+        if (load_relaxed(slot.start) != start_) [[unlikely]] {
             return close_unusual(index, start_, read_counter());
         }
         const std::uint64_t site = load_relaxed(slot.what);  // no values, no flags: opened inline, or like it
