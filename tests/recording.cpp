@@ -43,6 +43,13 @@ bool has_flag(const kymo::Trace& trace, std::string_view name, std::uint16_t fla
     return row != kymo::kNoRow && (trace.ranges().flags[row] & flag) != 0;
 }
 
+// Under a sanitizer freed memory is kept back, and growth says nothing.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kMemoryIsOurs = false;
+#else
+constexpr bool kMemoryIsOurs = true;
+#endif
+
 std::size_t resident_bytes() {
     std::size_t size = 0;
     std::size_t resident = 0;
@@ -337,14 +344,18 @@ TEST(Sessions, TenThousandInARowDoNotGrow) {
     rounds(500);
     const std::size_t before = resident_bytes();
     rounds(10'000);
-    EXPECT_LT(resident_bytes(), before + (8 << 20));
+    if (kMemoryIsOurs) {
+        EXPECT_LT(resident_bytes(), before + (8 << 20));
+    }
 }
 
 TEST(Threads, ComeAndGoByTheThousand) {
     kymo::Session session(kymo::SessionOptions{});
     const std::size_t before = resident_bytes();
     for (int i = 0; i < 1000; ++i) std::thread([] { KYMO_RANGE("short life"); }).join();
-    EXPECT_LT(resident_bytes(), before + (8 << 20));
+    if (kMemoryIsOurs) {
+        EXPECT_LT(resident_bytes(), before + (8 << 20));
+    }
     const kymo::Trace trace = session.stop();
     EXPECT_EQ(names(trace).count("short life"), 1000u);
     std::set<std::uint32_t> ids;

@@ -22,14 +22,31 @@ void append(std::vector<std::byte>& stream, const T& record, std::string_view ta
 
 }  // namespace
 
+TextWords words_of_short(std::string_view text) noexcept {
+    TextWords result{};
+    if (!text.empty()) std::memcpy(result.words, text.data(), text.size());
+    return result;
+}
+
+bool NameTable::is_same_long(const char* text, std::string_view name) noexcept {
+    return std::memcmp(text, name.data(), name.size()) == 0;
+}
+
 std::size_t NameTable::SiteKeyHash::operator()(const SiteKey& key) const noexcept {
     const TextWords words{{key.name, key.file, key.line, key.scope}};
     return hash_text({}, words);
 }
 
 NameTable::NameTable() {
-    tables_.push_back(std::make_unique<Table>(4096));
-    table_.store(tables_.back().get(), std::memory_order_release);
+    make_table(12);
+}
+
+// With everything known so far in it.
+void NameTable::make_table(unsigned log2_size) {
+    tables_.push_back(std::make_unique<Line[]>((std::size_t{1} << log2_size) / std::size(Line{}.slots)));
+    const std::uintptr_t word = reinterpret_cast<std::uintptr_t>(tables_.back().get()) | log2_size;
+    for (const DynamicName& known : dynamic_) insert(Table(word), &known);
+    table_.store(word, std::memory_order_release);
 }
 
 std::string_view NameTable::keep_text(std::string_view text) {
@@ -79,7 +96,7 @@ std::uint32_t NameTable::intern_site(std::string_view name, std::string_view fil
     return id;
 }
 
-void NameTable::insert(Table& table, const DynamicName* name) noexcept {
+void NameTable::insert(const Table& table, const DynamicName* name) noexcept {
     std::size_t at = name->hash & table.mask;
     while (table.slots[at].load(std::memory_order_relaxed) != nullptr) at = (at + 1) & table.mask;
     table.slots[at].store(name, std::memory_order_release);
@@ -93,14 +110,11 @@ std::uint32_t NameTable::intern_dynamic(std::string_view name, Scope scope) {
     const TextWords ends = words_of(name);
     dynamic_.push_back({dynamic_hash(name, ends, scope), ends, static_cast<std::uint32_t>(name.size()), site,
                         name.empty() ? "" : strings_.find(name)->first.data()});
-    Table* table = table_.load(std::memory_order_relaxed);
-    if (dynamic_.size() * 4 > table->mask) {  // sparse: a second look costs a misprediction
-        auto larger = std::make_unique<Table>((table->mask + 1) * 4);
-        for (const DynamicName& known : dynamic_) insert(*larger, &known);
-        tables_.push_back(std::move(larger));
-        table_.store(tables_.back().get(), std::memory_order_release);
+    const std::uintptr_t word = table_.load(std::memory_order_relaxed);
+    if (dynamic_.size() * 4 > Table(word).mask) {  // sparse: a second look costs a misprediction
+        make_table(static_cast<unsigned>(word & 63) + 2);
     } else {
-        insert(*table, &dynamic_.back());
+        insert(Table(word), &dynamic_.back());
     }
     return site;
 }

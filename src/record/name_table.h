@@ -20,20 +20,21 @@ namespace kymo {
 struct TextWords {
     std::uint64_t words[4];
 };
-inline TextWords words_of(std::string_view text) noexcept {
-    TextWords result{};
-    if (text.size() >= 16) {
-        std::memcpy(&result.words[0], text.data(), 16);
-        std::memcpy(&result.words[2], text.data() + text.size() - 16, 16);
-    } else if (!text.empty()) {
-        std::memcpy(&result.words[0], text.data(), text.size());
-    }
-    return result;
+TextWords words_of_short(std::string_view text) noexcept;
+[[gnu::always_inline]] inline TextWords words_of(std::string_view text) noexcept {
+    if (text.size() < 16)
+        return words_of_short(text);  // apart: a copy of unknown size would go through memory
+    const auto word_at = [&text](std::size_t at) {
+        std::uint64_t word;
+        std::memcpy(&word, text.data() + at, sizeof word);
+        return word;
+    };
+    return {{word_at(0), word_at(8), word_at(text.size() - 16), word_at(text.size() - 8)}};
 }
 
 /// Mixes a text into 64 bits; made for names of 10 to 40 characters, few instructions rather than perfect
 /// spread.
-inline std::uint64_t hash_text(std::string_view text, const TextWords& ends) noexcept {
+[[gnu::always_inline]] inline std::uint64_t hash_text(std::string_view text, const TextWords& ends) noexcept {
     std::uint64_t hash = ends.words[0] * 0x9e3779b1u + ends.words[1] * 0x85ebca77u +
                          ends.words[2] * 0xc2b2ae3du + ends.words[3] * 0x27d4eb2fu + text.size();
     for (std::size_t at = 16; at + 16 < text.size(); at += 8) {  // what lies between the ends
@@ -59,11 +60,11 @@ class NameTable {
     /// A site without file and line, findable by find_dynamic from then on.
     std::uint32_t intern_dynamic(std::string_view name, Scope scope);
     /// Its id, or 0 when it has not been interned. Lock-free, from any thread.
-    std::uint32_t find_dynamic(std::string_view name, Scope scope) const noexcept {
+    [[gnu::always_inline]] std::uint32_t find_dynamic(std::string_view name, Scope scope) const noexcept {
         if (name.size() > kMaxTextBytes) name = name.substr(0, kMaxTextBytes);
         const TextWords ends = words_of(name);
         const std::uint64_t hash = dynamic_hash(name, ends, scope);
-        const Table& table = *table_.load(kThroughPointer);
+        const Table table(table_.load(kThroughPointer));
         for (std::size_t at = hash & table.mask;; at = (at + 1) & table.mask) {
             const DynamicName* const entry = table.slots[at].load(kThroughPointer);
             if (entry == nullptr) return 0;
@@ -88,11 +89,19 @@ class NameTable {
         std::uint32_t site;
         const char* text;
     };
-    struct Table {  // open addressing; entries are never removed, a full one is replaced by a larger
-        explicit Table(std::size_t size)
-            : mask(size - 1), slots(new std::atomic<const DynamicName*>[size]()) {}
+    // Open addressing; entries are never removed, a full table is replaced by a larger. Where the slots are
+    // and how many there are is one word, so that one load tells both: the address, its low bits holding the
+    // size's logarithm.
+    using Slot = std::atomic<const DynamicName*>;
+    struct alignas(64) Line {
+        Slot slots[8];
+    };
+    struct Table {
+        explicit Table(std::uintptr_t word) noexcept
+            : mask((std::size_t{1} << (word & 63)) - 1),
+              slots(reinterpret_cast<Slot*>(word & ~std::uintptr_t{63})) {}
         std::size_t mask;
-        std::unique_ptr<std::atomic<const DynamicName*>[]> slots;
+        Slot* slots;
     };
     struct SiteKey {
         std::uint32_t name, file, line, scope;
@@ -115,14 +124,16 @@ class NameTable {
     static std::uint64_t dynamic_hash(std::string_view name, const TextWords& ends, Scope scope) noexcept {
         return hash_text(name, ends) + static_cast<std::uint64_t>(scope) * 0x9e3779b97f4a7c15u;
     }
+    static bool is_same_long(const char* text, std::string_view name) noexcept;
     static bool is_same(const DynamicName& entry, std::string_view name, const TextWords& ends) noexcept {
         const std::uint64_t* const a = entry.ends.words;
         const std::uint64_t* const b = ends.words;
         if (((a[0] ^ b[0]) | (a[1] ^ b[1]) | (a[2] ^ b[2]) | (a[3] ^ b[3])) != 0) return false;
-        return name.size() <= 32 || std::memcmp(entry.text, name.data(), name.size()) == 0;
+        return name.size() <= 32 || is_same_long(entry.text, name);
     }
     std::string_view keep_text(std::string_view text);
-    static void insert(Table& table, const DynamicName* name) noexcept;
+    void make_table(unsigned log2_size);
+    static void insert(const Table& table, const DynamicName* name) noexcept;
 
     std::vector<std::byte> stream_;
     std::vector<std::unique_ptr<char[]>> arenas_;  // texts do not move
@@ -130,9 +141,9 @@ class NameTable {
     char* arena_next_ = nullptr;
     std::unordered_map<std::string_view, std::uint32_t> strings_;
     std::unordered_map<SiteKey, std::uint32_t, SiteKeyHash> sites_;
-    std::deque<DynamicName> dynamic_;             // do not move
-    std::vector<std::unique_ptr<Table>> tables_;  // outgrown ones stay: a reader may be in one
-    std::atomic<Table*> table_{nullptr};
+    std::deque<DynamicName> dynamic_;              // do not move
+    std::vector<std::unique_ptr<Line[]>> tables_;  // outgrown ones stay: a reader may be in one
+    std::atomic<std::uintptr_t> table_{0};
 };
 
 }  // namespace kymo

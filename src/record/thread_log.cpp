@@ -353,12 +353,19 @@ void close_unusual(std::uint32_t index, std::uint64_t start, std::uint64_t now) 
     close_slowly(index, start, now);
 }
 
-std::uint32_t dynamic_site(std::string_view name, Scope scope) noexcept {
-    Recorder& recorder = Recorder::get();
-    if (const std::uint32_t known = recorder.names().find_dynamic(name, scope)) return known;
+namespace {
+
+// Apart, so that the usual way has no frame to set up.
+[[gnu::noinline]] std::uint32_t intern_dynamic_site(std::string_view name, Scope scope) noexcept {
     SlowPath path;
-    if (!path) return 0;
-    return recorder.intern_dynamic(name, scope);
+    return path ? Recorder::get().intern_dynamic(name, scope) : 0;
+}
+
+}  // namespace
+
+std::uint32_t dynamic_site(std::string_view name, Scope scope) noexcept {
+    const std::uint32_t known = Recorder::get().names().find_dynamic(name, scope);
+    return known != 0 ? known : intern_dynamic_site(name, scope);
 }
 
 std::uint32_t intern_string(std::string_view text) noexcept {
