@@ -26,12 +26,12 @@
 
 #if defined(__SANITIZE_THREAD__)
 // A child of a process with threads starts one of its own here (the recorder's), which works.
-extern "C" const char* __tsan_default_options() {
+extern "C" __attribute__((visibility("default"))) const char* __tsan_default_options() {
     return "die_after_fork=0";
 }
 #elif defined(__SANITIZE_ADDRESS__)
 // A child that was forked by a thread has lost sight of what main had; it would be told to leak all of that.
-extern "C" const char* __lsan_default_options() {
+extern "C" __attribute__((visibility("default"))) const char* __lsan_default_options() {
     return "detect_leaks=0";
 }
 #endif

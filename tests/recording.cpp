@@ -518,7 +518,8 @@ TEST(Signals, HandlersMayRecordAnywhereWithoutHarm) {
     victim.join();
     const kymo::Trace trace = session.stop();
     for (kymo::Row row = 0; row < trace.ranges().size(); ++row) {
-        // A handler that lands while a range opens is inside by depth and before it by time: it goes to a side track.
+        // A handler that lands while a range opens is inside by depth and before it by time: it goes to a
+        // side track.
         if (trace.range_name(row) == "in a signal handler") continue;
         ASSERT_EQ(trace.ranges().flags[row] & kymo::kAsync, 0) << trace.range_name(row);
         if (trace.range_name(row) == "inner") {

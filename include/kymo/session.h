@@ -47,13 +47,13 @@ struct SessionOptions {
 class KYMO_API Session {
   public:
     Session() noexcept = default;
-    explicit Session(SessionOptions options) { start(std::move(options)); }
+    explicit Session(const SessionOptions& options) { start(options); }
     ~Session();
     Session(Session&& other) noexcept;
     Session& operator=(Session&& other) noexcept;
 
     /// Throws kymo::Error when the capture file cannot be made, or when it is running already.
-    void start(SessionOptions options = {});
+    void start(const SessionOptions& options = {});
     /// What was recorded. The program goes on undisturbed meanwhile. With an output file, the file is
     /// complete afterwards. Stopping twice is harmless and gives the same trace.
     Trace stop();

@@ -110,6 +110,11 @@ struct CounterColumns {
 
 enum class ValueKind : std::uint8_t { None = 0, Bool = 1, Int = 2, Double = 3, String = 4, List = 5 };
 
+/// Where the elements of a list are: rows of Trace::list_items().
+struct ListItems {
+    std::uint32_t first, count;
+};
+
 /// One typed value that was attached to a range or an instant. Elements of lists have no key.
 struct Argument {
     StringId key = 0;
@@ -120,9 +125,7 @@ struct Argument {
         std::int64_t integer = 0;
         double real;
         StringId string;
-        struct {
-            std::uint32_t first, count;
-        } list;  ///< rows of Trace::list_items()
+        ListItems list;
     };
 };
 

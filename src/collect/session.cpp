@@ -15,19 +15,21 @@ Session::~Session() {
 }
 
 Session::Session(Session&& other) noexcept
-    : id_(std::exchange(other.id_, 0)), output_path_(std::move(other.output_path_)), trace_(other.trace_) {}
+    : id_(std::exchange(other.id_, 0)),
+      output_path_(std::move(other.output_path_)),
+      trace_(std::exchange(other.trace_, Trace())) {}
 
 Session& Session::operator=(Session&& other) noexcept {
     if (this != &other) {
         discard();
         id_ = std::exchange(other.id_, 0);
         output_path_ = std::move(other.output_path_);
-        trace_ = other.trace_;
+        trace_ = std::exchange(other.trace_, Trace());
     }
     return *this;
 }
 
-void Session::start(SessionOptions options) {
+void Session::start(const SessionOptions& options) {
     if (is_running()) throw Error("this session is running already");
     trace_ = Trace();
     Recorder::Started started = Recorder::get().start(options);

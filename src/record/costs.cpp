@@ -12,7 +12,6 @@
 
 namespace kymo {
 
-using detail::CostKind;
 using detail::ThreadState;
 
 namespace {

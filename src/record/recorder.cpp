@@ -21,9 +21,7 @@ using detail::BlockKind;
 using detail::JournalKind;
 using detail::kBlockBytes;
 using detail::kLargeBlocks;
-using detail::load_acquire;
 using detail::load_relaxed;
-using detail::store_relaxed;
 using detail::store_release;
 using detail::ThreadState;
 

@@ -18,7 +18,6 @@ namespace kymo {
 
 using detail::JournalKind;
 using detail::load_acquire;
-using detail::load_relaxed;
 
 namespace {
 
@@ -384,6 +383,8 @@ void Recorder::forget(std::uint64_t id) noexcept {
     SessionEntry* const session = find(id);
     if (session == nullptr) return;
     finish_output(*session);
+    const std::shared_ptr<Spool> spool =
+        spool_;  // its chunks outlive this call, also when nobody stands in it
     std::deque<Block*> chunks = std::move(session->chunks);
     const bool last = sessions_.size() == 1;
     if (last && spool_) close_spool();  // before its chunks are let go: a finished file keeps them

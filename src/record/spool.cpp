@@ -58,7 +58,7 @@ int publish(const std::string& temporary, const std::string& path) noexcept {
 
 std::string publish_somewhere(const std::string& temporary, const std::string& wanted) {
     for (int attempt = 0;; ++attempt) {
-        const std::string path = alternative_path(wanted, attempt);
+        std::string path = alternative_path(wanted, attempt);
         const int error = publish(temporary, path);
         if (error == 0) return path;
         if (error != EEXIST || attempt > kMostAttempts) {
