@@ -238,25 +238,12 @@ TEST_F(FileLimit, ReachedDoesNotEndTheProgram) {
     }
 }
 
-TEST_F(FileLimit, TooSmallForACaptureDoesNotEndTheProgramWhenOneIsCutOut) {
-    const pid_t child = fork();
-    if (child == 0) {
-        kymo::Session first(into(capture()));
-        for (int i = 0; i < 100'000; ++i) {
-            KYMO_RANGE("first's");
-        }
-        kymo::Session second(into(folder_ + "/second.kymo"));
-        const rlimit limit{512 << 10, 512 << 10};
-        setrlimit(RLIMIT_FSIZE, &limit);
-        first.stop();
-        second.stop();
-        _exit(6);
-    }
-    int status = 0;
-    waitpid(child, &status, 0);
-    ASSERT_TRUE(WIFEXITED(status)) << "ended by signal " << WTERMSIG(status);
-    EXPECT_EQ(WEXITSTATUS(status), 6);
-    EXPECT_EQ(counts(kymo::Trace::load(capture())), (Counts{{"first's", 100'000}}));
+TEST_F(Trouble, AFileLimitReachedWhileACaptureIsCutOutKeepsTheWhole) {
+    EXPECT_EQ(run({"file_limit", capture(), folder_ + "/second.kymo"}, ""), 6) << error();
+    EXPECT_TRUE(contains(error(), "kymo: " + capture() + ": cannot write the capture: File too large\n"))
+        << error();
+    EXPECT_EQ(counts(kymo::Trace::load(capture())), (Counts{{"work", 100'000}}));
+    EXPECT_TRUE(leavings().empty());
 }
 
 // ---- files that go away

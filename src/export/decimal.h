@@ -39,10 +39,13 @@ inline char* put_decimal(char* out, std::uint64_t value) noexcept {
 inline char* put_micros(char* out, std::uint64_t ns) noexcept {
     const std::uint64_t whole = ns / 1000;
     // Unrolled for what occurs: below 1 ms, below 1 s, below 1000 s.
-    if (whole >= 1000 && whole < 1'000'000) {
+    if (whole <
+        1000) {  // NOLINT(bugprone-branch-clone): in order of size, the largest are put like the smallest
+        out = put_decimal(out, whole);
+    } else if (whole < 1'000'000) {
         out = put_decimal(out, whole / 1000);
         out = put_three_digits(out, static_cast<std::uint32_t>(whole % 1000));
-    } else if (whole >= 1'000'000 && whole < 1'000'000'000) {
+    } else if (whole < 1'000'000'000) {
         const std::uint32_t millis = static_cast<std::uint32_t>(whole / 1000);
         out = put_decimal(out, millis / 1000);
         out = put_three_digits(out, millis % 1000);

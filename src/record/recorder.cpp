@@ -306,8 +306,9 @@ Block* Recorder::take_block(std::size_t blocks, int& error) noexcept {
     if (block == nullptr) {
         // The background thread has fallen behind (or has had no reason yet): more lead from now on.
         ahead_ = std::min<std::size_t>(ahead_ * 2, 64);
-        BlockStore::Extent extent =
-            store.reserve(blocks == 1 ? kLargeBlocks * kBlockBytes : std::size_t{1} << 20);
+        // Each time by more: an extension made by the recording thread itself is a pause of the program.
+        const std::size_t large = kLargeBlocks * kBlockBytes;
+        BlockStore::Extent extent = store.reserve(blocks == 1 ? large : ahead_ / 2 * large);
         error = store.map_extent(extent);
         if (error == 0) {
             store.add(extent);

@@ -383,8 +383,7 @@ void Recorder::forget(std::uint64_t id) noexcept {
     SessionEntry* const session = find(id);
     if (session == nullptr) return;
     finish_output(*session);
-    const std::shared_ptr<Spool> spool =
-        spool_;  // its chunks outlive this call, also when nobody stands in it
+    const std::shared_ptr<Spool> spool = spool_;  // mapped until its chunks are let go
     std::deque<Block*> chunks = std::move(session->chunks);
     const bool last = sessions_.size() == 1;
     if (last && spool_) close_spool();  // before its chunks are let go: a finished file keeps them
