@@ -6,7 +6,7 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <new>
+#include <memory>
 #include <utility>
 
 #include "record/recorder.h"
@@ -84,7 +84,8 @@ void Recorder::after_fork_in_child() noexcept {
     background_runs_ = false;
     background_idles_ = false;
     extending_ = false;
-    new (&wake_) std::condition_variable;  // it still counts waiters that this process does not have
+    std::construct_at(
+        &wake_);  // it still counts waiters, and may be locked by one, that this process does not have
     // One that has not recorded yet hands on to its own children what it was asked for.
     const bool had_environment_session = environment_session_ != 0 || restart_environment_;
     environment_session_ = 0;
@@ -144,7 +145,7 @@ void Recorder::after_fork_in_child() noexcept {
             entry.os_tid = gettid();
             detail::current_thread = entry.state;
         } else {
-            new (&entry.log_lock) std::mutex;  // a thread that is not here may have held it
+            std::construct_at(&entry.log_lock);  // a thread that is not here may have held it
         }
         threads_.push_back(std::move(each));
     }
