@@ -84,8 +84,8 @@ void Recorder::after_fork_in_child() noexcept {
     background_runs_ = false;
     background_idles_ = false;
     extending_ = false;
-    std::construct_at(
-        &wake_);  // it still counts waiters, and may be locked by one, that this process does not have
+    // It still counts waiters that this process does not have, and one of them may have held its lock.
+    std::construct_at(&wake_);
     // One that has not recorded yet hands on to its own children what it was asked for.
     const bool had_environment_session = environment_session_ != 0 || restart_environment_;
     environment_session_ = 0;
