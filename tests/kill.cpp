@@ -127,8 +127,10 @@ TEST_F(Kill, LosesNothingAtARandomMoment) {
     std::mt19937 random(20261);
     for (int i = 0; i < kills(); ++i) {
         SCOPED_TRACE("kill " + std::to_string(i));
-        // Early and late; small rings change chunks every 2,000 ranges, large ones every 16,000.
-        const unsigned pause = i % 4 == 0 ? random() % 1000 : random() % 30'000;
+        // As it starts, in the first round of its ring, and after many; small rings change chunks every 2,000
+        // ranges, large ones every 16,000.
+        const unsigned longest[] = {1'000, 30'000, 100'000};
+        const unsigned pause = random() % longest[i % 3];
         const char* const size = i % 2 == 0 ? "6000000" : "33554432";
         run_and_kill(size, "ring", pause);
         check();

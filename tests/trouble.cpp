@@ -491,4 +491,66 @@ TEST_F(Ceiling, WithRingTheFileHoldsTheEnd) {
     EXPECT_GT(found["more"], 50'000);
 }
 
+// The session of `ring` in a file, looked at as after a kill: without stopping it.
+class RingFile : public Ceiling {
+  protected:
+    void SetUp() override {
+        Ceiling::SetUp();
+        kymo::SessionOptions options = into(capture());
+        options.max_bytes = 1 << 20;
+        options.policy = kymo::Policy::Ring;
+        session_ = std::make_unique<kymo::Session>(options);
+    }
+    void TearDown() override {
+        session_.reset();
+        Ceiling::TearDown();
+    }
+
+    std::unique_ptr<kymo::Session> session_;
+};
+
+// Records numbers from `first` on, so that a hole shows.
+void count_up(int first, int count) {
+    for (int i = first; i < first + count; ++i) {
+        KYMO_RANGE_DYNAMIC("number " + std::to_string(i % 1000));
+    }
+}
+
+TEST_F(RingFile, HasNoHolesWhereAnotherSessionStillHoldsChunks) {
+    // The second session reaches its ceiling: it claims nothing more, and keeps what it has.
+    kymo::Session other(kymo::SessionOptions{.max_bytes = 1 << 18, .policy = kymo::Policy::Stop});
+    count_up(0, 300'000);
+    const kymo::Trace trace = kymo::Trace::load(capture());
+    ASSERT_GT(trace.ranges().size(), 50'000u);
+    int last = -1;
+    for (kymo::Row row = 0; row < trace.ranges().size(); ++row) {
+        const int number = std::stoi(std::string(trace.range_name(row).substr(7)));
+        ASSERT_TRUE(last < 0 || number == (last + 1) % 1000) << "a hole at " << row;
+        last = number;
+    }
+    EXPECT_EQ(last, 299'999 % 1000);
+    // And the other one has what it claimed.
+    EXPECT_EQ(other.stop().range_name(0), "number 0");
+}
+
+TEST_F(RingFile, KeepsTheLastRecordsOfAThreadThatRests) {
+    std::barrier step(2);
+    std::thread resting([&] {
+        // It has just begun its second chunk (32 KiB, 16 bytes a record) when it goes to rest.
+        for (int i = 0; i < 2100; ++i) {
+            KYMO_RANGE("before the rest");
+        }
+        step.arrive_and_wait();
+        step.arrive_and_wait();
+    });
+    step.arrive_and_wait();
+    count_up(0, 300'000);
+    EXPECT_EQ(counts(kymo::Trace::load(capture()))["before the rest"], 2100);
+    EXPECT_EQ(counts(session_->snapshot())["before the rest"], 2100);
+    step.arrive_and_wait();
+    resting.join();
+    count_up(0, 300'000);
+    EXPECT_EQ(counts(session_->stop())["before the rest"], 0) << "a dead thread's records make room";
+}
+
 }  // namespace

@@ -140,10 +140,14 @@ Block* BlockStore::take(std::size_t blocks) noexcept {
     return block;
 }
 
+void BlockStore::hide(Block* block) noexcept {
+    detail::store_release(block->header->kind, static_cast<std::uint16_t>(detail::BlockKind::Free));
+}
+
 void BlockStore::give_back(Block* block) noexcept {
     if (frozen_) return;
     detail::store_release(block->header->committed, std::uint64_t{0});
-    detail::store_release(block->header->kind, static_cast<std::uint16_t>(detail::BlockKind::Free));
+    hide(block);
     block->in_use = false;
     block->is_open = false;
     (block->blocks == 1 ? free_small_ : free_large_).push_back(block);

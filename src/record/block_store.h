@@ -56,6 +56,8 @@ class BlockStore {
     /// A run of 1 or kLargeBlocks blocks with a zeroed, Free header whose generation has been counted up;
     /// null when there is none free (then extend). Small ones are split off large ones.
     Block* take(std::size_t blocks) noexcept;
+    /// Marks it Free, so that no reader of the file sees it; it stays its taker's.
+    void hide(Block* block) noexcept;
     /// Marks it Free and keeps it for the next taker.
     void give_back(Block* block) noexcept;
     std::size_t free_large() const noexcept { return free_large_.size(); }

@@ -244,6 +244,7 @@ void Recorder::retire_current_thread() noexcept {
 
 void Recorder::end_entry(ThreadEntry* entry) noexcept {
     leave_chunk(*entry, true);
+    remember_last_full(*entry, 0);
     if (!sessions_.empty()) {
         journal_losses(*entry);
         detail::ThreadDiedRecord died{};
@@ -326,11 +327,18 @@ void Recorder::let_go(Block* chunk) noexcept {
     }
 }
 
+void Recorder::remember_last_full(ThreadEntry& entry, std::uint64_t sequence) noexcept {
+    last_full_.erase(entry.last_full);
+    entry.last_full = sequence;
+    if (sequence != 0) last_full_.insert(sequence);
+}
+
 void Recorder::leave_chunk(ThreadEntry& entry, bool reusable) noexcept {
     Block* const chunk = std::exchange(entry.chunk, nullptr);
     ThreadState& state = *entry.state;
     state.cursor = state.limit = nullptr;
     if (chunk == nullptr) return;
+    remember_last_full(entry, chunk->header->sequence);
     const std::size_t left = chunk->capacity() - load_relaxed(chunk->header->committed);
     if (reusable && chunk->store == &current_store() && chunk->claims != 0 && left >= 256) {
         leftover_chunks_.push_back(chunk);  // the next new thread goes on in it
@@ -342,14 +350,26 @@ void Recorder::leave_chunk(ThreadEntry& entry, bool reusable) noexcept {
     entry.chunk_spool.reset();
 }
 
+// The oldest that may go: every living thread keeps the chunk that it fills and the one before, so that a
+// thread which gets no core, or rests, still has its last records.
 void Recorder::evict_oldest(SessionEntry& session) noexcept {
-    const auto oldest = std::find_if(session.chunks.begin(), session.chunks.end(),
-                                     [](const Block* chunk) { return !chunk->is_open; });
+    auto leftover = leftover_chunks_.end();
+    const auto oldest = std::find_if(session.chunks.begin(), session.chunks.end(), [&](Block* chunk) {
+        if (!chunk->is_open) return !last_full_.contains(chunk->header->sequence);
+        leftover = std::find(leftover_chunks_.begin(), leftover_chunks_.end(), chunk);
+        return leftover != leftover_chunks_.end();
+    });
     if (oldest == session.chunks.end()) return;
+    if (leftover != leftover_chunks_.end()) {
+        (*leftover)->is_open = false;
+        leftover_chunks_.erase(leftover);
+    }
     Block* const chunk = *oldest;
     session.chunks.erase(oldest);
     session.claimed_bytes -= chunk->blocks * kBlockBytes;
     ++overwritten_[chunk->header->thread];
+    // Others may claim it still; the file has lost it now, so that what is left of a thread has no holes.
+    if (session.id == spool_owner_ && chunk->store == &spool_->store()) chunk->store->hide(chunk);
     let_go(chunk);
 }
 

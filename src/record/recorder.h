@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include <kymo/detail/hot_path.h>
@@ -36,6 +37,7 @@ struct ThreadEntry {
     bool is_thread = true;  ///< false: a log that is nobody's thread
     bool in_journal = false;
     std::uint32_t chunks_taken = 0;
+    std::uint64_t last_full = 0;  ///< the sequence of the last chunk that it filled
 
     detail::ThreadState* state = nullptr;
     Block* state_block = nullptr;
@@ -168,6 +170,7 @@ class Recorder {
     void move_to_current_store(ThreadEntry& entry) noexcept;
     void bring_up_to_date(ThreadEntry& entry) noexcept;
     void leave_chunk(ThreadEntry& entry, bool reusable) noexcept;
+    void remember_last_full(ThreadEntry& entry, std::uint64_t sequence) noexcept;
     void let_go(Block* chunk) noexcept;
     void install_chunk(ThreadEntry& entry, Block* chunk) noexcept;
     void end_entry(ThreadEntry* entry) noexcept;
@@ -214,6 +217,7 @@ class Recorder {
     std::uint64_t spool_owner_ = 0;                                 ///< the session whose output the spool is
     std::vector<std::unique_ptr<ThreadEntry>> threads_;             ///< the living
     std::unordered_map<std::uint32_t, std::uint64_t> overwritten_;  ///< chunks, by thread
+    std::unordered_set<std::uint64_t> last_full_;                   ///< of every living thread
     std::vector<Block*> leftover_chunks_;                           ///< of dead threads, with room left
     std::vector<std::unique_ptr<SessionEntry>> sessions_;
     std::unordered_map<std::uint64_t, std::vector<std::uint64_t>>
