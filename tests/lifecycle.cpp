@@ -131,6 +131,16 @@ TEST_F(Lifecycle, AProgramThatNeverRecordedMayFork) {
     EXPECT_EQ(kymo::Trace::load(capture()).ranges().size(), 0u);
 }
 
+TEST_F(Lifecycle, AChildMayBeginOnManyThreadsAtOnce) {
+    for (int i = 0; i < 20; ++i) {
+        ASSERT_EQ(run({"fork_threads"}, environment()), 0) << error();
+        ASSERT_EQ(other_captures().size(), 1u);
+        ASSERT_EQ(counts(kymo::Trace::load(other_captures()[0])), (Counts{{"child work", 8}}));
+        std::filesystem::remove(other_captures()[0]);
+        std::filesystem::remove(capture());
+    }
+}
+
 TEST_F(Lifecycle, GrandchildrenRecordToo) {
     ASSERT_EQ(run({"fork_grandchildren"}, environment()), 0) << error();
     std::map<int, int> sizes;  // captures by how many ranges of their own they have

@@ -209,8 +209,8 @@ int fork_mode(const Arguments&) {
 int fork_movable(const Arguments&) {
     kymo::Range range("movable at fork");
     const pid_t child = fork();
+    range.end();  // the first thing that the child does
     if (child == 0) child_work(1);
-    range.end();
     return child == 0 ? 0 : wait_for(child);
 }
 
@@ -236,6 +236,22 @@ int fork_from_thread(const Arguments&) {
 
 int fork_without_records(const Arguments&) {
     return in_child([] { child_work(5); });
+}
+
+// The child's first ranges are on many threads at once.
+int fork_threads(const Arguments&) {
+    work(1);
+    return in_child([] {
+        std::barrier start(8);
+        std::vector<std::thread> threads;
+        for (int i = 0; i < 8; ++i) {
+            threads.emplace_back([&] {
+                start.arrive_and_wait();
+                child_work(1);
+            });
+        }
+        for (std::thread& thread : threads) thread.join();
+    });
 }
 
 int fork_exec(const Arguments&) {
@@ -434,6 +450,7 @@ int main(int count_of, char** values) {
         {"fork_silent", fork_silent},
         {"fork_from_thread", fork_from_thread},
         {"fork_without_records", fork_without_records},
+        {"fork_threads", fork_threads},
         {"fork_exec", fork_exec},
         {"fork_grandchildren", fork_grandchildren},
         {"fork_storm", fork_storm},

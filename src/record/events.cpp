@@ -102,7 +102,7 @@ void Range::begin(std::string_view name, Scope scope, std::uint32_t side) noexce
 
 void Range::finish() noexcept {
     const std::uint64_t id = std::exchange(id_, 0);
-    if (!is_recording()) return;
+    if (detail::load_relaxed(detail::current_thread->armed) == 0) return;
     SlowPath path;
     if (!path) return;
     if (ThreadState* const state = recording_thread()) {

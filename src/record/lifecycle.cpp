@@ -84,6 +84,7 @@ void Recorder::after_fork_in_child() noexcept {
     background_runs_ = false;
     background_idles_ = false;
     extending_ = false;
+    restarting_ = false;
     // It still counts waiters that this process does not have, and one of them may have held its lock.
     std::construct_at(&wake_);
     // One that has not recorded yet hands on to its own children what it was asked for.

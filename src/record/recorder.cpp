@@ -118,11 +118,15 @@ ThreadState* Recorder::attend() noexcept {
     if (disabled_) return nullptr;
     if (restart_environment_) {
         restart_environment_ = false;
+        restarting_ = true;
         lock.unlock();
         start_environment_session();
         lock.lock();
+        restarting_ = false;
         rearm();
+        wake_.notify_all();
     }
+    wake_.wait(lock, [this] { return !restarting_; });  // another thread's first range came a little earlier
     ThreadState* const state = detail::current_thread;
     if (state->owner == nullptr) {
         if (state != &unregistered_thread) return nullptr;

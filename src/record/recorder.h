@@ -233,6 +233,7 @@ class Recorder {
     bool disabled_ = false;
     std::uint64_t environment_session_ = 0;  ///< its id while it runs
     bool restart_environment_ = false;       ///< a forked child starts its own when it first records
+    bool restarting_ = false;                ///< a thread of that child is starting it
     std::vector<std::string> noted_;
 
     // The background thread (background.cpp).

@@ -89,7 +89,6 @@ enum RecordFlags : std::uint8_t {
     kRecordAsync = 1 << 0,       ///< ended out of order: takes no part in the nesting
     kRecordUnfinished = 1 << 1,  ///< its thread died, or it was closed by a resync
     kRecordInteger = 1 << 2,     ///< Counter: the value is an int64
-    kRecordInherited = 1 << 3,   ///< was open when the process was forked; began in the parent
     kRecordValuesLost = 1 << 4,  ///< had values, which found no room
 };
 
