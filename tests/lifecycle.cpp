@@ -132,7 +132,7 @@ TEST_F(Lifecycle, AProgramThatNeverRecordedMayFork) {
 }
 
 TEST_F(Lifecycle, AChildMayBeginOnManyThreadsAtOnce) {
-    for (int i = 0; i < 20; ++i) {
+    for (int i = 0; i < 5; ++i) {
         ASSERT_EQ(run({"fork_threads"}, environment()), 0) << error();
         ASSERT_EQ(other_captures().size(), 1u);
         ASSERT_EQ(counts(kymo::Trace::load(other_captures()[0])), (Counts{{"child work", 8}}));
