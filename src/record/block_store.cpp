@@ -137,6 +137,7 @@ Block* BlockStore::take(std::size_t blocks) noexcept {
     block->claims = 0;
     block->in_use = true;
     block->is_open = false;
+    block->last_full_of = 0;
     return block;
 }
 

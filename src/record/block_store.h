@@ -22,10 +22,11 @@ int check_file_limit(std::size_t bytes) noexcept;
 struct Block {
     detail::BlockHeader* header = nullptr;
     BlockStore* store = nullptr;
-    std::uint32_t claims = 0;  ///< sessions and builds that still need what is in it
-    std::uint32_t blocks = 0;  ///< length in units of kBlockBytes
-    bool in_use = false;       ///< handed out, not given back
-    bool is_open = false;      ///< a thread's current chunk, or one that the next thread goes on with
+    std::uint32_t claims = 0;        ///< sessions and builds that still need what is in it
+    std::uint32_t blocks = 0;        ///< length in units of kBlockBytes
+    bool in_use = false;             ///< handed out, not given back
+    bool is_open = false;            ///< a thread's current chunk, or one that the next thread goes on with
+    std::uint32_t last_full_of = 0;  ///< the thread whose last full chunk this is
 
     std::byte* data() const noexcept {
         return reinterpret_cast<std::byte*>(header) + sizeof(detail::BlockHeader);

@@ -107,7 +107,6 @@ void Recorder::after_fork_in_child() noexcept {
     }
     sessions_.clear();
     leftover_chunks_.clear();
-    last_full_.clear();
     overwritten_.clear();
     contexts_.clear();
     journal_.clear();
@@ -124,7 +123,7 @@ void Recorder::after_fork_in_child() noexcept {
         if (entry->spool) parent_spools.push_back(entry->spool);
         if (entry->chunk_spool) parent_spools.push_back(std::move(entry->chunk_spool));
         entry->chunk = nullptr;
-        entry->last_full = 0;
+        entry->last_full = nullptr;
         if (entry.get() == own || !entry->is_thread) {
             kept.push_back(std::move(entry));
         } else if (entry->state_block->store == &memory_) {

@@ -248,7 +248,7 @@ void Recorder::retire_current_thread() noexcept {
 
 void Recorder::end_entry(ThreadEntry* entry) noexcept {
     leave_chunk(*entry, true);
-    remember_last_full(*entry, 0);
+    remember_last_full(*entry, nullptr);
     if (!sessions_.empty()) {
         journal_losses(*entry);
         detail::ThreadDiedRecord died{};
@@ -331,10 +331,11 @@ void Recorder::let_go(Block* chunk) noexcept {
     }
 }
 
-void Recorder::remember_last_full(ThreadEntry& entry, std::uint64_t sequence) noexcept {
-    last_full_.erase(entry.last_full);
-    entry.last_full = sequence;
-    if (sequence != 0) last_full_.insert(sequence);
+void Recorder::remember_last_full(ThreadEntry& entry, Block* chunk) noexcept {
+    Block* const before = std::exchange(entry.last_full, chunk);
+    // It may have been given back meanwhile, and be another thread's.
+    if (before != nullptr && before->last_full_of == entry.id) before->last_full_of = 0;
+    if (chunk != nullptr) chunk->last_full_of = entry.id;
 }
 
 void Recorder::leave_chunk(ThreadEntry& entry, bool reusable) noexcept {
@@ -342,7 +343,7 @@ void Recorder::leave_chunk(ThreadEntry& entry, bool reusable) noexcept {
     ThreadState& state = *entry.state;
     state.cursor = state.limit = nullptr;
     if (chunk == nullptr) return;
-    remember_last_full(entry, chunk->header->sequence);
+    remember_last_full(entry, chunk);
     const std::size_t left = chunk->capacity() - load_relaxed(chunk->header->committed);
     if (reusable && chunk->store == &current_store() && chunk->claims != 0 && left >= 256) {
         leftover_chunks_.push_back(chunk);  // the next new thread goes on in it
@@ -359,7 +360,7 @@ void Recorder::leave_chunk(ThreadEntry& entry, bool reusable) noexcept {
 void Recorder::evict_oldest(SessionEntry& session) noexcept {
     auto leftover = leftover_chunks_.end();
     const auto oldest = std::find_if(session.chunks.begin(), session.chunks.end(), [&](Block* chunk) {
-        if (!chunk->is_open) return !last_full_.contains(chunk->header->sequence);
+        if (!chunk->is_open) return chunk->last_full_of == 0;
         leftover = std::find(leftover_chunks_.begin(), leftover_chunks_.end(), chunk);
         return leftover != leftover_chunks_.end();
     });

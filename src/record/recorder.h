@@ -11,7 +11,6 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include <kymo/detail/hot_path.h>
@@ -37,13 +36,13 @@ struct ThreadEntry {
     bool is_thread = true;  ///< false: a log that is nobody's thread
     bool in_journal = false;
     std::uint32_t chunks_taken = 0;
-    std::uint64_t last_full = 0;  ///< the sequence of the last chunk that it filled
 
     detail::ThreadState* state = nullptr;
     Block* state_block = nullptr;
     std::shared_ptr<Spool> spool;  ///< keeps `state_block` mapped; null: plain memory
     Block* chunk = nullptr;
     std::shared_ptr<Spool> chunk_spool;  ///< keeps `chunk` mapped
+    Block* last_full = nullptr;          ///< the chunk before, as long as its store is in use
     std::vector<Block*> open_segments;
     Block* side_segment = nullptr;
     std::uint64_t tasks_armed = 0;    ///< bits that sessions of this thread's tasks ask for
@@ -170,7 +169,7 @@ class Recorder {
     void move_to_current_store(ThreadEntry& entry) noexcept;
     void bring_up_to_date(ThreadEntry& entry) noexcept;
     void leave_chunk(ThreadEntry& entry, bool reusable) noexcept;
-    void remember_last_full(ThreadEntry& entry, std::uint64_t sequence) noexcept;
+    static void remember_last_full(ThreadEntry& entry, Block* chunk) noexcept;
     void let_go(Block* chunk) noexcept;
     void install_chunk(ThreadEntry& entry, Block* chunk) noexcept;
     void end_entry(ThreadEntry* entry) noexcept;
@@ -217,7 +216,6 @@ class Recorder {
     std::uint64_t spool_owner_ = 0;                                 ///< the session whose output the spool is
     std::vector<std::unique_ptr<ThreadEntry>> threads_;             ///< the living
     std::unordered_map<std::uint32_t, std::uint64_t> overwritten_;  ///< chunks, by thread
-    std::unordered_set<std::uint64_t> last_full_;                   ///< of every living thread
     std::vector<Block*> leftover_chunks_;                           ///< of dead threads, with room left
     std::vector<std::unique_ptr<SessionEntry>> sessions_;
     std::unordered_map<std::uint64_t, std::vector<std::uint64_t>>

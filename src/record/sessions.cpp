@@ -409,6 +409,10 @@ void Recorder::forget(std::uint64_t id) noexcept {
 
 void Recorder::close_spool() noexcept {
     std::erase_if(leftover_chunks_, [this](const Block* chunk) { return chunk->store == &spool_->store(); });
+    for (const auto& entry : threads_) {
+        if (entry->last_full != nullptr && entry->last_full->store == &spool_->store())
+            entry->last_full = nullptr;
+    }
     spool_->finish();
     spool_.reset();  // threads that still stand in it, and logs being read, keep it mapped
     spool_owner_ = 0;
