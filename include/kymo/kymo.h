@@ -8,3 +8,4 @@
 #include <kymo/scope.h>
 #include <kymo/session.h>
 #include <kymo/trace.h>
+#include <kymo/value.h>

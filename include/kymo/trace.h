@@ -12,6 +12,7 @@
 
 #include <kymo/detail/export.h>
 #include <kymo/scope.h>
+#include <kymo/value.h>
 
 namespace kymo {
 
@@ -108,25 +109,78 @@ struct CounterColumns {
     std::size_t size() const noexcept { return time_ns.size(); }
 };
 
-enum class ValueKind : std::uint8_t { None = 0, Bool = 1, Int = 2, Double = 3, String = 4, List = 5 };
-
 /// Where the elements of a list are: rows of Trace::list_items().
 struct ListItems {
     std::uint32_t first, count;
 };
 
-/// One typed value that was attached to a range or an instant. Elements of lists have no key.
+/// What a value is to its range.
+enum class ArgumentRole : std::uint8_t { Keyword = 0, Input = 1, Output = 2 };
+
+/// Metadata of an array. Its sizes, and after them its strides if it has them, are
+/// Trace::array_extents()[first_extent ...].
+struct ArrayInfo {
+    DType dtype = DType::Other;
+    Layout layout = Layout::Strided;
+    bool is_defined = true;
+    bool has_strides = false;
+    Device device;
+    std::uint32_t first_extent = 0;
+    std::uint32_t dimensions = 0;
+    std::uint64_t storage = 0;  ///< address
+    std::uint64_t storage_id = 0;
+};
+
+/// One typed value that was attached to a range or an instant. Elements of lists, inputs and outputs have no
+/// key. `array` is a row of Trace::arrays().
 struct Argument {
     StringId key = 0;
     ValueKind kind = ValueKind::None;
+    ArgumentRole role = ArgumentRole::Keyword;
     bool truncated = false;  ///< the string or list was longer than what is kept
+    ValueKind left_out =
+        ValueKind::None;  ///< kind None: what it was, when the session did not ask for its value
     union {
         bool boolean;
         std::int64_t integer = 0;
         double real;
         StringId string;
         ListItems list;
+        Row array;
     };
+};
+
+/// What only a few ranges have. Sorted by range.
+struct RangeDetail {
+    Row range = kNoRow;
+    std::int64_t sequence = -1;  ///< number in the forward thread's sequence; -1: none
+    std::uint32_t forward_thread =
+        0;                 ///< logical id of the thread of the forward range; 0: this is no backward one
+    std::uint64_t id = 0;  ///< as observers saw it; 0: none
+};
+
+enum class LinkKind : std::uint8_t {
+    ForwardBackward = 1,  ///< from a forward range to its backward range
+    Remote = 3,           ///< from the range of a call to a range of the process that was called
+};
+/// An arrow between two ranges. Sorted by `from`.
+struct LinkInfo {
+    Row from = kNoRow;
+    Row to = kNoRow;
+    LinkKind kind = LinkKind::ForwardBackward;
+};
+
+/// Allocation reports, in order of threads, then times.
+struct MemoryColumns {
+    std::span<const std::int64_t> time_ns;
+    std::span<const Row> thread;
+    std::span<const std::uint64_t> address;
+    std::span<const std::int64_t> bytes;  ///< negative: freed
+    std::span<const std::int64_t> total_allocated;
+    std::span<const std::int64_t> total_reserved;
+    std::span<const Device> device;
+    std::span<const std::uint8_t> out_of_memory;  ///< 1: `bytes` were asked for and refused
+    std::size_t size() const noexcept { return time_ns.size(); }
 };
 
 /// Something that a reader of the trace should know: a loss, a damage, a limit reached.
@@ -199,7 +253,12 @@ class KYMO_API Trace {
     RangeColumns ranges() const noexcept;
     InstantColumns instants() const noexcept;
     CounterColumns counters() const noexcept;
+    MemoryColumns memory() const noexcept;
     std::span<const Argument> list_items() const noexcept;
+    std::span<const ArrayInfo> arrays() const noexcept;
+    std::span<const std::int64_t> array_extents() const noexcept;
+    std::span<const RangeDetail> range_details() const noexcept;
+    std::span<const LinkInfo> links() const noexcept;
     std::span<const ProblemInfo> problems() const noexcept;
     std::span<const CostInfo> costs() const noexcept;
     const ClockInfo& clock() const noexcept;
@@ -208,6 +267,9 @@ class KYMO_API Trace {
     /// Values attached to a range / an instant; empty for most rows (a binary search in a sparse index).
     std::span<const Argument> range_arguments(Row range) const noexcept;
     std::span<const Argument> instant_arguments(Row instant) const noexcept;
+
+    /// What is known of a range beyond its columns; null for most.
+    const RangeDetail* range_detail(Row range) const noexcept;
 
     std::string_view range_name(Row range) const noexcept;
     Row track_of(Row range) const noexcept;  ///< binary search over the tracks

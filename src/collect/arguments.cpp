@@ -74,6 +74,8 @@ bool ArgumentDecoder::read_value(std::span<const std::byte>& rest, Argument& val
             data_.list_items.insert(data_.list_items.end(), items.begin(), items.end());
             return whole;
         }
+        case ValueKind::Array:
+            break;
     }
     return false;
 }
@@ -126,6 +128,7 @@ void encode_argument(const TraceData& data, const Argument& argument, std::vecto
             }
             return;
         }
+        case ValueKind::Array:
         case ValueKind::None:
             append(&head, sizeof head);
             return;

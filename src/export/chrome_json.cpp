@@ -284,6 +284,7 @@ class ChromeJson {
     void append_argument(const Argument& value, int level) {
         constexpr int kDeepest = 16;  // of lists in lists; a hostile capture could make a cycle
         switch (value.kind) {
+            case ValueKind::Array:
             case ValueKind::None:
                 scratch_ += "null";
                 return;

@@ -61,6 +61,36 @@ CounterColumns Trace::counters() const noexcept {
     return {data_->counter_time_ns, data_->counter_site, data_->counter_thread, data_->counter_value};
 }
 
+MemoryColumns Trace::memory() const noexcept {
+    return {data_->memory_time_ns, data_->memory_thread,          data_->memory_address,
+            data_->memory_bytes,   data_->memory_total_allocated, data_->memory_total_reserved,
+            data_->memory_device,  data_->memory_out_of_memory};
+}
+
+std::span<const ArrayInfo> Trace::arrays() const noexcept {
+    return data_->arrays;
+}
+
+std::span<const std::int64_t> Trace::array_extents() const noexcept {
+    return data_->array_extents;
+}
+
+std::span<const RangeDetail> Trace::range_details() const noexcept {
+    return data_->range_details;
+}
+
+std::span<const LinkInfo> Trace::links() const noexcept {
+    return data_->links;
+}
+
+const RangeDetail* Trace::range_detail(Row range) const noexcept {
+    const auto& details = data_->range_details;
+    const auto found =
+        std::lower_bound(details.begin(), details.end(), range,
+                         [](const RangeDetail& detail, Row row) { return detail.range < row; });
+    return found != details.end() && found->range == range ? &*found : nullptr;
+}
+
 std::span<const Argument> Trace::list_items() const noexcept {
     return data_->list_items;
 }

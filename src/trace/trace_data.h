@@ -45,6 +45,20 @@ struct TraceData {
     std::vector<Argument> list_items;
     std::vector<ArgumentSlice> range_arguments;    ///< sorted by row
     std::vector<ArgumentSlice> instant_arguments;  ///< sorted by row
+    std::vector<ArrayInfo> arrays;
+    std::vector<std::int64_t> array_extents;
+    std::vector<RangeDetail> range_details;  ///< sorted by range
+    std::vector<LinkInfo> links;             ///< sorted by from
+
+    // Allocation reports; all the same length.
+    std::vector<std::int64_t> memory_time_ns;
+    std::vector<Row> memory_thread;
+    std::vector<std::uint64_t> memory_address;
+    std::vector<std::int64_t> memory_bytes;
+    std::vector<std::int64_t> memory_total_allocated;
+    std::vector<std::int64_t> memory_total_reserved;
+    std::vector<Device> memory_device;
+    std::vector<std::uint8_t> memory_out_of_memory;
 
     std::vector<ProblemInfo> problems;
     std::vector<CostInfo> costs;

@@ -83,6 +83,7 @@ enum class RecordKind : std::uint8_t {
     ContextMark = 0x87,   ///< what follows runs under context `word 2` (journal: Context); 0 = none
     Dropped = 0x88,       ///< word 2 = records lost here; depth = the least depth reached among them
     Blob = 0x89,          ///< word 2 = a source's own tag; payload = its bytes
+    Memory = 0x8a,        ///< time; word 2 = address; payload = MemoryPayload
 };
 
 enum RecordFlags : std::uint8_t {
@@ -116,9 +117,10 @@ struct LongRecord {
 static_assert(sizeof(LongRecord) == 32);
 
 // Payload of ranges and instants: values one after another, each
-//   u32 key (string id, 0 inside lists) | u8 kind (ValueKind) | u8 flags (1 = truncated) | u16 count
+//   u32 key (string id, 0 inside lists) | u8 kind (ValueKind) | u8 flags (ValueFlags) | u16 count
 // then  Bool, Int, Double: 8 bytes;  String: `count` bytes padded to 8;  List: `count` values without keys;
-// None: nothing.
+// None: nothing (`count` is the kind of what was left out);  Array: an ArrayHeader, `count` sizes and, if it
+// says so, `count` strides, i64 each;  kValueFacts: a RangeFacts, `count` 0.
 struct ValueHeader {
     std::uint32_t key;
     std::uint8_t kind;
@@ -126,7 +128,37 @@ struct ValueHeader {
     std::uint16_t count;
 };
 static_assert(sizeof(ValueHeader) == 8);
-inline constexpr std::uint8_t kValueTruncated = 1;
+// ValueFlags.
+inline constexpr std::uint8_t kValueTruncated = 1 << 0;
+inline constexpr std::uint8_t kValueInput = 1 << 1;  ///< one of the range's inputs, in their order
+inline constexpr std::uint8_t kValueOutput = 1 << 2;
+struct ArrayHeader {
+    std::uint8_t dtype;
+    std::uint8_t layout;
+    std::uint8_t device_type;
+    std::uint8_t flags;  ///< ArrayFlags
+    std::int32_t device_index;
+    std::uint64_t storage;
+    std::uint64_t storage_id;
+};
+enum ArrayFlags : std::uint8_t { kArrayStrides = 1 << 0, kArrayUndefined = 1 << 1 };
+/// A value kind that is no value of the user's: sequence number and so on of the range itself.
+inline constexpr std::uint8_t kValueFacts = 0x40;
+struct RangeFacts {
+    std::int64_t sequence;         ///< -1: none
+    std::uint64_t forward_thread;  ///< 0: none
+    std::uint64_t id;              ///< 0: none
+};
+struct MemoryPayload {
+    std::int64_t bytes;  ///< negative: freed
+    std::int64_t total_allocated;
+    std::int64_t total_reserved;
+    std::int32_t device_index;
+    std::uint8_t device_type;
+    std::uint8_t out_of_memory;
+    std::uint16_t reserved;
+};
+static_assert(sizeof(ArrayHeader) == 24 && sizeof(RangeFacts) == 24 && sizeof(MemoryPayload) == 32);
 inline constexpr std::size_t kMaxListItems = 30;
 inline constexpr std::size_t kMaxStringBytes = 4096;
 inline constexpr std::size_t kMaxPayloadBytes = 16 * 1024;
@@ -171,6 +203,7 @@ enum class JournalKind : std::uint16_t {
     Cost = 9,
     Note = 10,
     Context = 11,
+    RemoteEvents = 12,
 };
 
 struct ThreadBornRecord {
@@ -260,6 +293,18 @@ struct NoteRecord {
     std::uint32_t code;  ///< string
     std::uint32_t text;  ///< string
     std::uint64_t count;
+};
+/// Events of another process, handed to a session. Its message (src/collect/event_message.h) follows, padded
+/// to 8.
+struct RemoteEventsRecord {
+    StreamRecord head;
+    std::uint64_t session;
+    std::uint64_t call_start;  ///< ticks of this process between which the other one worked; 0: unknown
+    std::uint64_t call_end;
+    std::uint32_t thread;  ///< that made the call; 0: unknown
+    std::uint32_t prefix;  ///< string put before every name
+    std::int32_t node;
+    std::uint32_t message_bytes;
 };
 struct ContextRecord {  // followed by `count` u64 session ids
     StreamRecord head;

@@ -1,0 +1,147 @@
+// value.h: one small type for inputs, outputs and keyword values. It views what the caller holds, and owns
+// nothing.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string_view>
+#include <type_traits>
+
+#include <kymo/detail/export.h>
+
+namespace kymo {
+
+/// The kinds of value. A number is part of the capture format: never reuse one.
+enum class ValueKind : std::uint8_t {
+    None = 0,
+    Bool = 1,
+    Int = 2,
+    Double = 3,
+    String = 4,
+    List = 5,
+    Array = 6,  ///< metadata of an array; its elements are never looked at
+};
+
+/// Element types of arrays. A number is part of the capture format.
+enum class DType : std::uint8_t {
+    Other = 0,
+    Bool = 1,
+    Int8 = 2,
+    Int16 = 3,
+    Int32 = 4,
+    Int64 = 5,
+    UInt8 = 6,
+    UInt16 = 7,
+    UInt32 = 8,
+    UInt64 = 9,
+    Float16 = 10,
+    BFloat16 = 11,
+    Float32 = 12,
+    Float64 = 13,
+    Complex32 = 14,
+    Complex64 = 15,
+    Complex128 = 16,
+    Float8E4M3 = 17,
+    Float8E5M2 = 18,
+    QInt8 = 19,
+    QUInt8 = 20,
+    QInt32 = 21,
+    Text = 22,
+    Object = 23,
+    DateTime = 24,
+};
+/// "float32", "int64", ...; "other" for unknown numbers. Never null.
+KYMO_API const char* dtype_name(DType dtype) noexcept;
+/// Bytes of one element; 0 when the type does not say (Other, Text, Object).
+KYMO_API std::uint32_t dtype_bytes(DType dtype) noexcept;
+
+/// How an array's elements lie in memory. A number is part of the capture format.
+enum class Layout : std::uint8_t {
+    Strided = 0,
+    Sparse = 1,
+    SparseCsr = 2,
+    Blocked = 3,
+    Jagged = 4,
+    Other = 5
+};
+
+/// Kinds of device. The first keep PyTorch's numbers; a number is part of the capture format.
+enum class DeviceType : std::uint8_t {
+    Cpu = 0,
+    Cuda = 1,
+    Xpu = 12,
+    Mps = 13,
+    Meta = 14,
+    Other = 20,
+    None = 255
+};
+/// "cpu", "cuda", ...; "other" for unknown numbers. Never null.
+KYMO_API const char* device_type_name(DeviceType type) noexcept;
+
+struct Device {
+    DeviceType type = DeviceType::Cpu;
+    std::int32_t index = -1;  ///< -1: the only one, or unknown
+    friend constexpr bool operator==(const Device&, const Device&) noexcept = default;
+};
+
+/// What is known of an array (a tensor, an ndarray, a buffer) without touching its elements.
+struct ArrayView {
+    DType dtype = DType::Other;
+    Layout layout = Layout::Strided;
+    Device device;
+    bool is_defined = true;  ///< false: a place for an array that holds none
+    std::span<const std::int64_t> sizes;
+    std::span<const std::int64_t> strides;  ///< in elements; empty: unknown, or the layout has none
+    const void* storage = nullptr;          ///< address of its memory
+    std::uint64_t storage_id = 0;  ///< the library's own number of that memory, never reused; 0: none
+};
+
+/// A value as it is handed over: valid as long as what it views.
+class Value {
+  public:
+    constexpr Value() noexcept = default;
+    constexpr Value(std::nullptr_t) noexcept {}
+    constexpr Value(bool value) noexcept : kind_(ValueKind::Bool), boolean_(value) {}
+    template <std::integral T>
+    constexpr Value(T value) noexcept : kind_(ValueKind::Int), integer_(static_cast<std::int64_t>(value)) {}
+    template <std::floating_point T>
+    constexpr Value(T value) noexcept : kind_(ValueKind::Double), real_(static_cast<double>(value)) {}
+    constexpr Value(std::string_view value) noexcept : kind_(ValueKind::String), string_(value) {}
+    constexpr Value(const char* value) noexcept
+        : kind_(value != nullptr ? ValueKind::String : ValueKind::None),
+          string_(value != nullptr ? std::string_view(value) : std::string_view()) {}
+    constexpr Value(std::span<const Value> items) noexcept : kind_(ValueKind::List), list_(items) {}
+    /// The array must outlive the value.
+    constexpr Value(const ArrayView& array) noexcept : kind_(ValueKind::Array), array_(&array) {}
+    Value(ArrayView&&) = delete;
+
+    constexpr ValueKind kind() const noexcept { return kind_; }
+    // Each may be called for its own kind only.
+    constexpr bool boolean() const noexcept { return boolean_; }
+    constexpr std::int64_t integer() const noexcept { return integer_; }
+    constexpr double real() const noexcept { return real_; }
+    constexpr std::string_view string() const noexcept { return string_; }
+    constexpr std::span<const Value> list() const noexcept { return list_; }
+    constexpr const ArrayView& array() const noexcept { return *array_; }
+
+  private:
+    ValueKind kind_ = ValueKind::None;
+    union {
+        bool boolean_;
+        std::int64_t integer_ = 0;
+        double real_;
+        std::string_view string_;
+        std::span<const Value> list_;
+        const ArrayView* array_;
+    };
+};
+
+/// A value with its name.
+struct KeyedValue {
+    std::string_view key;
+    Value value;
+};
+
+}  // namespace kymo

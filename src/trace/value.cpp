@@ -1,0 +1,45 @@
+// value.cpp: the names of element types and devices.
+#include <kymo/value.h>
+
+#include <iterator>
+
+namespace kymo {
+
+const char* dtype_name(DType dtype) noexcept {
+    static constexpr const char* kNames[] = {
+        "other",     "bool",      "int8",       "int16",       "int32",       "int64",   "uint8",
+        "uint16",    "uint32",    "uint64",     "float16",     "bfloat16",    "float32", "float64",
+        "complex32", "complex64", "complex128", "float8_e4m3", "float8_e5m2", "qint8",   "quint8",
+        "qint32",    "str",       "object",     "datetime",
+    };
+    const auto index = static_cast<std::size_t>(dtype);
+    return index < std::size(kNames) ? kNames[index] : "other";
+}
+
+std::uint32_t dtype_bytes(DType dtype) noexcept {
+    static constexpr std::uint8_t kBytes[] = {0, 1, 1, 2,  4, 8, 1, 2, 4, 8, 2, 2, 4,
+                                              8, 4, 8, 16, 1, 1, 1, 1, 4, 0, 0, 8};
+    const auto index = static_cast<std::size_t>(dtype);
+    return index < std::size(kBytes) ? kBytes[index] : 0;
+}
+
+const char* device_type_name(DeviceType type) noexcept {
+    switch (type) {
+        case DeviceType::Cpu:
+            return "cpu";
+        case DeviceType::Cuda:
+            return "cuda";
+        case DeviceType::Xpu:
+            return "xpu";
+        case DeviceType::Mps:
+            return "mps";
+        case DeviceType::Meta:
+            return "meta";
+        case DeviceType::None:
+            return "none";
+        default:
+            return "other";
+    }
+}
+
+}  // namespace kymo
