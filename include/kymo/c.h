@@ -40,6 +40,12 @@ KYMO_C_API void kymo_async_end(kymo_site site, uint64_t id);
 KYMO_C_API void kymo_instant(const char* name);
 KYMO_C_API void kymo_counter_double(const char* name, double value);
 KYMO_C_API void kymo_counter_int(const char* name, int64_t value);
+/* For allocators, as kymo::report_allocation: `bytes` < 0 is a release. Device types are the numbers of
+   kymo::DeviceType (0 CPU, 1 CUDA); the index is -1 when there is one only. */
+KYMO_C_API void kymo_report_allocation(const void* address, int64_t bytes, int64_t total_allocated,
+                                       int64_t total_reserved, uint8_t device_type, int32_t device_index);
+KYMO_C_API void kymo_report_out_of_memory(int64_t bytes, int64_t total_allocated, int64_t total_reserved,
+                                          uint8_t device_type, int32_t device_index);
 KYMO_C_API void kymo_thread_name(const char* name);
 KYMO_C_API int kymo_is_recording(void);
 

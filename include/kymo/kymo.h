@@ -4,6 +4,9 @@
 #include <kymo/analyze.h>
 #include <kymo/error.h>
 #include <kymo/export.h>
+#include <kymo/memory.h>
+#include <kymo/observe.h>
+#include <kymo/operation.h>
 #include <kymo/range.h>
 #include <kymo/scope.h>
 #include <kymo/session.h>

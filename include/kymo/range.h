@@ -4,6 +4,7 @@
 #include <concepts>
 #include <cstdint>
 #include <string_view>
+#include <utility>
 
 #include <kymo/detail/hot_path.h>
 #include <kymo/detail/values.h>
@@ -31,25 +32,27 @@ class Range {
         begin(name, Scope::User, wanted ? detail::push_values(keys, key, value, more...) : 0);
     }
     ~Range() { end(); }
-    Range(Range&& other) noexcept : id_(other.id_), start_(other.start_), site_(other.site_) {
-        other.id_ = 0;
-    }
+    Range(Range&& other) noexcept
+        : id_(std::exchange(other.id_, 0)),
+          start_(other.start_),
+          site_(other.site_),
+          frame_(std::exchange(other.frame_, nullptr)) {}
     Range& operator=(Range&& other) noexcept {
         if (this != &other) {
             end();
-            id_ = other.id_;
+            id_ = std::exchange(other.id_, 0);
             start_ = other.start_;
             site_ = other.site_;
-            other.id_ = 0;
+            frame_ = std::exchange(other.frame_, nullptr);
         }
         return *this;
     }
     /// Ends it now, on whichever thread this is. Ending twice is harmless.
     void end() noexcept {
-        if (id_ != 0) finish();
+        if (is_open()) finish();
     }
-    /// False once ended, when moved from, or when nothing was recording as it began.
-    bool is_open() const noexcept { return id_ != 0; }
+    /// False once ended, when moved from, or when nobody recorded or observed it as it began.
+    bool is_open() const noexcept { return id_ != 0 || frame_ != nullptr; }
 
   private:
     KYMO_API void begin(std::string_view name, Scope scope, std::uint32_t side) noexcept;
@@ -58,6 +61,7 @@ class Range {
     std::uint64_t id_ = 0;
     std::uint64_t start_ = 0;
     std::uint32_t site_ = 0;
+    void* frame_ = nullptr;  ///< of its observers
 };
 
 namespace detail {

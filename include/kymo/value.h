@@ -101,8 +101,8 @@ struct ArrayView {
 /// A value as it is handed over: valid as long as what it views.
 class Value {
   public:
-    constexpr Value() noexcept = default;
-    constexpr Value(std::nullptr_t) noexcept {}
+    constexpr Value() noexcept : integer_(0) {}
+    constexpr Value(std::nullptr_t) noexcept : integer_(0) {}
     constexpr Value(bool value) noexcept : kind_(ValueKind::Bool), boolean_(value) {}
     template <std::integral T>
     constexpr Value(T value) noexcept : kind_(ValueKind::Int), integer_(static_cast<std::int64_t>(value)) {}
@@ -130,7 +130,7 @@ class Value {
     ValueKind kind_ = ValueKind::None;
     union {
         bool boolean_;
-        std::int64_t integer_ = 0;
+        std::int64_t integer_;
         double real_;
         std::string_view string_;
         std::span<const Value> list_;

@@ -4,9 +4,11 @@
 #include <cstring>
 #include <mutex>
 
+#include <kymo/memory.h>
 #include <kymo/range.h>
 
 #include "record/clock.h"
+#include "record/observers.h"
 #include "record/recorder.h"
 #include "record/thread_log.h"
 
@@ -24,7 +26,7 @@ constexpr std::uint8_t kObjectless = detail::kSlotObjectless;
 
 bool is_on() noexcept {
     return (load_relaxed(detail::current_thread->armed) &
-            (detail::kArmedRecorder | detail::kArmedAttention)) != 0;
+            (detail::kArmedRecorder | detail::kArmedObservers | detail::kArmedAttention)) != 0;
 }
 
 std::uint32_t site_of(const detail::OpenSlot& slot) noexcept {
@@ -44,7 +46,32 @@ std::uint32_t innermost_begin(ThreadState& state, std::uint32_t site) noexcept {
     return kNotOpen;
 }
 
-void begin(std::uint32_t site) noexcept {
+// The observers of a begin are kept by the slot that it will have.
+ObserverFrame* observe_begin(std::uint32_t site) noexcept {
+    if (site == 0 || (load_relaxed(detail::current_thread->armed) & detail::kArmedObservers) == 0)
+        return nullptr;
+    const Scope scope = Recorder::get().names().site(site).scope;
+    ObserverFrame* const frame = begin_frame(scope);
+    if (frame == nullptr) return nullptr;
+    frame->set_range(site, scope, false, frame->range.start_thread());
+    run_starts(*frame);
+    auto* const part = static_cast<ThreadObservers*>(detail::current_thread->observers);
+    part->objectless.push_back({detail::current_thread->depth, frame});
+    return frame;
+}
+
+void observe_end(std::uint32_t index) noexcept {
+    auto* const part = static_cast<ThreadObservers*>(detail::current_thread->observers);
+    if (part == nullptr) return;
+    // What stood above it has been ended, or will never be.
+    while (!part->objectless.empty() && part->objectless.back().index >= index) {
+        ObserverFrame* const frame = part->objectless.back().frame;
+        part->objectless.pop_back();
+        end_frame(frame);
+    }
+}
+
+void push_begin(std::uint32_t site) noexcept {
     SlowPath path;
     if (!path) return;
     ThreadState* state = detail::current_thread;
@@ -58,17 +85,23 @@ void begin(std::uint32_t site) noexcept {
     push_open(*state, records ? site : 0, kObjectless, 0);
 }
 
-void end(std::uint32_t site) noexcept {
+void begin(std::uint32_t site) noexcept {
+    observe_begin(site);
+    push_begin(site);
+}
+
+// Gives the index that it had, or kNotOpen.
+std::uint32_t pop_begin(std::uint32_t site) noexcept {
     const std::uint64_t now = Clock::now();
     SlowPath path;
-    if (!path) return;
+    if (!path) return kNotOpen;
     ThreadState* state = detail::current_thread;
     if (state->owner == nullptr) {
         if (unregistered_off_begins != 0) --unregistered_off_begins;
-        return;
+        return kNotOpen;
     }
     state = ready_thread();
-    if (state == nullptr) return;
+    if (state == nullptr) return kNotOpen;
     const std::uint32_t index = innermost_begin(*state, site);
     if (index == kNotOpen) {
         if (state->off_begins != 0) {
@@ -76,13 +109,20 @@ void end(std::uint32_t site) noexcept {
         } else {
             store_relaxed(state->resyncs, state->resyncs + 1);
         }
-        return;
+        return kNotOpen;
     }
     if (site != 0 && index + 1 != state->depth) {
         store_relaxed(state->resyncs, state->resyncs + 1);
         while (state->depth > index + 1) pop_open(*state, state->depth - 1, now, detail::kRecordUnfinished);
     }
     pop_open(*state, index, now, 0);
+    return index;
+}
+
+void end(std::uint32_t site) noexcept {
+    const AsEnabled enabled;
+    const std::uint32_t index = pop_begin(site);
+    if (index != kNotOpen) observe_end(index);
 }
 
 // Runs `append(state)` on the log given, or on the calling thread's, if something records there.
@@ -237,6 +277,19 @@ void kymo_counter_double(const char* name, double value) {
 
 void kymo_counter_int(const char* name, std::int64_t value) {
     if (name != nullptr) counter(name, value);
+}
+
+void kymo_report_allocation(const void* address, std::int64_t bytes, std::int64_t total_allocated,
+                            std::int64_t total_reserved, std::uint8_t device_type,
+                            std::int32_t device_index) {
+    report_allocation(address, bytes, total_allocated, total_reserved,
+                      {static_cast<DeviceType>(device_type), device_index});
+}
+
+void kymo_report_out_of_memory(std::int64_t bytes, std::int64_t total_allocated, std::int64_t total_reserved,
+                               std::uint8_t device_type, std::int32_t device_index) {
+    report_out_of_memory(bytes, total_allocated, total_reserved,
+                         {static_cast<DeviceType>(device_type), device_index});
 }
 
 void kymo_thread_name(const char* name) {

@@ -7,6 +7,7 @@
 #include <kymo/range.h>
 
 #include "record/clock.h"
+#include "record/observers.h"
 #include "record/recorder.h"
 #include "record/thread_log.h"
 
@@ -45,11 +46,26 @@ std::uint64_t write_valued_event(ThreadState& state, RecordKind kind, std::uint3
     return time;
 }
 
+// Values that were gathered for observers alone, or in vain.
+void drop_unrecorded(std::uint32_t side) noexcept {
+    ThreadState* const state = detail::current_thread;
+    if (state->owner != nullptr) drop_side(*state, side);
+}
+
 // The calling thread's state if it records now.
 ThreadState* recording_thread() noexcept {
     ThreadState* const state = ready_thread();
     if (state == nullptr) return nullptr;
     return (detail::load_relaxed(state->armed) & detail::kArmedRecorder) != 0 ? state : nullptr;
+}
+
+// The start callbacks of a range that may end anywhere; null: nobody sees it.
+ObserverFrame* begin_async_frame(std::uint32_t site, Scope scope, std::uint32_t side) noexcept {
+    ObserverFrame* const frame = begin_frame(scope);
+    if (frame == nullptr) return nullptr;
+    frame->set_range(site, scope, true, frame->range.start_thread());
+    run_starts_with(*frame, side);
+    return frame;
 }
 
 }  // namespace
@@ -61,7 +77,7 @@ void record_instant(std::string_view name, Scope scope, std::uint32_t side) noex
     SlowPath path;
     if (!path) return;
     ThreadState* const state = recording_thread();
-    if (state == nullptr || site == 0) return;
+    if (state == nullptr || site == 0) return drop_unrecorded(side);
     write_valued_event(*state, RecordKind::LongInstant, site, 0, side);
 }
 
@@ -89,10 +105,12 @@ void record_counter(std::string_view name, std::int64_t value) noexcept {
 
 void Range::begin(std::string_view name, Scope scope, std::uint32_t side) noexcept {
     const std::uint32_t site = detail::dynamic_site(name, scope);
+    if ((detail::load_relaxed(detail::current_thread->armed) & detail::kArmedObservers) != 0 && site != 0)
+        frame_ = begin_async_frame(site, scope, side);
     SlowPath path;
     if (!path) return;
     ThreadState* const state = recording_thread();
-    if (state == nullptr || site == 0) return;
+    if (state == nullptr || site == 0) return drop_unrecorded(side);
     const std::uint64_t id = next_async_id(*state);
     start_ = write_valued_event(*state, RecordKind::AsyncBegin, site, id, side);
     if (start_ == 0) return;
@@ -101,16 +119,19 @@ void Range::begin(std::string_view name, Scope scope, std::uint32_t side) noexce
 }
 
 void Range::finish() noexcept {
+    const AsEnabled enabled;
     const std::uint64_t id = std::exchange(id_, 0);
-    if (detail::load_relaxed(detail::current_thread->armed) == 0) return;
-    SlowPath path;
-    if (!path) return;
-    if (ThreadState* const state = recording_thread()) {
-        write_event(*state, RecordKind::AsyncEnd, 0, site_, id, std::as_bytes(std::span(&start_, 1)));
+    if (id != 0 && detail::load_relaxed(detail::current_thread->armed) != 0) {
+        const SlowPath path;
+        ThreadState* const state = path ? recording_thread() : nullptr;
+        if (state != nullptr)
+            write_event(*state, RecordKind::AsyncEnd, 0, site_, id, std::as_bytes(std::span(&start_, 1)));
     }
+    if (void* const frame = std::exchange(frame_, nullptr)) end_frame(static_cast<ObserverFrame*>(frame));
 }
 
 void thread_name(std::string_view name) noexcept {
+    const AsEnabled enabled;
     SlowPath path;
     if (path) Recorder::get().name_current_thread(name);
 }

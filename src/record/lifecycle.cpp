@@ -67,12 +67,15 @@ __attribute__((destructor)) void on_exit() {
 void Recorder::before_fork() noexcept {
     source_mutex_.lock();
     mutex_.lock();
+    forking_enabled_ = is_enabled();
+    set_enabled(true);
     forking_thread_ = detail::current_thread;
     detail::current_thread = &idle_thread;
 }
 
 void Recorder::after_fork_in_parent() noexcept {
     detail::current_thread = forking_thread_;
+    set_enabled(forking_enabled_);
     mutex_.unlock();
     source_mutex_.unlock();
 }
@@ -133,6 +136,7 @@ void Recorder::after_fork_in_child() noexcept {
         }
     }
     threads_.clear();
+    observers_.keep_only(static_cast<ThreadObservers*>(parent_state->observers));
     for (Block* chunk : chunks) let_go(chunk);
     detail::current_thread = own != nullptr ? &idle_thread : parent_state;
     for (auto& each : kept) {
@@ -156,6 +160,7 @@ void Recorder::after_fork_in_child() noexcept {
     }
     restart_environment_ = had_environment_session;
     rearm();
+    set_enabled(forking_enabled_);
     mutex_.unlock();
     for (const auto& source : sources_) source->forked();
     source_mutex_.unlock();

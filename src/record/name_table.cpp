@@ -69,7 +69,7 @@ std::uint32_t NameTable::intern(std::string_view text) {
     if (const auto found = strings_.find(text); found != strings_.end()) return found->second;
     if (stream_.size() + text.size() > kMaxNameBytes) return 0;
     const auto id = static_cast<std::uint32_t>(strings_.size() + 1);
-    strings_.emplace(keep_text(text), id);
+    texts_.set(id, &strings_.emplace(keep_text(text), id).first->first);
     detail::StringRecord record{};
     record.head.kind = static_cast<std::uint16_t>(detail::NameKind::String);
     record.id = id;
@@ -85,6 +85,8 @@ std::uint32_t NameTable::intern_site(std::string_view name, std::string_view fil
     if (sites_.size() + 1 >= detail::kMaxSites || (key.name == 0 && !name.empty())) return 0;
     const auto id = static_cast<std::uint32_t>(sites_.size() + 1);
     sites_.emplace(key, id);
+    facts_.push_back({texts_.get(key.name), scope, key.name});
+    site_facts_.set(id, &facts_.back());
     detail::SiteRecord record{};
     record.head.kind = static_cast<std::uint16_t>(detail::NameKind::Site);
     record.id = id;

@@ -47,6 +47,36 @@ TextWords words_of_short(std::string_view text) noexcept;
     return hash ^ hash >> 40;
 }
 
+/// What an id stands for. Written under a lock, read without one.
+template <class T>
+class Directory {
+  public:
+    ~Directory() {
+        for (const auto& part : parts_) delete[] part.load(std::memory_order_relaxed);
+    }
+    /// `item` must stay where it is.
+    void set(std::uint32_t id, const T* item) {
+        if (id / kPart >= kParts) return;
+        std::atomic<Slot*>& part = parts_[id / kPart];
+        if (part.load(std::memory_order_relaxed) == nullptr)
+            part.store(new Slot[kPart](), std::memory_order_release);
+        part.load(std::memory_order_relaxed)[id % kPart].store(item, std::memory_order_release);
+    }
+    T get(std::uint32_t id) const noexcept {
+        if (id / kPart >= kParts) return {};
+        const Slot* const slots = parts_[id / kPart].load(std::memory_order_acquire);
+        if (slots == nullptr) return {};
+        const T* const item = slots[id % kPart].load(std::memory_order_acquire);
+        return item != nullptr ? *item : T{};
+    }
+
+  private:
+    using Slot = std::atomic<const T*>;
+    static constexpr std::size_t kPart = 1024;
+    static constexpr std::size_t kParts = 16 * 1024;
+    std::atomic<Slot*> parts_[kParts] = {};
+};
+
 /// All strings and sites of the process, as the names stream that captures carry: what is interned is
 /// appended there and never changes. Writing needs the recorder's lock; find_dynamic needs none.
 class NameTable {
@@ -73,6 +103,15 @@ class NameTable {
             }
         }
     }
+
+    /// What an id that intern() or intern_site() has given stands for. Any thread, without the lock.
+    std::string_view text(std::uint32_t id) const noexcept { return texts_.get(id); }
+    struct SiteFacts {
+        std::string_view name;
+        Scope scope = Scope::User;
+        std::uint32_t name_id = 0;
+    };
+    SiteFacts site(std::uint32_t id) const noexcept { return site_facts_.get(id); }
 
     /// The names stream so far (log_format.h), only ever appended to.
     const std::vector<std::byte>& stream() const noexcept { return stream_; }
@@ -139,6 +178,9 @@ class NameTable {
     std::vector<std::unique_ptr<char[]>> arenas_;  // texts do not move
     std::size_t arena_left_ = 0;
     char* arena_next_ = nullptr;
+    Directory<std::string_view> texts_;
+    Directory<SiteFacts> site_facts_;
+    std::deque<SiteFacts> facts_;  // do not move
     std::unordered_map<std::string_view, std::uint32_t> strings_;
     std::unordered_map<SiteKey, std::uint32_t, SiteKeyHash> sites_;
     std::deque<DynamicName> dynamic_;              // do not move

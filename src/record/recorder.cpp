@@ -52,7 +52,8 @@ std::uint64_t armed_bits(const SessionOptions& options) noexcept {
     std::uint64_t bits = options.scopes.bits() | detail::kArmedRecorder;
     if (options.record_values) bits |= detail::kArmedValues;
     if (options.record_shapes) bits |= detail::kArmedShapes;
-    if (options.profile_memory) bits |= detail::kArmedMemory;
+    if (options.record_shapes && options.concrete_inputs) bits |= detail::kArmedConcrete;
+    if (options.profile_memory) bits |= detail::kArmedMemory | detail::kArmedMemoryRecorder;
     if (!Clock::is_inline()) bits |= detail::kArmedSlowClock;
     return bits;
 }
@@ -60,7 +61,7 @@ std::uint64_t armed_bits(const SessionOptions& options) noexcept {
 }  // namespace
 
 std::uint64_t Recorder::armed_for(const ThreadEntry& entry) const noexcept {
-    std::uint64_t bits = entry.tasks_armed;
+    std::uint64_t bits = entry.tasks_armed | entry.own_observers_armed | observers_.armed();
     for (const auto& session : sessions_) {
         if (!session->is_closed && session->tasks_thread == 0) bits |= armed_bits(session->options);
     }
@@ -68,7 +69,7 @@ std::uint64_t Recorder::armed_for(const ThreadEntry& entry) const noexcept {
 }
 
 void Recorder::rearm() noexcept {
-    std::uint64_t shared = 0;
+    std::uint64_t shared = observers_.armed();
     for (const auto& session : sessions_) {
         if (!session->is_closed && session->tasks_thread == 0) shared |= armed_bits(session->options);
     }
@@ -84,7 +85,7 @@ void Recorder::rearm() noexcept {
                 entry->tasks_armed |= armed_bits(session->options);
             }
         }
-        std::uint64_t bits = shared | entry->tasks_armed;
+        std::uint64_t bits = shared | entry->tasks_armed | entry->own_observers_armed;
         if (restart) bits = ~std::uint64_t{0} >> 32;
         const bool attention = restart || entry->spool != spool_ || entry->period != period_;
         if (attention && bits != 0) bits |= detail::kArmedAttention;
@@ -238,12 +239,20 @@ void Recorder::move_to_current_store(ThreadEntry& entry) noexcept {
 }
 
 void Recorder::retire_current_thread() noexcept {
+    set_enabled(true);
     ThreadState* const state = detail::current_thread;
     if (state->owner == nullptr) return;
     close_all_open(*state);
     detail::current_thread = &idle_thread;  // what still runs on this thread is not recorded
     std::lock_guard lock(mutex_);
+    observers_.forget_thread(static_cast<ThreadObservers*>(std::exchange(state->observers, nullptr)));
     end_entry(static_cast<ThreadEntry*>(state->owner));
+}
+
+void Recorder::set_node(std::int32_t node) noexcept {
+    std::lock_guard lock(mutex_);
+    node_.store(node, std::memory_order_relaxed);
+    if (spool_) spool_->set_node(node);
 }
 
 void Recorder::end_entry(ThreadEntry* entry) noexcept {
@@ -264,6 +273,7 @@ void Recorder::end_entry(ThreadEntry* entry) noexcept {
 }
 
 void Recorder::name_current_thread(std::string_view name) noexcept {
+    const AsEnabled enabled;
     if (detail::current_thread->owner == nullptr && attend() == nullptr) return;
     std::lock_guard lock(mutex_);
     auto& entry = *static_cast<ThreadEntry*>(detail::current_thread->owner);

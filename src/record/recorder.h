@@ -19,6 +19,7 @@
 #include "record/block_store.h"
 #include "record/inside_mutex.h"
 #include "record/name_table.h"
+#include "record/observers.h"
 #include "record/raw_log.h"
 #include "record/source.h"
 #include "record/spool.h"
@@ -45,10 +46,11 @@ struct ThreadEntry {
     Block* last_full = nullptr;          ///< the chunk before, as long as its store is in use
     std::vector<Block*> open_segments;
     Block* side_segment = nullptr;
-    std::uint64_t tasks_armed = 0;    ///< bits that sessions of this thread's tasks ask for
-    std::uint64_t period = 0;         ///< Recorder::period_ when it last came to attention
-    std::uint64_t no_room_since = 0;  ///< Recorder::room_epoch_ when a chunk was refused; owner only
-    std::mutex log_lock;              ///< logs that are not threads: one writer at a time
+    std::uint64_t tasks_armed = 0;          ///< bits that sessions of this thread's tasks ask for
+    std::uint64_t own_observers_armed = 0;  ///< bits that its own observers ask for
+    std::uint64_t period = 0;               ///< Recorder::period_ when it last came to attention
+    std::uint64_t no_room_since = 0;        ///< Recorder::room_epoch_ when a chunk was refused; owner only
+    std::mutex log_lock;                    ///< logs that are not threads: one writer at a time
 };
 
 /// A running session, or one that its ceiling has closed and that nobody has collected yet.
@@ -128,6 +130,12 @@ class Recorder {
     std::uint32_t intern(std::string_view text) noexcept;
     const NameTable& names() const noexcept { return names_; }
 
+    // -- observers --
+    Observers& observers() noexcept { return observers_; }
+    /// The process's node id, into captures that are being written too. -1: none.
+    void set_node(std::int32_t node) noexcept;
+    std::int32_t node() const noexcept { return node_.load(std::memory_order_relaxed); }
+
     // -- logs that are not threads --
     ThreadEntry* make_log(std::string_view name) noexcept;
     void end_log(ThreadEntry* entry) noexcept;
@@ -151,6 +159,7 @@ class Recorder {
     Usage usage() noexcept;
 
   private:
+    friend class Observers;
     Recorder();
     static Recorder& make() noexcept;
 #if defined(__SANITIZE_THREAD__)
@@ -209,6 +218,8 @@ class Recorder {
 
     InsideMutex mutex_;
     NameTable names_;
+    Observers observers_;
+    std::atomic<std::int32_t> node_{-1};
     std::vector<std::byte> journal_;  ///< cleared when no session is left
     std::size_t names_in_spool_ = 0;  ///< bytes of the names stream that the spool has
     BlockStore memory_;
@@ -249,6 +260,7 @@ class Recorder {
     std::mutex source_mutex_;
     std::vector<std::shared_ptr<Source>> sources_;
     detail::ThreadState* forking_thread_ = nullptr;
+    bool forking_enabled_ = true;
 };
 
 /// The options of a session in the text form of the KYMO environment variable,

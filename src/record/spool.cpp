@@ -17,6 +17,7 @@
 #include <kymo/error.h>
 
 #include "record/clock.h"
+#include "record/recorder.h"
 
 namespace kymo {
 
@@ -138,6 +139,7 @@ void fill_file_header(FileHeader& header) noexcept {
     if (facts.pid != getpid()) ask_for_facts(facts);
     facts.clock_source = static_cast<std::uint32_t>(Clock::source());
     facts.ticks_per_second = Clock::ticks_per_second();
+    facts.node = Recorder::get().node();
     header = facts;
 }
 
@@ -194,6 +196,10 @@ std::shared_ptr<Spool> Spool::create(const std::string& wanted_path) {
     spool->journal_.spare = spool->take_block(detail::BlockKind::Free);
     spool->path_ = publish_somewhere(temporary, wanted_path);
     return spool;
+}
+
+void Spool::set_node(std::int32_t node) noexcept {
+    header_->node = node;
 }
 
 Spool::~Spool() {

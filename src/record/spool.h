@@ -29,6 +29,7 @@ class Spool {
 
     const std::string& path() const noexcept { return path_; }
     BlockStore& store() noexcept { return store_; }
+    void set_node(std::int32_t node) noexcept;
     /// Appends whole stream records. False when the disk has no room: they are lost to the file.
     bool append_names(std::span<const std::byte> records) noexcept { return append(names_, records); }
     bool append_journal(std::span<const std::byte> records) noexcept { return append(journal_, records); }

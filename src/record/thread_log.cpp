@@ -4,14 +4,17 @@
 #include <algorithm>
 #include <cstring>
 
+#include <kymo/observe.h>
 #include <kymo/range.h>
 
 #include "record/clock.h"
+#include "record/observers.h"
 #include "record/recorder.h"
 
 namespace kymo {
 
 using detail::kArmedAttention;
+using detail::kArmedObservers;
 using detail::kArmedRecorder;
 using detail::kNotOpen;
 using detail::load_relaxed;
@@ -25,8 +28,11 @@ using detail::ThreadState;
 
 ThreadState unregistered_thread{};
 ThreadState idle_thread{};
+ThreadState disabled_thread{};
 constinit thread_local std::uint32_t unregistered_off_begins __attribute__((tls_model("initial-exec"))) = 0;
 
+// The state of a thread that is switched off.
+constinit thread_local ThreadState* switched_off __attribute__((tls_model("initial-exec"))) = nullptr;
 constinit thread_local std::uint32_t inside_depth __attribute__((tls_model("initial-exec"))) = 0;
 
 namespace detail {
@@ -40,6 +46,34 @@ void set_armed(ThreadState& state, std::uint64_t armed) noexcept {
     const bool is_usual = (armed & (detail::kArmedOutOfLine | kArmedRecorder)) == kArmedRecorder;
     store_relaxed(state.is_inline, is_usual ? 1u : 0u);
     store_relaxed(state.armed, armed);
+}
+
+ThreadState* own_thread() noexcept {
+    ThreadState* const state = detail::current_thread;
+    return state != &disabled_thread ? state : switched_off;
+}
+
+bool is_enabled() noexcept {
+    return detail::current_thread != &disabled_thread;
+}
+
+void set_enabled(bool enabled) noexcept {
+    if (enabled == is_enabled()) return;
+    if (enabled) {
+        detail::current_thread = switched_off;
+    } else {
+        switched_off = detail::current_thread;
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+        detail::current_thread = &disabled_thread;
+    }
+}
+
+AsEnabled::AsEnabled() noexcept : was_off_(!is_enabled()) {
+    if (was_off_) set_enabled(true);
+}
+
+AsEnabled::~AsEnabled() {
+    if (was_off_) set_enabled(false);
 }
 
 SlowPath::SlowPath() noexcept {
@@ -203,6 +237,43 @@ void drop_side(ThreadState& state, std::uint32_t side) noexcept {
     if (side != 0) state.side_used = (side - 1) * 8;
 }
 
+SideExtension extend_side(ThreadState& state, const OpenSlot& slot) noexcept {
+    const auto side = static_cast<std::uint32_t>(load_relaxed(slot.what) >> 32);
+    std::size_t room = 0;
+    std::size_t offset = next_side_entry(state, room);
+    if (side == 0) {
+        std::byte* const place = room == 0 ? nullptr : side_address(state, offset);
+        if (place == nullptr) return {};
+        return {place + sizeof(detail::SideEntry),
+                place + std::min(room, sizeof(detail::SideEntry) + detail::kMaxPayloadBytes)};
+    }
+    // It must be the last entry, and go on in the same piece of memory.
+    const std::span<const std::byte> payload = side_payload(state, side);
+    offset = (side - 1) * std::size_t{8};
+    const std::size_t used = (offset + sizeof(detail::SideEntry) + payload.size() + 7) & ~std::size_t{7};
+    if (payload.empty() || used != state.side_used || payload.size() % 8 != 0) return {};
+    room = offset < detail::kSideBytes ? detail::kSideBytes : detail::kSideBytes + kSegmentBytes;
+    auto* const place = const_cast<std::byte*>(payload.data() + payload.size());
+    return {place, place + std::min(room - used, detail::kMaxPayloadBytes - payload.size())};
+}
+
+void close_extension(ThreadState& state, OpenSlot& slot, std::byte* end) noexcept {
+    const std::uint64_t what = load_relaxed(slot.what);
+    auto side = static_cast<std::uint32_t>(what >> 32);
+    if (side == 0) {
+        side = detail::close_side(end);
+        if (side != 0) store_relaxed(slot.what, what | std::uint64_t{side} << 32);
+        return;
+    }
+    const std::size_t offset = (side - 1) * std::size_t{8};
+    std::byte* const place = side_address(state, offset);
+    detail::SideEntry head;
+    std::memcpy(&head, place, sizeof head);
+    head.bytes = static_cast<std::uint32_t>(end - place - sizeof head);
+    std::memcpy(place, &head, sizeof head);
+    state.side_used = static_cast<std::uint32_t>(offset + static_cast<std::size_t>(end - place) + 7) & ~7u;
+}
+
 namespace detail {
 inline namespace layout1 {
 
@@ -302,36 +373,25 @@ std::uint64_t next_async_id(ThreadState& state) noexcept {
     return std::uint64_t{static_cast<ThreadEntry*>(state.owner)->id} << 40 | ++state.next_async;
 }
 
-namespace detail {
-inline namespace layout1 {
-
-Opened open_site_slowly(std::uint32_t site, Scope scope, std::uint32_t side) noexcept {
+Opened open_recorded(std::uint32_t site, Scope scope, std::uint32_t side) noexcept {
+    if ((load_relaxed(detail::current_thread->armed) & (kArmedRecorder | kArmedAttention)) == 0)
+        return {0, kNotOpen};
     SlowPath path;
     if (!path) return {0, kNotOpen};
     ThreadState* const state = ready_thread();
     if (state == nullptr) return {0, kNotOpen};
-    if (site == 0 || (load_relaxed(state->armed) & scope_bit(scope)) == 0) {
+    const std::uint64_t armed = load_relaxed(state->armed);
+    if (site == 0 || (armed & detail::scope_bit(scope)) == 0 || (armed & kArmedRecorder) == 0) {
         drop_side(*state, side);
         return {0, kNotOpen};
     }
     return push_open(*state, site, 0, side);
 }
 
-Opened open_slowly(Site& site, std::uint32_t side) noexcept {
-    std::uint32_t id = load_relaxed(site.id);
-    if (id == 0) {
-        SlowPath path;
-        if (!path) return {0, kNotOpen};
-        id = Recorder::get().register_site(site);
-        store_relaxed(site.id, id);
-    }
-    return open_site_slowly(id, site.scope, side);
-}
-
-void close_slowly(std::uint32_t index, std::uint64_t start, std::uint64_t now) noexcept {
+void close_recorded(std::uint32_t index, std::uint64_t start, std::uint64_t now) noexcept {
     SlowPath path;
     if (!path) return;
-    ThreadState* const state = current_thread->owner != nullptr ? ready_thread() : nullptr;
+    ThreadState* const state = detail::current_thread->owner != nullptr ? ready_thread() : nullptr;
     if (state == nullptr) return;  // the thread has ended, or is in between fork's handlers
     if (!Clock::is_inline()) now = Clock::now();
     Recorder& recorder = Recorder::get();
@@ -346,6 +406,53 @@ void close_slowly(std::uint32_t index, std::uint64_t start, std::uint64_t now) n
         }
     }
     pop_open(*state, index, now, 0);
+}
+
+namespace {
+
+// A range that observers may want to see: they come before the recorder, so that its time is not theirs.
+Opened open_observed(std::uint32_t site, Scope scope, std::uint32_t side) noexcept {
+    ObserverFrame* const frame = site != 0 ? begin_frame(scope) : nullptr;
+    if (frame == nullptr) {
+        const Opened opened = open_recorded(site, scope, side);
+        if (opened.index == kNotOpen && side != 0) drop_side(*detail::current_thread, side);
+        return opened;
+    }
+    frame->set_range(site, scope, false, frame->range.start_thread());
+    run_starts_with(*frame, side);
+    frame->opened = open_recorded(site, scope, side);
+    if (frame->opened.index == kNotOpen && side != 0) drop_side(*detail::current_thread, side);
+    return {reinterpret_cast<std::uint64_t>(frame), detail::kOpenObserved};
+}
+
+}  // namespace
+
+namespace detail {
+inline namespace layout1 {
+
+Opened open_site_slowly(std::uint32_t site, Scope scope, std::uint32_t side) noexcept {
+    if ((load_relaxed(current_thread->armed) & kArmedObservers) == 0) return open_recorded(site, scope, side);
+    return open_observed(site, scope, side);
+}
+
+Opened open_slowly(Site& site, std::uint32_t side) noexcept {
+    if (side == 0 && skip_unsampled(*current_thread, site.scope)) return {0, kNotOpen};
+    std::uint32_t id = load_relaxed(site.id);
+    if (id == 0) {
+        SlowPath path;
+        if (!path) return {0, kNotOpen};
+        id = Recorder::get().register_site(site);
+        store_release(site.id, id);
+    }
+    return open_site_slowly(id, site.scope, side);
+}
+
+void close_slowly(std::uint32_t index, std::uint64_t start, std::uint64_t now) noexcept {
+    const AsEnabled enabled;
+    if (index != kOpenObserved) return close_recorded(index, start, now);
+    auto* const frame = reinterpret_cast<ObserverFrame*>(start);
+    if (frame->opened.index != kNotOpen) close_recorded(frame->opened.index, frame->opened.start, now);
+    end_frame(frame);
 }
 
 void close_unusual(std::uint32_t index, std::uint64_t start, std::uint64_t now) noexcept {

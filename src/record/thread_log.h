@@ -14,12 +14,29 @@ struct ThreadEntry;
 extern detail::ThreadState unregistered_thread;
 /// What it points to when a thread must not record: after its end, and between fork's handlers. Never armed.
 extern detail::ThreadState idle_thread;
+/// What it points to while the thread is switched off (set_enabled). Never armed.
+extern detail::ThreadState disabled_thread;
+/// The calling thread's state, switched off or not.
+detail::ThreadState* own_thread() noexcept;
 /// Object-less begins made while off by a thread that is not registered yet.
 extern constinit thread_local std::uint32_t unregistered_off_begins;
 
 /// Sets a thread's armed word and what follows from it. Needs the recorder's lock, unless nobody else knows
 /// the state.
 void set_armed(detail::ThreadState& state, std::uint64_t armed) noexcept;
+
+/// Switches the calling thread on for its lifetime: ends, and what has nothing to do with ranges, must find
+/// its state also while it is off.
+class AsEnabled {
+  public:
+    AsEnabled() noexcept;
+    ~AsEnabled();
+    AsEnabled(const AsEnabled&) = delete;
+    AsEnabled& operator=(const AsEnabled&) = delete;
+
+  private:
+    bool was_off_;
+};
 
 /// Marks the calling thread as inside the recorder for its lifetime. False when it already was: we are in a
 /// signal handler or an allocation hook that interrupted it; what was to be recorded is then counted as
@@ -66,6 +83,11 @@ void write_context_mark(detail::ThreadState& state, std::uint64_t ticks) noexcep
 
 /// Registers the calling thread or does what it was called to attention for. Null: it cannot record.
 detail::ThreadState* ready_thread() noexcept;
+/// Opens a range of the calling thread if something records; its observers have been called. Takes no
+/// SlowPath from its caller.
+detail::Opened open_recorded(std::uint32_t site, Scope scope, std::uint32_t side) noexcept;
+/// Closes what that has opened.
+void close_recorded(std::uint32_t index, std::uint64_t start, std::uint64_t now) noexcept;
 /// Opens a range; the slot index is kNotOpen when there was no room.
 detail::Opened push_open(detail::ThreadState& state, std::uint32_t site, std::uint8_t flags,
                          std::uint32_t side) noexcept;
@@ -78,6 +100,14 @@ void close_all_open(detail::ThreadState& state) noexcept;
 std::uint64_t next_async_id(detail::ThreadState& state) noexcept;
 /// Values of an open slot's side-stack handle.
 std::span<const std::byte> side_payload(const detail::ThreadState& state, std::uint32_t side) noexcept;
+/// Room behind the values of the innermost open range, to add more; null when there is none.
+struct SideExtension {
+    std::byte* place = nullptr;
+    std::byte* limit = nullptr;
+};
+SideExtension extend_side(detail::ThreadState& state, const detail::OpenSlot& slot) noexcept;
+/// `end` is one past the last byte added.
+void close_extension(detail::ThreadState& state, detail::OpenSlot& slot, std::byte* end) noexcept;
 /// Takes a handle that was not used off the side stack again.
 void drop_side(detail::ThreadState& state, std::uint32_t side) noexcept;
 

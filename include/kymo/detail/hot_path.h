@@ -38,9 +38,10 @@ struct Opened {
 inline constexpr std::uint32_t kNotOpen = ~0u;  ///< nothing was opened
 inline constexpr std::uint32_t kOpenUnusual =
     ~1u;  ///< open, but not to be closed inline: deep, or with values
-inline constexpr std::uint32_t kInlineDepth = 256;  ///< what a compact record can say
+inline constexpr std::uint32_t kOpenObserved = ~2u;  ///< watched: `start` is its frame
+inline constexpr std::uint32_t kInlineDepth = 256;   ///< what a compact record can say
 
-/// The out-of-line halves. None throws, none calls back into the program.
+/// The out-of-line halves. None throws; observers are called from here.
 KYMO_API Opened open_slowly(Site& site, std::uint32_t side) noexcept;
 KYMO_API Opened open_site_slowly(std::uint32_t site, Scope scope, std::uint32_t side) noexcept;
 KYMO_API void close_slowly(std::uint32_t index, std::uint64_t start, std::uint64_t now) noexcept;
@@ -49,6 +50,9 @@ KYMO_API void close_unusual(std::uint32_t index, std::uint64_t start, std::uint6
 /// The site of a name made at run time: a lock-free look-up, interned the first time. 0 when there is no
 /// room.
 KYMO_API std::uint32_t dynamic_site(std::string_view name, Scope scope) noexcept;
+
+/// True when an observer that will see the next range of this scope on this thread asks for inputs.
+KYMO_API bool observers_want_inputs(Scope scope) noexcept;
 
 inline constexpr std::uint64_t scope_bit(Scope scope) noexcept {
     return std::uint64_t{1} << static_cast<unsigned>(scope);
@@ -61,7 +65,8 @@ inline bool is_wanted(Scope scope) noexcept {
 /// True when values attached to a range of this scope would be kept: the macros evaluate them only then.
 inline bool values_wanted(Scope scope) noexcept {
     const std::uint64_t armed = load_relaxed(current_thread->armed);
-    return (armed & scope_bit(scope)) != 0 && (armed & (kArmedValues | kArmedObservers)) != 0;
+    if ((armed & scope_bit(scope)) == 0) return false;
+    return (armed & kArmedValues) != 0 || ((armed & kArmedObservers) != 0 && observers_want_inputs(scope));
 }
 
 /// A scope on the open stack. Ends where it began: neither copied nor moved (kymo::Range is for that).

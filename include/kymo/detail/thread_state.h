@@ -15,9 +15,12 @@ inline constexpr std::uint64_t kArmedAttention = 1ull
 inline constexpr std::uint64_t kArmedObservers = 1ull << 33;  ///< observers want to hear of ranges
 inline constexpr std::uint64_t kArmedSlowClock = 1ull << 34;  ///< the counter cannot be used: out of line
 inline constexpr std::uint64_t kArmedValues = 1ull << 35;     ///< values given to ranges are wanted
-inline constexpr std::uint64_t kArmedMemory = 1ull << 36;
-inline constexpr std::uint64_t kArmedRecorder = 1ull << 37;  ///< some session records
-inline constexpr std::uint64_t kArmedShapes = 1ull << 38;
+inline constexpr std::uint64_t kArmedMemory = 1ull << 36;     ///< allocation reports are wanted
+inline constexpr std::uint64_t kArmedRecorder = 1ull << 37;   ///< some session records
+inline constexpr std::uint64_t kArmedShapes = 1ull << 38;     ///< metadata of array inputs is wanted
+inline constexpr std::uint64_t kArmedConcrete = 1ull << 39;   ///< values of scalar inputs are wanted
+inline constexpr std::uint64_t kArmedMemoryObservers = 1ull << 40;  ///< observers want to hear of allocations
+inline constexpr std::uint64_t kArmedMemoryRecorder = 1ull << 41;   ///< sessions record allocations
 inline constexpr std::uint64_t kArmedOutOfLine = kArmedAttention | kArmedObservers | kArmedSlowClock;
 
 /// An open range. `start` is 0 while the slot is being filled or is empty.
@@ -67,7 +70,7 @@ struct ThreadState {
     std::uint32_t off_begins;  ///< object-less begins made while off, at depth 0
     std::uint32_t side_used;   ///< bytes of the side stack in use
     std::uint64_t context;     ///< id of the context in force, 0 = none
-    void* observers;           ///< for observers
+    void* observers;           ///< the thread's ThreadObservers; null: none yet
     void* tracer;              ///< for the Python tracer
     std::uint64_t next_async;  ///< count of movable ranges begun here: the low part of their ids
     std::uint64_t reserved[30];

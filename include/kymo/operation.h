@@ -1,0 +1,83 @@
+// operation.h: a range with what an operator has: inputs, outputs, a sequence number.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string_view>
+
+#include <kymo/detail/hot_path.h>
+#include <kymo/value.h>
+
+namespace kymo {
+
+/// What ties the two halves of an operation together.
+struct OperationFacts {
+    std::int64_t sequence = -1;  ///< the forward half: peek_sequence(); the backward half: the forward one's
+    std::uint32_t forward_thread = 0;  ///< the backward half: current_thread_id() of the forward one
+};
+
+/// The calling thread's sequence number: what the next take_sequence() gives. Forward halves carry it.
+KYMO_API std::int64_t peek_sequence() noexcept;
+/// Takes a number, for the backward half that is being made.
+KYMO_API std::int64_t take_sequence() noexcept;
+
+/// A scope with inputs and outputs. Made, then begun (or not: then it is nothing), then ended by its
+/// destructor. Who watches it is settled when it is made.
+///
+///     kymo::Operation op(kymo::Scope::Function);
+///     if (op.is_active()) op.begin("mm", {.sequence = n}, op.inputs_wanted() ? describe(a, b) : ...);
+///     ...
+///     if (op.outputs_wanted()) op.set_outputs({...});
+class Operation {
+  public:
+    explicit Operation(Scope scope = Scope::Function) noexcept : scope_(scope) {
+        if (detail::is_wanted(scope)) prepare();
+    }
+    ~Operation() {
+        if (is_active_) finish();
+    }
+    Operation(const Operation&) = delete;
+    Operation& operator=(const Operation&) = delete;
+
+    /// Somebody records or observes it: begin() has an effect.
+    bool is_active() const noexcept { return is_active_; }
+    /// Somebody will look at inputs given to begin() / keywords given to it / outputs given to set_outputs().
+    bool inputs_wanted() const noexcept { return inputs_wanted_; }
+    bool keywords_wanted() const noexcept { return keywords_wanted_; }
+    bool outputs_wanted() const noexcept { return outputs_wanted_; }
+
+    /// Begins it. What the values view need not outlive the call.
+    void begin(std::string_view name, const OperationFacts& facts = {}, std::span<const Value> inputs = {},
+               std::span<const KeyedValue> keywords = {}) noexcept {
+        if (is_active_) start(name, facts, inputs, keywords);
+    }
+    void begin(std::string_view name, const OperationFacts& facts,
+               std::initializer_list<Value> inputs) noexcept {
+        begin(name, facts, std::span(inputs.begin(), inputs.size()));
+    }
+    /// Before end(); what the values view must live until then.
+    void set_outputs(std::span<const Value> outputs) noexcept { outputs_ = outputs; }
+    /// Ends it before its scope does. Ending twice is harmless.
+    void end() noexcept {
+        if (is_active_) finish();
+    }
+
+  private:
+    KYMO_API void prepare() noexcept;
+    KYMO_API void start(std::string_view name, const OperationFacts& facts, std::span<const Value> inputs,
+                        std::span<const KeyedValue> keywords) noexcept;
+    KYMO_API void finish() noexcept;
+
+    Scope scope_;
+    bool is_active_ = false;
+    bool has_begun_ = false;
+    bool inputs_wanted_ = false;
+    bool keywords_wanted_ = false;
+    bool outputs_wanted_ = false;
+    void* frame_ = nullptr;  ///< of its observers
+    detail::Opened opened_{0, detail::kNotOpen};
+    std::span<const Value> outputs_;
+};
+
+}  // namespace kymo

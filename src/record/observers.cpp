@@ -1,0 +1,653 @@
+// observers.cpp: adding and removing observers, and calling them.
+#include "record/observers.h"
+
+#include <linux/membarrier.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <thread>
+#include <utility>
+
+#include <kymo/error.h>
+
+#include "record/recorder.h"
+#include "record/thread_log.h"
+#include "record/value_encoding.h"
+
+namespace kymo {
+
+using detail::load_relaxed;
+using detail::ThreadState;
+
+ObserverContext::~ObserverContext() = default;
+
+namespace {
+
+constexpr std::uint64_t kNever = ~std::uint64_t{0};
+
+std::uint64_t mix(std::uint64_t value) noexcept {
+    value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9u;
+    value = (value ^ value >> 27) * 0x94d049bb133111ebu;
+    return value ^ value >> 31;
+}
+
+std::uint64_t entropy() noexcept {
+    std::uint64_t value = 0;
+    if (getrandom(&value, sizeof value, GRND_NONBLOCK) != sizeof value)
+        value = static_cast<std::uint64_t>(getpid()) ^ reinterpret_cast<std::uintptr_t>(&value);
+    return value;
+}
+
+// How many ranges pass until the next hit, if each is one with this probability: one draw for all of them.
+std::uint64_t draw_countdown(ThreadObservers& thread, double probability) noexcept {
+    if (probability >= 1) return 0;
+    if (probability <= 0) return kNever;
+    thread.random += 0x9e3779b97f4a7c15u;
+    const double uniform =
+        (static_cast<double>(mix(thread.random) >> 11) + 1) / 9007199254740993.0;  // (0, 1)
+    const double misses = std::floor(std::log(uniform) / std::log1p(-probability));
+    return misses < 1e18 ? static_cast<std::uint64_t>(misses) : kNever / 2;
+}
+
+// ---- telling a drainer what runs ----
+// A thread says which observer it is about to call, then looks whether that one is drained; the drainer says
+// so, then looks at what the threads say. Each needs its store to be seen before its look. The drainer pays
+// for both with a barrier on all processors (membarrier); where that does not exist, each call pays.
+
+#if defined(__SANITIZE_THREAD__)
+constexpr std::memory_order kSay = std::memory_order_seq_cst;
+constexpr std::memory_order kLook = std::memory_order_seq_cst;
+constexpr bool kFences = false;
+#else
+constexpr std::memory_order kSay = std::memory_order_relaxed;
+constexpr std::memory_order kLook = std::memory_order_relaxed;
+constexpr bool kFences = true;
+#endif
+
+bool has_membarrier() noexcept {
+    static const bool registered =
+        syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+    return registered;
+}
+std::atomic<bool> caller_fences{false};  // set before the first observer is added
+
+void fence_of_caller() noexcept {
+    if constexpr (kFences) {
+        if (caller_fences.load(std::memory_order_relaxed)) {
+            std::atomic_thread_fence(std::memory_order_seq_cst);
+        } else {
+            std::atomic_signal_fence(std::memory_order_seq_cst);
+        }
+    }
+}
+
+void fence_of_drainer() noexcept {
+    if constexpr (kFences) {
+        if (caller_fences.load(std::memory_order_relaxed) ||
+            syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) != 0) {
+            std::atomic_thread_fence(std::memory_order_seq_cst);
+        }
+    }
+}
+
+[[gnu::cold]] void complain(ObserverEntry& entry, const char* what) noexcept {
+    if (entry.has_thrown.exchange(true)) return;  // once is enough
+    try {
+        say("an observer threw: " + std::string(what) + " (said once for it; the program goes on)");
+    } catch (...) {
+    }
+}
+
+template <class Call>
+void call_guarded(ObserverEntry& entry, Call call) noexcept {
+    try {
+        call();
+    } catch (const std::exception& error) {
+        complain(entry, error.what());
+    } catch (...) {
+        complain(entry, "something that is no std::exception");
+    }
+}
+
+// Calls unless it is drained, and lets a drainer see that it does.
+template <class Call>
+[[gnu::always_inline]] inline void call_observer(ThreadObservers* thread, ObserverEntry& entry,
+                                                 Call call) noexcept {
+    if (thread == nullptr) [[unlikely]] {
+        entry.running_elsewhere.fetch_add(1, std::memory_order_seq_cst);
+        if (!entry.is_drained.load(std::memory_order_seq_cst)) call_guarded(entry, call);
+        entry.running_elsewhere.fetch_sub(1, std::memory_order_seq_cst);
+        return;
+    }
+    thread->executing.store(&entry, kSay);
+    fence_of_caller();
+    if (!entry.is_drained.load(kLook)) call_guarded(entry, call);
+    thread->executing.store(nullptr, std::memory_order_release);
+}
+
+// Marks the thread as calling, so that what a callback or a signal handler opens meanwhile is not observed.
+class Inside {
+  public:
+    explicit Inside(ThreadObservers* thread) noexcept : thread_(thread) {
+        if (thread_ != nullptr) ++thread_->inside;
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+    }
+    ~Inside() {
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+        if (thread_ != nullptr) --thread_->inside;
+    }
+    Inside(const Inside&) = delete;
+    Inside& operator=(const Inside&) = delete;
+
+  private:
+    ThreadObservers* thread_;
+};
+
+ThreadObservers* part_of(const ThreadState& state) noexcept {
+    return static_cast<ThreadObservers*>(state.observers);
+}
+
+}  // namespace
+
+ThreadObservers::~ThreadObservers() {
+    while (pool != nullptr) delete std::exchange(pool, pool->next);
+}
+
+// ---- the registry ----
+
+std::uint64_t Observers::armed_for(const ObserverList& list) noexcept {
+    std::uint64_t bits = 0;
+    for (const auto& entry : list) {
+        if (!entry->takes_part()) continue;
+        const Observer& observer = entry->observer;
+        if (observer.start != nullptr || observer.end != nullptr)
+            bits |= entry->scopes.bits() | detail::kArmedObservers;
+        if (observer.memory != nullptr) bits |= detail::kArmedMemory | detail::kArmedMemoryObservers;
+    }
+    return bits;
+}
+
+// Needs the recorder's lock.
+void Observers::change(Recorder& recorder) noexcept {
+    version_.fetch_add(1, std::memory_order_relaxed);
+    armed_ = armed_for(global_);
+    for (const auto& entry : recorder.threads_) {
+        const ThreadObservers* const part = part_of(*entry->state);
+        entry->own_observers_armed = part != nullptr && part->own ? armed_for(*part->own) : 0;
+    }
+    recorder.rearm();
+    sweep();
+}
+
+void Observers::sweep() noexcept {
+    std::erase_if(orphans_, [](const auto& snapshot) { return snapshot->is_done(); });
+}
+
+ObserverHandle Observers::add(Recorder& recorder, const Observer& observer, bool for_this_thread) {
+    if (!(observer.sampling >= 0 && observer.sampling <= 1))
+        throw Error("an observer's sampling lies between 0 and 1, not " + std::to_string(observer.sampling));
+    auto entry = std::make_shared<ObserverEntry>();
+    entry->observer = observer;
+    entry->scopes = observer.scopes.empty() ? ScopeSet::all() : observer.scopes;
+    ThreadObservers* const part = for_this_thread ? part_of_this_thread(recorder) : nullptr;
+    if (for_this_thread && part == nullptr) throw Error("this thread cannot have observers");
+    if (!has_membarrier()) caller_fences.store(true);
+    std::lock_guard lock(recorder.mutex_);
+    entry->handle = next_handle_++;
+    if (for_this_thread) {
+        ObserverList list = part->own ? *part->own : ObserverList();
+        list.push_back(entry);
+        part->own = std::make_shared<const ObserverList>(std::move(list));
+    } else {
+        global_.push_back(entry);
+    }
+    change(recorder);
+    return entry->handle;
+}
+
+Observers::Found Observers::find(ThreadObservers* thread, ObserverHandle handle) const noexcept {
+    const auto among = [handle](const ObserverList& list) -> std::shared_ptr<ObserverEntry> {
+        for (const auto& entry : list) {
+            if (entry->handle == handle) return entry;
+        }
+        return nullptr;
+    };
+    if (thread != nullptr && thread->own) {
+        if (auto entry = among(*thread->own)) return {std::move(entry), true};
+    }
+    return {among(global_), false};
+}
+
+bool Observers::remove(Recorder& recorder, ObserverHandle handle, Removal how) {
+    ThreadObservers* const thread = part_of(*own_thread());
+    if (how == Removal::Drained && thread != nullptr && thread->inside != 0)
+        throw Error("remove_and_drain() was called from a callback: it would wait for itself");
+    Found found;
+    {
+        std::lock_guard lock(recorder.mutex_);
+        found = find(thread, handle);
+        if (!found.entry) return false;
+        const auto is_it = [&](const auto& entry) { return entry == found.entry; };
+        if (found.is_own) {
+            ObserverList list = *thread->own;
+            std::erase_if(list, is_it);
+            thread->own = list.empty() ? nullptr : std::make_shared<const ObserverList>(std::move(list));
+        } else {
+            std::erase_if(global_, is_it);
+        }
+        if (how == Removal::Drained) found.entry->is_drained.store(true, std::memory_order_seq_cst);
+        change(recorder);
+    }
+    if (how == Removal::Drained) wait_for_callbacks(recorder, *found.entry);
+    return true;
+}
+
+void Observers::wait_for_callbacks(Recorder& recorder, const ObserverEntry& entry) {
+    fence_of_drainer();
+    for (;;) {
+        bool runs = entry.running_elsewhere.load(std::memory_order_seq_cst) != 0;
+        {
+            std::lock_guard lock(recorder.mutex_);
+            for (const ThreadObservers* thread : recorder.observers_.threads_) {
+                runs = runs || thread->executing.load(kSay == std::memory_order_seq_cst
+                                                          ? std::memory_order_seq_cst
+                                                          : std::memory_order_acquire) == &entry;
+            }
+        }
+        if (!runs) return;
+        std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+}
+
+bool Observers::switch_on(Recorder& recorder, ObserverHandle handle, bool on) noexcept {
+    std::lock_guard lock(recorder.mutex_);
+    const Found found = find(part_of(*own_thread()), handle);
+    if (!found.entry) return false;
+    if (found.entry->is_enabled.exchange(on) != on) change(recorder);
+    return true;
+}
+
+void Observers::clear(Recorder& recorder, bool global, bool own) noexcept {
+    std::lock_guard lock(recorder.mutex_);
+    if (global) global_.clear();
+    if (ThreadObservers* const thread = part_of(*own_thread()); own && thread != nullptr) thread->own.reset();
+    change(recorder);
+}
+
+bool Observers::has_any(Recorder& recorder, bool global, bool own) noexcept {
+    std::lock_guard lock(recorder.mutex_);
+    const auto any = [](const ObserverList& list) {
+        return std::any_of(list.begin(), list.end(),
+                           [](const auto& entry) { return entry->is_enabled.load(); });
+    };
+    const ThreadObservers* const thread = part_of(*own_thread());
+    return (global && any(global_)) || (own && thread != nullptr && thread->own && any(*thread->own));
+}
+
+void Observers::seed(Recorder& recorder, std::uint64_t seed) noexcept {
+    std::lock_guard lock(recorder.mutex_);
+    seed_ = seed;
+    ++seeded_;
+    change(recorder);
+}
+
+// ---- a thread's part ----
+
+ThreadObservers* Observers::part_of_this_thread(Recorder& recorder) noexcept {
+    ThreadState* state = own_thread();
+    if (state->owner == nullptr || (load_relaxed(state->armed) & detail::kArmedAttention) != 0) {
+        const SlowPath path;
+        if (!path) return nullptr;
+        state = ready_thread();
+        if (state == nullptr) return nullptr;
+    }
+    if (state->observers != nullptr) return part_of(*state);
+    try {
+        auto part = std::make_unique<ThreadObservers>();
+        part->thread = static_cast<ThreadEntry*>(state->owner)->id;
+        std::lock_guard lock(recorder.mutex_);
+        threads_.push_back(part.get());
+        state->observers = part.release();
+        return part_of(*state);
+    } catch (const std::bad_alloc&) {
+        return nullptr;
+    }
+}
+
+ThreadObservers* Observers::of_this_thread(Recorder& recorder) noexcept {
+    ThreadState* const state = detail::current_thread;
+    ThreadObservers* part = part_of(*state);
+    if (part == nullptr || (load_relaxed(state->armed) & detail::kArmedAttention) != 0) [[unlikely]] {
+        if (inside_depth != 0) return nullptr;  // a signal handler that has interrupted the recorder
+        part = part_of_this_thread(recorder);
+        if (part == nullptr) return nullptr;
+    }
+    if (part->inside != 0) return nullptr;
+    if (part->version != version()) [[unlikely]] {
+        if (inside_depth != 0) return nullptr;
+        rebuild(*part);
+    }
+    return part->current ? part : nullptr;
+}
+
+// Takes the lock itself: rare.
+void Observers::rebuild(ThreadObservers& thread) noexcept {
+    const Inside inside(&thread);
+    std::uint64_t made_for = 0;
+    try {
+        auto fresh = std::make_unique<ObserverSnapshot>();
+        {
+            std::lock_guard lock(Recorder::get().mutex_);
+            made_for = version();
+            fresh->keep = global_;
+            if (thread.own) fresh->keep.insert(fresh->keep.end(), thread.own->begin(), thread.own->end());
+            if (seed_ == 0 ? thread.random == 0 : thread.seed != seeded_) {
+                thread.random = seed_ == 0 ? entropy() : mix(seed_ + thread.thread * 0x9e3779b97f4a7c15u);
+                thread.seed = seeded_;
+            }
+        }
+        std::erase_if(fresh->keep, [](const auto& entry) { return !entry->takes_part(); });
+        for (const auto& entry : fresh->keep) {
+            const Observer& observer = entry->observer;
+            if (observer.memory != nullptr) fresh->memory.push_back(entry.get());
+            if (observer.start == nullptr && observer.end == nullptr) continue;
+            for (int scope = 0; scope < kScopeCount; ++scope) {
+                if (!entry->scopes.contains(static_cast<Scope>(scope))) continue;
+                fresh->scopes[scope].items.push_back(
+                    {entry.get(), draw_countdown(thread, observer.sampling)});
+            }
+        }
+        for (ObserverSnapshot::PerScope& scope : fresh->scopes) {
+            scope.all_sampled = !scope.items.empty() &&
+                                std::all_of(scope.items.begin(), scope.items.end(),
+                                            [](const auto& item) { return item.entry->is_sampled(); });
+            if (!scope.all_sampled) continue;
+            scope.skip = kNever;
+            for (const auto& item : scope.items) scope.skip = std::min(scope.skip, item.countdown);
+            scope.drawn = scope.skip;
+        }
+        std::erase_if(thread.old, [](const auto& snapshot) { return snapshot->is_done(); });
+        if (thread.current && !thread.current->is_done()) thread.old.push_back(std::move(thread.current));
+        thread.current = std::move(fresh);
+    } catch (const std::bad_alloc&) {
+        made_for = 0;  // no memory: those of before are called once more
+    }
+    thread.version = made_for;
+}
+
+void Observers::forget_thread(ThreadObservers* thread) noexcept {
+    if (thread == nullptr) return;
+    std::erase(threads_, thread);
+    if (thread->current) thread->old.push_back(std::move(thread->current));
+    for (auto& snapshot : thread->old) {
+        if (!snapshot->is_done()) orphans_.push_back(std::move(snapshot));
+    }
+    delete thread;
+    sweep();
+}
+
+void Observers::keep_only(ThreadObservers* thread) noexcept {
+    threads_.clear();  // theirs is lost with them: they may have been anywhere in it
+    if (thread != nullptr) threads_.push_back(thread);
+}
+
+// ---- ranges ----
+
+bool skip_unsampled(const ThreadState& state, Scope scope) noexcept {
+    constexpr std::uint64_t kLooked =
+        detail::kArmedRecorder | detail::kArmedAttention | detail::kArmedObservers;
+    if ((load_relaxed(state.armed) & kLooked) != detail::kArmedObservers) return false;
+    const ThreadObservers* const part = part_of(state);
+    if (part == nullptr || part->version != Recorder::get().observers().version()) return false;
+    ObserverSnapshot::PerScope& ranges = part->current->scopes[static_cast<std::size_t>(scope)];
+    if (ranges.skip == 0) return false;
+    --ranges.skip;
+    return true;
+}
+
+namespace {
+
+// Which of the sampled see the range that begins now; each that does draws anew.
+bool is_hit(ThreadObservers& thread, ObserverSnapshot::Item& item) noexcept {
+    if (item.countdown != 0) {
+        --item.countdown;
+        return false;
+    }
+    if (item.entry->is_sampled()) item.countdown = draw_countdown(thread, item.entry->observer.sampling);
+    return true;
+}
+
+ObserverFrame* take_frame(ThreadObservers& thread) noexcept {
+    ObserverFrame* const frame = thread.pool;
+    if (frame == nullptr) [[unlikely]]
+        return new (std::nothrow) ObserverFrame;
+    thread.pool = frame->next;
+    return frame;
+}
+
+void give_frames(ThreadObservers* thread, ObserverFrame* frame) noexcept {
+    while (frame != nullptr) {
+        ObserverFrame* const next = frame->next;
+        if (thread != nullptr) {
+            frame->next = thread->pool;
+            thread->pool = frame;
+        } else {
+            delete frame;
+        }
+        frame = next;
+    }
+}
+
+// Calls `visit(fired)` for every observer of a frame, in order.
+template <class Visit>
+[[gnu::always_inline]] inline void for_each_fired(ObserverFrame* frame, Visit visit) {
+    for (; frame != nullptr; frame = frame->next) {
+        for (std::uint32_t i = 0; i < frame->count; ++i) visit(frame->fired[i]);
+    }
+}
+
+void end_snapshot_use(ThreadObservers* thread, ObserverFrame& frame) noexcept {
+    if (thread != nullptr && thread->thread == frame.range.start_thread()) {
+        --frame.snapshot->open;
+    } else {
+        frame.snapshot->ended_elsewhere.fetch_add(1, std::memory_order_release);
+    }
+}
+
+}  // namespace
+
+ObserverFrame* begin_frame(Scope scope) noexcept {
+    ThreadObservers* const thread = Recorder::get().observers().of_this_thread(Recorder::get());
+    if (thread == nullptr) return nullptr;
+    const Inside inside(thread);
+    ObserverSnapshot::PerScope& ranges = thread->current->scopes[static_cast<std::size_t>(scope)];
+    if (ranges.items.empty()) return nullptr;
+    if (ranges.all_sampled) {
+        if (ranges.skip != 0) {
+            --ranges.skip;
+            return nullptr;
+        }
+        for (auto& item : ranges.items) item.countdown -= ranges.drawn;
+    }
+    ObserverFrame* first = nullptr;
+    ObserverFrame* last = nullptr;
+    for (auto& item : ranges.items) {
+        if (!is_hit(*thread, item)) continue;
+        if (last == nullptr || last->count == ObserverFrame::kFired) {
+            ObserverFrame* const frame = take_frame(*thread);
+            if (frame == nullptr) break;
+            frame->count = 0;
+            frame->next = nullptr;
+            if (first == nullptr) {
+                first = frame;
+                frame->needs_inputs = frame->needs_outputs = frame->needs_ids = false;
+            } else {
+                last->next = frame;
+            }
+            last = frame;
+        }
+        const Observer& observer = item.entry->observer;
+        first->needs_inputs |= observer.needs_inputs;
+        first->needs_outputs |= observer.needs_outputs;
+        first->needs_ids |= observer.needs_ids;
+        last->fired[last->count++] = {item.entry, nullptr};
+    }
+    if (ranges.all_sampled) {
+        ranges.skip = kNever;
+        for (const auto& item : ranges.items) ranges.skip = std::min(ranges.skip, item.countdown);
+        ranges.drawn = ranges.skip;
+    }
+    if (first == nullptr) return nullptr;
+    first->snapshot = thread->current.get();
+    ++first->snapshot->open;
+    first->opened = {0, detail::kNotOpen};
+    first->set_range(0, scope, false, thread->thread);
+    first->set_facts(-1, 0);
+    first->set_id(first->needs_ids ? Recorder::get().observers().next_range_id() : 0);
+    first->set_inputs({}, {});
+    first->set_outputs({});
+    return first;
+}
+
+void run_starts(ObserverFrame& frame) noexcept {
+    ThreadObservers* const thread = part_of(*own_thread());
+    const Inside inside(thread);
+    for_each_fired(&frame, [&](ObserverFrame::Fired& fired) {
+        const Observer& observer = fired.entry->observer;
+        if (observer.start == nullptr) return;
+        call_observer(thread, *fired.entry,
+                      [&] { fired.context = observer.start(frame.range, observer.data).release(); });
+    });
+    frame.set_inputs({}, {});
+}
+
+void run_starts_with(ObserverFrame& frame, std::uint32_t side) noexcept {
+    if (!frame.needs_inputs || side == 0) return run_starts(frame);
+    try {
+        const DecodedKeywords keywords(side_payload(*detail::current_thread, side), Recorder::get().names());
+        frame.set_inputs({}, keywords.values());
+        run_starts(frame);
+    } catch (const std::bad_alloc&) {
+        run_starts(frame);
+    }
+}
+
+void end_frame(ObserverFrame* frame) noexcept {
+    ThreadObservers* const thread = part_of(*own_thread());
+    const Inside inside(thread);
+    for_each_fired(frame, [&](ObserverFrame::Fired& fired) {
+        const Observer& observer = fired.entry->observer;
+        if (observer.end != nullptr) {
+            call_observer(thread, *fired.entry,
+                          [&] { observer.end(frame->range, fired.context, observer.data); });
+        }
+        if (fired.context != nullptr) call_guarded(*fired.entry, [&] { delete fired.context; });
+    });
+    end_snapshot_use(thread, *frame);
+    give_frames(thread, frame);
+}
+
+void drop_frame(ObserverFrame* frame) noexcept {
+    ThreadObservers* const thread = part_of(*own_thread());
+    const Inside inside(thread);
+    end_snapshot_use(thread, *frame);
+    give_frames(thread, frame);
+}
+
+void observe_memory(const MemoryReport& report) noexcept {
+    ThreadObservers* const thread = Recorder::get().observers().of_this_thread(Recorder::get());
+    if (thread == nullptr || thread->current->memory.empty()) return;
+    const Inside inside(thread);
+    // A callback may add or remove observers: what is called now is kept until it is done.
+    ObserverSnapshot& snapshot = *thread->current;
+    ++snapshot.open;
+    for (ObserverEntry* entry : snapshot.memory) {
+        call_observer(thread, *entry, [&] { entry->observer.memory(report, entry->observer.data); });
+    }
+    --snapshot.open;
+}
+
+namespace detail {
+inline namespace layout1 {
+
+bool observers_want_inputs(Scope scope) noexcept {
+    ThreadObservers* const thread = Recorder::get().observers().of_this_thread(Recorder::get());
+    if (thread == nullptr) return false;
+    const ObserverSnapshot::PerScope& ranges = thread->current->scopes[static_cast<std::size_t>(scope)];
+    if (ranges.all_sampled && ranges.skip != 0) return false;
+    const std::uint64_t now = ranges.all_sampled ? ranges.drawn : 0;
+    return std::any_of(ranges.items.begin(), ranges.items.end(), [now](const auto& item) {
+        return item.countdown == now && item.entry->observer.needs_inputs;
+    });
+}
+
+}  // namespace layout1
+}  // namespace detail
+
+// ---- the public functions ----
+
+std::string_view ObservedRange::name() const noexcept {
+    return Recorder::get().names().site(site_).name;
+}
+
+std::int32_t ObservedRange::node() const noexcept {
+    return node_id();
+}
+
+ObserverHandle add_observer(const Observer& observer) {
+    Recorder& recorder = Recorder::get();
+    return recorder.observers().add(recorder, observer, false);
+}
+ObserverHandle add_thread_observer(const Observer& observer) {
+    Recorder& recorder = Recorder::get();
+    return recorder.observers().add(recorder, observer, true);
+}
+bool remove_observer(ObserverHandle handle) noexcept {
+    Recorder& recorder = Recorder::get();
+    return recorder.observers().remove(recorder, handle, Observers::Removal::Plain);
+}
+bool remove_and_drain(ObserverHandle handle) {
+    Recorder& recorder = Recorder::get();
+    return recorder.observers().remove(recorder, handle, Observers::Removal::Drained);
+}
+bool disable_observer(ObserverHandle handle) noexcept {
+    Recorder& recorder = Recorder::get();
+    return recorder.observers().switch_on(recorder, handle, false);
+}
+bool enable_observer(ObserverHandle handle) noexcept {
+    Recorder& recorder = Recorder::get();
+    return recorder.observers().switch_on(recorder, handle, true);
+}
+bool has_observers() noexcept {
+    Recorder& recorder = Recorder::get();
+    return recorder.observers().has_any(recorder, true, true);
+}
+bool has_global_observers() noexcept {
+    Recorder& recorder = Recorder::get();
+    return recorder.observers().has_any(recorder, true, false);
+}
+bool has_thread_observers() noexcept {
+    Recorder& recorder = Recorder::get();
+    return recorder.observers().has_any(recorder, false, true);
+}
+void clear_observers() noexcept {
+    Recorder& recorder = Recorder::get();
+    recorder.observers().clear(recorder, true, true);
+}
+void clear_global_observers() noexcept {
+    Recorder& recorder = Recorder::get();
+    recorder.observers().clear(recorder, true, false);
+}
+void clear_thread_observers() noexcept {
+    Recorder& recorder = Recorder::get();
+    recorder.observers().clear(recorder, false, true);
+}
+void seed_sampling_for_testing(std::uint64_t seed) noexcept {
+    Recorder& recorder = Recorder::get();
+    recorder.observers().seed(recorder, seed);
+}
+
+}  // namespace kymo

@@ -1,0 +1,183 @@
+// observers.h: who watches, and what each thread has to call.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <kymo/detail/hot_path.h>
+#include <kymo/observe.h>
+
+namespace kymo {
+
+class Recorder;
+struct ThreadEntry;
+
+/// An observer that was added. Lives until the last range that it has seen start has ended.
+struct ObserverEntry {
+    ObserverHandle handle = 0;
+    Observer observer;
+    ScopeSet scopes;
+    std::atomic<bool> is_enabled{true};
+    std::atomic<bool> is_drained{false};  ///< none of its callbacks may start any more
+    std::atomic<bool> has_thrown{false};
+    std::atomic<std::uint32_t> running_elsewhere{
+        0};  ///< callbacks on threads that the recorder does not know
+
+    bool is_sampled() const noexcept { return observer.sampling < 1; }
+    bool takes_part() const noexcept {
+        return is_enabled.load(std::memory_order_relaxed) && !is_drained.load(std::memory_order_relaxed) &&
+               observer.sampling > 0;
+    }
+};
+/// A thread's own observers: shared with the threads that adopt its context, never changed.
+using ObserverList = std::vector<std::shared_ptr<ObserverEntry>>;
+
+/// What a thread calls for the ranges of each scope. Made anew when somebody adds, removes or switches an
+/// observer; the old one stays while ranges that began under it are open. Its thread's, but for
+/// `ended_elsewhere`.
+struct ObserverSnapshot {
+    struct Item {
+        ObserverEntry* entry;
+        std::uint64_t countdown;  ///< ranges that it lets pass before the next one that it sees
+    };
+    struct PerScope {
+        std::vector<Item> items;  ///< global ones first, each group in the order of adding
+        bool all_sampled = false;
+        std::uint64_t skip = 0;   ///< all_sampled: ranges that nobody will see, still to come
+        std::uint64_t drawn = 0;  ///< what `skip` was set to
+    };
+    PerScope scopes[kScopeCount];
+    std::vector<ObserverEntry*> memory;
+    ObserverList keep;
+    std::uint64_t open = 0;  ///< ranges begun under it, less those that ended on their own thread
+    std::atomic<std::uint64_t> ended_elsewhere{0};
+
+    bool is_done() const noexcept { return open == ended_elsewhere.load(std::memory_order_acquire); }
+};
+
+/// An open range that is being watched. Taken from its thread's pool, given to the pool of the thread that
+/// ends it.
+class ObserverFrame {
+  public:
+    static constexpr std::size_t kFired = 6;
+    struct Fired {
+        ObserverEntry* entry;
+        ObserverContext* context;
+    };
+
+    ObservedRange range;
+    detail::Opened opened{0, detail::kNotOpen};  ///< the recorder's part of it
+    ObserverSnapshot* snapshot = nullptr;
+    ObserverFrame* next = nullptr;  ///< more observers than fit; or the next of a pool
+    std::uint32_t count = 0;
+    bool needs_inputs = false;
+    bool needs_outputs = false;
+    bool needs_ids = false;
+    Fired fired[kFired];
+
+    void set_range(std::uint32_t site, Scope scope, bool is_async, std::uint32_t thread) noexcept {
+        range.site_ = site;
+        range.scope_ = scope;
+        range.is_async_ = is_async;
+        range.start_thread_ = thread;
+    }
+    void set_facts(std::int64_t sequence, std::uint32_t forward_thread) noexcept {
+        range.sequence_ = sequence;
+        range.forward_thread_ = forward_thread;
+    }
+    void set_id(std::uint64_t id) noexcept { range.id_ = id; }
+    void set_inputs(std::span<const Value> inputs, std::span<const KeyedValue> keywords) noexcept {
+        range.inputs_ = inputs;
+        range.keywords_ = keywords;
+    }
+    void set_outputs(std::span<const Value> outputs) noexcept { range.outputs_ = outputs; }
+};
+
+/// One thread's part. Used by that thread alone, but for `executing`.
+struct ThreadObservers {
+    std::uint64_t version = 0;  ///< of the registry, when `current` was made; 0: make it anew
+    std::unique_ptr<ObserverSnapshot> current;
+    std::vector<std::unique_ptr<ObserverSnapshot>> old;  ///< with ranges open
+    std::shared_ptr<const ObserverList> own;             ///< null: none
+    std::uint32_t inside = 0;                            ///< in a callback, or about to be
+    std::uint32_t thread = 0;                            ///< logical id
+    std::atomic<const ObserverEntry*> executing{nullptr};
+    ObserverFrame* pool = nullptr;
+    std::uint64_t random = 0;
+    std::uint64_t seed = 0;
+    struct Objectless {
+        std::uint32_t index;
+        ObserverFrame* frame;
+    };
+    std::vector<Objectless> objectless;  ///< of begins without an object, innermost last
+
+    ~ThreadObservers();
+};
+
+/// All observers of the process. The recorder's lock guards it, unless a member says otherwise.
+class Observers {
+  public:
+    ObserverHandle add(Recorder& recorder, const Observer& observer, bool for_this_thread);
+    enum class Removal { Plain, Drained };
+    bool remove(Recorder& recorder, ObserverHandle handle, Removal how);
+    bool switch_on(Recorder& recorder, ObserverHandle handle, bool on) noexcept;
+    void clear(Recorder& recorder, bool global, bool own) noexcept;
+    bool has_any(Recorder& recorder, bool global, bool own) noexcept;
+    void seed(Recorder& recorder, std::uint64_t seed) noexcept;
+
+    /// Bits of ThreadState::armed that the global ones ask for.
+    std::uint64_t armed() const noexcept { return armed_; }
+    static std::uint64_t armed_for(const ObserverList& list) noexcept;
+    /// Counts up with every change. Any thread.
+    std::uint64_t version() const noexcept { return version_.load(std::memory_order_relaxed); }
+    std::uint64_t next_range_id() noexcept { return next_range_id_.fetch_add(1, std::memory_order_relaxed); }
+
+    /// The calling thread's part, brought up to date; null when it may not be called now. No lock is held.
+    ThreadObservers* of_this_thread(Recorder& recorder) noexcept;
+    void forget_thread(ThreadObservers* thread) noexcept;
+    /// In a forked child: of the other threads nothing is left.
+    void keep_only(ThreadObservers* thread) noexcept;
+
+  private:
+    struct Found {
+        std::shared_ptr<ObserverEntry> entry;
+        bool is_own = false;
+    };
+    Found find(ThreadObservers* thread, ObserverHandle handle) const noexcept;
+    ThreadObservers* part_of_this_thread(Recorder& recorder) noexcept;
+    void change(Recorder& recorder) noexcept;
+    void rebuild(ThreadObservers& thread) noexcept;
+    void sweep() noexcept;
+    static void wait_for_callbacks(Recorder& recorder, const ObserverEntry& entry);
+
+    ObserverList global_;
+    std::vector<ThreadObservers*> threads_;
+    std::vector<std::unique_ptr<ObserverSnapshot>> orphans_;  ///< of ended threads, with ranges open
+    std::uint64_t armed_ = 0;
+    std::uint64_t seed_ = 0;    ///< 0: from entropy
+    std::uint64_t seeded_ = 0;  ///< counts calls of seed()
+    std::uint64_t next_handle_ = 1;
+    std::atomic<std::uint64_t> version_{1};
+    std::atomic<std::uint64_t> next_range_id_{1};
+};
+
+/// True, once per range, while nobody but sampled observers would see ranges of this scope and none would see
+/// this one. The cheapest answer there is.
+bool skip_unsampled(const detail::ThreadState& state, Scope scope) noexcept;
+/// The frame of a range of `scope` that begins now, with the observers that will see it; null: none will.
+ObserverFrame* begin_frame(Scope scope) noexcept;
+/// Calls the start callbacks; the frame's range has been filled in.
+void run_starts(ObserverFrame& frame) noexcept;
+/// The same, with the keyword values behind a side-stack handle, if somebody asks for them.
+void run_starts_with(ObserverFrame& frame, std::uint32_t side) noexcept;
+/// Calls the end callbacks and gives the frame back. Any thread.
+void end_frame(ObserverFrame* frame) noexcept;
+/// Gives a frame back whose range never began.
+void drop_frame(ObserverFrame* frame) noexcept;
+/// Calls the memory callbacks.
+void observe_memory(const MemoryReport& report) noexcept;
+
+}  // namespace kymo

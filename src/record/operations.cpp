@@ -1,0 +1,160 @@
+// operations.cpp: ranges with inputs and outputs, sequence numbers, node and thread ids.
+#include <kymo/operation.h>
+
+#include <kymo/detail/values.h>
+#include <kymo/error.h>
+#include <kymo/observe.h>
+
+#include "record/clock.h"
+#include "record/observers.h"
+#include "record/recorder.h"
+#include "record/thread_log.h"
+#include "record/value_encoding.h"
+
+namespace kymo {
+
+using detail::load_relaxed;
+using detail::ThreadState;
+
+namespace {
+
+constinit thread_local std::int64_t next_sequence __attribute__((tls_model("initial-exec"))) = 0;
+
+ObserverFrame* frame_of(void* frame) noexcept {
+    return static_cast<ObserverFrame*>(frame);
+}
+
+// The string id of a key, found as names made at run time are: without a lock after the first time.
+std::uint32_t string_of(std::string_view key) noexcept {
+    return Recorder::get().names().site(detail::dynamic_site(key, Scope::User)).name_id;
+}
+
+// Puts facts, inputs and keywords onto the side stack. 0: there are none, or there is no room.
+std::uint32_t push_operation(std::uint64_t armed, const detail::RangeFacts& facts,
+                             std::span<const Value> inputs, std::span<const KeyedValue> keywords) noexcept {
+    const ValueNeeds needs{(armed & detail::kArmedShapes) != 0, (armed & detail::kArmedConcrete) != 0};
+    const bool has_facts = facts.sequence >= 0 || facts.forward_thread != 0 || facts.id != 0;
+    if ((armed & detail::kArmedValues) == 0) keywords = {};
+    if (!needs.shapes) inputs = {};
+    if (!has_facts && inputs.empty() && keywords.empty()) return 0;
+    std::uint32_t keys[detail::kMaxValues];
+    if (keywords.size() > detail::kMaxValues) keywords = keywords.first(detail::kMaxValues);
+    for (std::size_t i = 0; i < keywords.size(); ++i) keys[i] = string_of(keywords[i].key);
+    const detail::SideRoom room = detail::open_side();
+    if (room.place == nullptr) return 0;
+    ValueEncoder encoder(room.place, room.limit);
+    if (has_facts) encoder.add_facts(facts);
+    for (const Value& input : inputs) encoder.add(0, detail::kValueInput, input, needs);
+    for (std::size_t i = 0; i < keywords.size(); ++i)
+        encoder.add(keys[i], 0, keywords[i].value, {true, true});
+    return detail::close_side(encoder.end());
+}
+
+// Adds the outputs of the innermost open range, which began at `start`, to what it has on the side stack.
+void push_outputs(std::uint64_t start, std::span<const Value> outputs) noexcept {
+    const SlowPath path;
+    ThreadState* const state = detail::current_thread;
+    if (!path || state->owner == nullptr || state->depth == 0) return;
+    const std::uint64_t armed = load_relaxed(state->armed);
+    if ((armed & detail::kArmedShapes) == 0) return;
+    detail::OpenSlot* const slot = Recorder::get().slot(*state, state->depth - 1);
+    if (slot == nullptr || load_relaxed(slot->start) != start) return;
+    const SideExtension room = extend_side(*state, *slot);
+    if (room.place == nullptr) return;
+    ValueEncoder encoder(room.place, room.limit);
+    const ValueNeeds needs{true, (armed & detail::kArmedConcrete) != 0};
+    for (const Value& output : outputs) encoder.add(0, detail::kValueOutput, output, needs);
+    close_extension(*state, *slot, encoder.end());
+}
+
+}  // namespace
+
+std::int64_t peek_sequence() noexcept {
+    return next_sequence;
+}
+
+std::int64_t take_sequence() noexcept {
+    return next_sequence++;
+}
+
+void Operation::prepare() noexcept {
+    std::uint64_t armed = load_relaxed(detail::current_thread->armed);
+    if ((armed & detail::kArmedAttention) != 0) {
+        const SlowPath path;
+        if (!path) return;
+        const ThreadState* const state = ready_thread();
+        if (state == nullptr) return;
+        armed = load_relaxed(state->armed);
+    }
+    if ((armed & detail::kArmedObservers) != 0) frame_ = begin_frame(scope_);
+    const bool records = (armed & detail::kArmedRecorder) != 0;
+    const ObserverFrame* const frame = frame_of(frame_);
+    is_active_ = frame != nullptr || records;
+    const bool observed_inputs = frame != nullptr && frame->needs_inputs;
+    inputs_wanted_ = observed_inputs || (records && (armed & detail::kArmedShapes) != 0);
+    keywords_wanted_ = observed_inputs || (records && (armed & detail::kArmedValues) != 0);
+    outputs_wanted_ =
+        (frame != nullptr && frame->needs_outputs) || (records && (armed & detail::kArmedShapes) != 0);
+}
+
+void Operation::start(std::string_view name, const OperationFacts& facts, std::span<const Value> inputs,
+                      std::span<const KeyedValue> keywords) noexcept {
+    if (has_begun_) return;
+    has_begun_ = true;
+    const std::uint32_t site = detail::dynamic_site(name, scope_);
+    std::uint64_t id = 0;
+    if (ObserverFrame* const frame = frame_of(frame_)) {
+        frame->set_range(site, scope_, false, frame->range.start_thread());
+        frame->set_facts(facts.sequence, facts.forward_thread);
+        if (frame->needs_inputs) frame->set_inputs(inputs, keywords);
+        id = frame->range.id();
+        run_starts(*frame);
+    }
+    const std::uint64_t armed = load_relaxed(detail::current_thread->armed);
+    if ((armed & detail::kArmedRecorder) == 0) return;
+    const std::uint32_t side =
+        push_operation(armed, {facts.sequence, facts.forward_thread, id}, inputs, keywords);
+    opened_ = open_recorded(site, scope_, side);
+}
+
+void Operation::finish() noexcept {
+    const AsEnabled enabled;
+    is_active_ = false;
+    ObserverFrame* const frame = frame_of(frame_);
+    if (!has_begun_) {
+        if (frame != nullptr) drop_frame(frame);
+        return;
+    }
+    if (opened_.index != detail::kNotOpen) {
+        const std::uint64_t now = Clock::now();
+        if (!outputs_.empty()) push_outputs(opened_.start, outputs_);
+        close_recorded(opened_.index, opened_.start, now);
+    }
+    if (frame != nullptr) {
+        if (frame->needs_outputs) frame->set_outputs(outputs_);
+        end_frame(frame);
+    }
+}
+
+void set_node_id(std::int32_t node) {
+    if (node < 0) throw Error("a node id is not negative: " + std::to_string(node));
+    Recorder::get().set_node(node);
+}
+
+std::int32_t node_id() noexcept {
+    return Recorder::get().node();
+}
+
+std::uint32_t current_thread_id() noexcept {
+    const AsEnabled enabled;
+    ThreadState* state = detail::current_thread;
+    if (state->owner == nullptr) {
+        const SlowPath path;
+        if (!path) return 0;
+        state = ready_thread();
+        if (state == nullptr) return 0;
+    }
+    return static_cast<ThreadEntry*>(state->owner)->id;
+}
+
+}  // namespace kymo
