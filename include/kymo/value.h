@@ -90,11 +90,11 @@ struct Device {
 struct ArrayView {
     DType dtype = DType::Other;
     Layout layout = Layout::Strided;
-    Device device;
+    Device device{};
     bool is_defined = true;  ///< false: a place for an array that holds none
-    std::span<const std::int64_t> sizes;
-    std::span<const std::int64_t> strides;  ///< in elements; empty: unknown, or the layout has none
-    const void* storage = nullptr;          ///< address of its memory
+    std::span<const std::int64_t> sizes{};
+    std::span<const std::int64_t> strides{};  ///< in elements; empty: unknown, or the layout has none
+    const void* storage = nullptr;            ///< address of its memory
     std::uint64_t storage_id = 0;  ///< the library's own number of that memory, never reused; 0: none
 };
 

@@ -1,0 +1,145 @@
+// observe.cpp: what observers, values, shapes and allocation reports cost.
+#include <cstdio>
+
+#include <kymo/kymo.h>
+
+#include "figure.h"
+
+namespace {
+
+constexpr std::int64_t kCount = 1'000'000;
+constexpr int kRepetitions = 15;
+
+__attribute__((noinline)) void empty_loop(std::int64_t count) {
+    for (std::int64_t i = 0; i < count; ++i) asm volatile("" ::: "memory");
+}
+
+__attribute__((noinline)) void ranges(std::int64_t count) {
+    for (std::int64_t i = 0; i < count; ++i) {
+        KYMO_RANGE("benchmark");
+        asm volatile("" ::: "memory");
+    }
+}
+
+// What `with` takes beyond `without`, in turns.
+template <class With, class Without>
+void print_above(const char* name, const char* against, const char* target, With with, Without without) {
+    std::vector<double> above;
+    std::vector<double> base;
+    for (int repetition = 0; repetition < kRepetitions + 1; ++repetition) {
+        const double low = bench::thread_ns(kCount, without);
+        const double high = bench::thread_ns(kCount, with);
+        if (repetition == 0) continue;
+        base.push_back(low);
+        above.push_back(high - low);
+    }
+    std::printf(
+        "{\"name\": \"%s\", \"value\": %.3g, \"unit\": \"ns\", \"against\": \"%s\", \"against_value\": %.3g, "
+        "\"target\": \"%s\"}\n",
+        name, bench::median(above), against, bench::median(base), target);
+    std::fflush(stdout);
+}
+
+kymo::SessionOptions warm() {
+    return {.max_bytes = 4 << 20, .policy = kymo::Policy::Ring};
+}
+
+std::unique_ptr<kymo::ObserverContext> nothing(const kymo::ObservedRange&, void*) {
+    return nullptr;
+}
+
+void observer_empty() {
+    const auto handle = kymo::add_observer(
+        {.start = nothing, .end = [](const kymo::ObservedRange&, kymo::ObserverContext*, void*) {}});
+    print_above(
+        "observer_empty", "empty loop", "<= 15 ns", [] { ranges(kCount); }, [] { empty_loop(kCount); });
+    kymo::remove_and_drain(handle);
+}
+
+void observer_not_firing() {
+    kymo::Observer rare{.start = nothing};
+    rare.needs_inputs = true;
+    rare.sampling = 1e-6;
+    kymo::ObserverHandle handle = 0;
+    std::vector<double> above;
+    std::vector<double> base;
+    for (int repetition = 0; repetition < kRepetitions + 1; ++repetition) {
+        const double none = bench::thread_ns(kCount, [] { ranges(kCount); });
+        handle = kymo::add_observer(rare);
+        const double with = bench::thread_ns(kCount, [] { ranges(kCount); });
+        kymo::remove_and_drain(handle);
+        if (repetition == 0) continue;
+        base.push_back(none);
+        above.push_back(with - none);
+    }
+    std::printf(
+        "{\"name\": \"observer_not_firing\", \"value\": %.3g, \"unit\": \"ns\", \"against\": \"no "
+        "observer\", "
+        "\"against_value\": %.3g, \"target\": \"<= 3 ns\"}\n",
+        bench::median(above), bench::median(base));
+}
+
+void range_with_values() {
+    kymo::Session session(warm());
+    print_above(
+        "range_with_values", "range", "<= 40 ns",
+        [] {
+            for (std::int64_t i = 0; i < kCount; ++i) {
+                KYMO_RANGE("benchmark", "rows", i, "share", 0.5, "mode", "fast");
+                asm volatile("" ::: "memory");
+            }
+        },
+        [] { ranges(kCount); });
+    session.discard();
+}
+
+void range_with_shapes() {
+    kymo::SessionOptions options = warm();
+    options.record_shapes = true;
+    kymo::Session session(options);
+    const std::int64_t sizes[] = {8, 64, 56, 56};
+    const std::int64_t strides[] = {200704, 3136, 56, 1};
+    float data = 0;
+    print_above(
+        "range_with_shapes", "range", "<= 60 ns",
+        [&] {
+            for (std::int64_t i = 0; i < kCount; ++i) {
+                kymo::Operation op;
+                if (op.is_active()) {
+                    const kymo::ArrayView a{
+                        .dtype = kymo::DType::Float32, .sizes = sizes, .strides = strides, .storage = &data};
+                    const kymo::ArrayView b = a;
+                    const kymo::Value inputs[] = {a, b};
+                    op.begin("benchmark", {}, inputs);
+                }
+                asm volatile("" ::: "memory");
+            }
+        },
+        [] { ranges(kCount); });
+    session.discard();
+}
+
+void report_allocation() {
+    const auto report = [] {
+        for (std::int64_t i = 0; i < kCount; ++i) {
+            kymo::report_allocation(&i, 64, i, i);
+            asm volatile("" ::: "memory");
+        }
+    };
+    print_above("report_allocation_off", "empty loop", "<= 1 ns", report, [] { empty_loop(kCount); });
+    kymo::SessionOptions options = warm();
+    options.profile_memory = true;
+    kymo::Session session(options);
+    print_above("report_allocation", "empty loop", "<= 25 ns", report, [] { empty_loop(kCount); });
+    session.discard();
+}
+
+}  // namespace
+
+int main() {
+    observer_empty();
+    observer_not_firing();
+    range_with_values();
+    range_with_shapes();
+    report_allocation();
+}

@@ -1,0 +1,805 @@
+// observers.cpp: other code watches ranges and allocations. Numbers are those of docs/parity.md.
+#include <atomic>
+#include <barrier>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <kymo/c.h>
+#include <kymo/kymo.h>
+
+namespace {
+
+using kymo::ObservedRange;
+using kymo::Observer;
+using kymo::ObserverContext;
+using kymo::Scope;
+
+using Calls = std::vector<std::string>;
+
+// Writes down what it is called for.
+struct Notes {
+    std::string name;
+    Calls* calls;
+};
+
+std::unique_ptr<ObserverContext> note_start(const ObservedRange& range, void* data) {
+    auto& notes = *static_cast<Notes*>(data);
+    notes.calls->push_back(notes.name + "+" + std::string(range.name()));
+    return nullptr;
+}
+
+void note_end(const ObservedRange& range, ObserverContext*, void* data) {
+    auto& notes = *static_cast<Notes*>(data);
+    notes.calls->push_back(notes.name + "-" + std::string(range.name()));
+}
+
+Observer noting(Notes& notes) {
+    return {.start = note_start, .end = note_end, .data = &notes};
+}
+
+class Observing : public ::testing::Test {
+  protected:
+    void TearDown() override { kymo::clear_observers(); }
+    Calls calls_;
+    Notes a_{"a", &calls_};
+    Notes b_{"b", &calls_};
+    Notes c_{"c", &calls_};
+};
+
+// R1 R2
+TEST_F(Observing, ARangeHasOneScopeAndTheNumbersOfTheFirstTenAreKept) {
+    EXPECT_EQ(static_cast<int>(Scope::Function), 0);
+    EXPECT_EQ(static_cast<int>(Scope::BackwardFunction), 1);
+    EXPECT_EQ(static_cast<int>(Scope::User), 7);
+    EXPECT_EQ(static_cast<int>(Scope::RuntimeModel), 9);
+    static std::vector<Scope> seen;
+    seen.clear();
+    kymo::add_observer({.start = [](const ObservedRange& range, void*) -> std::unique_ptr<ObserverContext> {
+        seen.push_back(range.scope());
+        return nullptr;
+    }});
+    { KYMO_RANGE("u"); }
+    { KYMO_FUNCTION(); }
+    { KYMO_RANGE_SCOPE(Scope::BackwardFunction, "b"); }
+    EXPECT_EQ(seen, (std::vector{Scope::User, Scope::Function, Scope::BackwardFunction}));
+}
+
+// R4 R7
+TEST_F(Observing, ScopesChooseAndAnEmptySetMeansAll) {
+    Observer functions = noting(a_);
+    functions.scopes = {Scope::Function};
+    kymo::add_observer(functions);
+    kymo::add_observer(noting(b_));
+    { KYMO_RANGE("user"); }
+    { KYMO_RANGE_SCOPE(Scope::Function, "function"); }
+    EXPECT_EQ(calls_, (Calls{"b+user", "b-user", "a+function", "b+function", "a-function", "b-function"}));
+}
+
+// R5 R9
+TEST_F(Observing, AContextGoesFromStartToEndAndDiesWithTheRange) {
+    static int destroyed;
+    destroyed = 0;
+    struct Held : ObserverContext {
+        explicit Held(std::string for_whom) : text(std::move(for_whom)) {}
+        ~Held() override { ++destroyed; }
+        std::string text;
+    };
+    static Calls seen;
+    seen.clear();
+    kymo::add_observer({.start = [](const ObservedRange& range, void*) -> std::unique_ptr<ObserverContext> {
+                            return std::make_unique<Held>("for " + std::string(range.name()));
+                        },
+                        .end = [](const ObservedRange&, ObserverContext* context,
+                                  void*) { seen.push_back(static_cast<Held*>(context)->text); }});
+    {
+        KYMO_RANGE("outer");
+        { KYMO_RANGE("inner"); }
+        EXPECT_EQ(destroyed, 1);
+    }
+    EXPECT_EQ(seen, (Calls{"for inner", "for outer"}));
+    EXPECT_EQ(destroyed, 2);
+}
+
+// R6
+TEST_F(Observing, EitherCallbackMayBeMissing) {
+    Observer only_start = noting(a_);
+    only_start.end = nullptr;
+    Observer only_end = noting(b_);
+    only_end.start = nullptr;
+    kymo::add_observer(only_start);
+    kymo::add_observer(only_end);
+    { KYMO_RANGE("r"); }
+    EXPECT_EQ(calls_, (Calls{"a+r", "b-r"}));
+}
+
+// R7
+TEST_F(Observing, ASamplingProbabilityOutsideItsRangeIsRefused) {
+    for (const double wrong : {-0.1, 1.1, std::nan("")}) {
+        Observer observer = noting(a_);
+        observer.sampling = wrong;
+        EXPECT_THROW(kymo::add_observer(observer), kymo::Error) << wrong;
+    }
+    EXPECT_FALSE(kymo::has_observers());
+}
+
+// R11
+TEST_F(Observing, WhatACallbackThrowsIsSaidOnceAndDisturbsNobody) {
+    static bool ended_with_null = false;
+    ended_with_null = false;
+    kymo::add_observer({.start = [](const ObservedRange&, void*) -> std::unique_ptr<ObserverContext> {
+                            throw std::runtime_error("no start today");
+                        },
+                        .end =
+                            [](const ObservedRange&, ObserverContext* context, void*) {
+                                ended_with_null = context == nullptr;
+                                throw 42;
+                            }});
+    kymo::add_observer(noting(b_));
+    testing::internal::CaptureStderr();
+    { KYMO_RANGE("one"); }
+    { KYMO_RANGE("two"); }
+    const std::string said = testing::internal::GetCapturedStderr();
+    EXPECT_NE(said.find("no start today"), std::string::npos);
+    EXPECT_EQ(said.find("no start today"), said.rfind("no start today"));
+    EXPECT_TRUE(ended_with_null);
+    EXPECT_EQ(calls_, (Calls{"b+one", "b-one", "b+two", "b-two"}));
+}
+
+// R13
+TEST_F(Observing, HandlesAreNeverZeroAndNeverReused) {
+    std::set<kymo::ObserverHandle> handles;
+    for (int i = 0; i < 100; ++i) {
+        const auto handle =
+            i % 2 == 0 ? kymo::add_observer(noting(a_)) : kymo::add_thread_observer(noting(a_));
+        EXPECT_NE(handle, 0u);
+        EXPECT_TRUE(handles.insert(handle).second);
+        EXPECT_TRUE(kymo::remove_observer(handle));
+        EXPECT_FALSE(kymo::remove_observer(handle));
+    }
+}
+
+// R14 R15 R16
+TEST_F(Observing, OneCanBeSwitchedOffAndOnAndOnlyEnabledOnesCount) {
+    EXPECT_FALSE(kymo::has_observers());
+    const auto global = kymo::add_observer(noting(a_));
+    const auto own = kymo::add_thread_observer(noting(b_));
+    EXPECT_TRUE(kymo::has_global_observers());
+    EXPECT_TRUE(kymo::has_thread_observers());
+    EXPECT_TRUE(kymo::disable_observer(global));
+    EXPECT_TRUE(kymo::disable_observer(global));
+    EXPECT_FALSE(kymo::has_global_observers());
+    { KYMO_RANGE("r"); }
+    EXPECT_EQ(calls_, (Calls{"b+r", "b-r"}));
+    EXPECT_TRUE(kymo::disable_observer(own));
+    EXPECT_FALSE(kymo::has_observers());
+    EXPECT_TRUE(kymo::enable_observer(global));
+    { KYMO_RANGE("s"); }
+    EXPECT_EQ(calls_, (Calls{"b+r", "b-r", "a+s", "a-s"}));
+    EXPECT_FALSE(kymo::disable_observer(12345678));
+    // Another thread's own observer is out of reach.
+    std::thread([&] { EXPECT_FALSE(kymo::remove_observer(own)); }).join();
+    EXPECT_TRUE(kymo::remove_observer(own));
+    kymo::clear_global_observers();
+    EXPECT_FALSE(kymo::has_observers());
+}
+
+TEST_F(Observing, ThoseOfAThreadSeeOnlyThatThread) {
+    kymo::add_thread_observer(noting(a_));
+    std::thread([] { KYMO_RANGE("elsewhere"); }).join();
+    { KYMO_RANGE("here"); }
+    EXPECT_EQ(calls_, (Calls{"a+here", "a-here"}));
+}
+
+// R18
+TEST_F(Observing, ARemovedOneStillEndsWhatItHasSeenStart) {
+    const auto handle = kymo::add_observer(noting(a_));
+    {
+        KYMO_RANGE("open");
+        kymo::remove_observer(handle);
+        { KYMO_RANGE("later"); }
+    }
+    EXPECT_EQ(calls_, (Calls{"a+open", "a-open"}));
+}
+
+// R18
+TEST_F(Observing, ADrainedOneIsNotCalledAgainAndItsContextStillDies) {
+    static bool destroyed;
+    destroyed = false;
+    struct Held : ObserverContext {
+        ~Held() override { destroyed = true; }
+    };
+    static int ends = 0;
+    ends = 0;
+    const auto handle =
+        kymo::add_observer({.start = [](const ObservedRange&, void*) -> std::unique_ptr<ObserverContext> {
+                                return std::make_unique<Held>();
+                            },
+                            .end = [](const ObservedRange&, ObserverContext*, void*) { ++ends; }});
+    {
+        KYMO_RANGE("open");
+        EXPECT_TRUE(kymo::remove_and_drain(handle));
+        EXPECT_FALSE(destroyed);
+    }
+    EXPECT_TRUE(destroyed);
+    EXPECT_EQ(ends, 0);
+}
+
+TEST_F(Observing, DrainingWaitsForACallbackThatRuns) {
+    static std::atomic<bool> entered{false};
+    static std::atomic<bool> may_leave{false};
+    static std::atomic<bool> left{false};
+    const auto handle =
+        kymo::add_observer({.start = [](const ObservedRange&, void*) -> std::unique_ptr<ObserverContext> {
+            entered = true;
+            while (!may_leave) std::this_thread::yield();
+            left = true;
+            return nullptr;
+        }});
+    std::thread busy([] { KYMO_RANGE("slow"); });
+    while (!entered) std::this_thread::yield();
+    std::thread releases([] { may_leave = true; });
+    kymo::remove_and_drain(handle);
+    EXPECT_TRUE(left);
+    busy.join();
+    releases.join();
+}
+
+TEST_F(Observing, DrainingFromACallbackIsAnError) {
+    static std::string error;
+    static kymo::ObserverHandle handle;
+    error.clear();
+    handle =
+        kymo::add_observer({.start = [](const ObservedRange&, void*) -> std::unique_ptr<ObserverContext> {
+            try {
+                kymo::remove_and_drain(handle);
+            } catch (const kymo::Error& caught) {
+                error = caught.what();
+            }
+            return nullptr;
+        }});
+    { KYMO_RANGE("r"); }
+    EXPECT_NE(error.find("callback"), std::string::npos);
+    EXPECT_TRUE(kymo::remove_observer(handle));
+}
+
+// R19 R20
+TEST_F(Observing, GlobalOnesComeFirstAndEndsComeInTheSameOrderAsStarts) {
+    kymo::add_thread_observer(noting(c_));
+    kymo::add_observer(noting(a_));
+    kymo::add_observer(noting(b_));
+    { KYMO_RANGE("r"); }
+    EXPECT_EQ(calls_, (Calls{"a+r", "b+r", "c+r", "a-r", "b-r", "c-r"}));
+}
+
+// R21 R22 R42
+TEST_F(Observing, AnOperationThatNeverBeganIsNothingAndEndingTwiceIsHarmless) {
+    kymo::add_observer(noting(a_));
+    {
+        const kymo::Operation silent;
+        EXPECT_TRUE(silent.is_active());
+    }
+    EXPECT_TRUE(calls_.empty());
+    kymo::Operation op;
+    op.begin("op");
+    op.begin("again");
+    op.end();
+    op.end();
+    EXPECT_FALSE(op.is_active());
+    EXPECT_EQ(calls_, (Calls{"a+op", "a-op"}));
+}
+
+// R23
+TEST_F(Observing, OneThatIsAddedInsideARangeDoesNotEndIt) {
+    {
+        KYMO_RANGE("open before");
+        kymo::add_observer(noting(a_));
+    }
+    kymo::clear_global_observers();
+    kymo::Operation op;
+    kymo::add_observer(noting(b_));
+    op.begin("frozen when made");
+    op.end();
+    EXPECT_TRUE(calls_.empty());
+}
+
+// R24 R25 R26
+TEST_F(Observing, AThreadCanBeSwitchedOffAndGuardsNest) {
+    kymo::add_observer(noting(a_));
+    EXPECT_TRUE(kymo::is_enabled());
+    {
+        const kymo::EnableGuard off(false);
+        { KYMO_RANGE("hidden"); }
+        {
+            const kymo::EnableGuard on(true);
+            { KYMO_RANGE("seen"); }
+            std::thread([] { EXPECT_TRUE(kymo::is_enabled()); }).join();
+        }
+        EXPECT_FALSE(kymo::is_enabled());
+        { KYMO_RANGE("hidden again"); }
+    }
+    EXPECT_TRUE(kymo::is_enabled());
+    EXPECT_EQ(calls_, (Calls{"a+seen", "a-seen"}));
+}
+
+TEST_F(Observing, ARangeThatIsOpenWhenTheThreadIsSwitchedOffStillEnds) {
+    kymo::Session session{kymo::SessionOptions{}};
+    kymo::add_observer(noting(a_));
+    std::optional<kymo::EnableGuard> off;
+    {
+        KYMO_RANGE("observed");
+        kymo::Range movable("movable");
+        off.emplace(false);
+    }
+    { KYMO_RANGE("hidden"); }
+    off.reset();
+    kymo::clear_observers();
+    std::optional<kymo::EnableGuard> off_again;
+    {
+        KYMO_RANGE("recorded inline");
+        off_again.emplace(false);
+    }
+    off_again.reset();
+    const kymo::Trace trace = session.stop();
+    EXPECT_EQ(calls_, (Calls{"a+observed", "a+movable", "a-movable", "a-observed"}));
+    std::multiset<std::string> names;
+    for (kymo::Row row = 0; row < trace.ranges().size(); ++row) {
+        names.emplace(trace.range_name(row));
+        EXPECT_EQ(trace.ranges().flags[row] & kymo::kUnfinished, 0) << trace.range_name(row);
+    }
+    EXPECT_EQ(names, (std::multiset<std::string>{"movable", "observed", "recorded inline"}));
+}
+
+// ---- sampling ----
+
+struct Count {
+    std::atomic<int> starts{0};
+    std::atomic<int> ends{0};
+};
+Observer counting(Count& count) {
+    return {
+        .start = [](const ObservedRange&, void* data) -> std::unique_ptr<ObserverContext> {
+            ++static_cast<Count*>(data)->starts;
+            return nullptr;
+        },
+        .end = [](const ObservedRange&, ObserverContext*, void* data) { ++static_cast<Count*>(data)->ends; },
+        .data = &count};
+}
+
+void open_ranges(int count) {
+    for (int i = 0; i < count; ++i) {
+        KYMO_RANGE("sampled");
+    }
+}
+
+// R28 R29 R30
+TEST_F(Observing, SamplingKeepsItsShareInPairs) {
+    kymo::seed_sampling_for_testing(7);
+    for (const double share : {0.5, 0.1, 0.01}) {
+        Count count;
+        Observer observer = counting(count);
+        observer.sampling = share;
+        const auto handle = kymo::add_observer(observer);
+        open_ranges(100'000);
+        kymo::remove_and_drain(handle);
+        EXPECT_EQ(count.starts, count.ends);
+        EXPECT_NEAR(count.starts, 100'000 * share, 5 * std::sqrt(100'000 * share)) << share;
+    }
+    Count never;
+    Observer observer = counting(never);
+    observer.sampling = 0;
+    const auto handle = kymo::add_observer(observer);
+    open_ranges(1000);
+    EXPECT_TRUE(kymo::has_observers());
+    kymo::remove_and_drain(handle);
+    EXPECT_EQ(never.starts, 0);
+    kymo::seed_sampling_for_testing(0);
+}
+
+// R28
+TEST_F(Observing, SampledAndUnsampledOnesDoNotDisturbEachOther) {
+    kymo::seed_sampling_for_testing(8);
+    Count all;
+    Count some;
+    Count few;
+    Observer sampled = counting(some);
+    sampled.sampling = 0.25;
+    Observer rare = counting(few);
+    rare.sampling = 0.01;
+    kymo::add_observer(counting(all));
+    kymo::add_observer(sampled);
+    kymo::add_observer(rare);
+    open_ranges(40'000);
+    EXPECT_EQ(all.starts, 40'000);
+    EXPECT_NEAR(some.starts, 10'000, 500);
+    EXPECT_NEAR(few.starts, 400, 100);
+    EXPECT_EQ(some.starts, some.ends);
+    kymo::clear_observers();
+    // Two sampled ones alone take the way that counts down for both at once.
+    some.starts = few.starts = 0;
+    kymo::add_observer(sampled);
+    kymo::add_observer(rare);
+    open_ranges(40'000);
+    EXPECT_NEAR(some.starts, 10'000, 500);
+    EXPECT_NEAR(few.starts, 400, 100);
+    kymo::clear_observers();
+    kymo::seed_sampling_for_testing(0);
+}
+
+// R31
+TEST_F(Observing, SamplingIsReproducibleUnderASeedAndThreadsDrawApart) {
+    static thread_local std::vector<int>* hits = nullptr;
+    static thread_local int at = 0;
+    Observer observer{.start = [](const ObservedRange&, void*) -> std::unique_ptr<ObserverContext> {
+        hits->push_back(at);
+        return nullptr;
+    }};
+    observer.sampling = 0.05;
+    const auto run = [&] {
+        std::vector<int> found;
+        hits = &found;
+        for (at = 0; at < 2000; ++at) {
+            KYMO_RANGE("sampled");
+        }
+        return found;
+    };
+    kymo::add_observer(observer);
+    kymo::seed_sampling_for_testing(99);
+    const std::vector<int> first = run();
+    std::vector<int> other;
+    std::thread([&] { other = run(); }).join();
+    kymo::seed_sampling_for_testing(99);
+    EXPECT_EQ(run(), first);
+    EXPECT_NE(other, first);
+    kymo::seed_sampling_for_testing(100);
+    EXPECT_NE(run(), first);
+    kymo::seed_sampling_for_testing(0);
+}
+
+// R32 R39
+TEST_F(Observing, InputsAreGatheredOnlyForAnObserverThatWillSeeThisVeryRange) {
+    kymo::seed_sampling_for_testing(5);
+    static int seen = 0;
+    seen = 0;
+    Observer observer{.start = [](const ObservedRange& range, void*) -> std::unique_ptr<ObserverContext> {
+        EXPECT_EQ(range.inputs().size(), 1u);
+        ++seen;
+        return nullptr;
+    }};
+    observer.sampling = 0.01;
+    observer.needs_inputs = true;
+    kymo::add_observer(observer);
+    int gathered = 0;
+    for (int i = 0; i < 20'000; ++i) {
+        kymo::Operation op;
+        if (op.inputs_wanted()) {
+            ++gathered;
+            op.begin("op", {}, {kymo::Value(i)});
+        } else {
+            op.begin("op");
+        }
+    }
+    EXPECT_EQ(gathered, seen);
+    EXPECT_NEAR(seen, 200, 70);
+    // The same for values in a macro: they are evaluated when somebody will look.
+    seen = 0;
+    kymo::clear_observers();
+    Observer keyed{.start = [](const ObservedRange& range, void*) -> std::unique_ptr<ObserverContext> {
+        EXPECT_EQ(range.keywords().size(), 1u);
+        EXPECT_EQ(range.keywords()[0].key, "n");
+        ++seen;
+        return nullptr;
+    }};
+    keyed.sampling = 0.01;
+    keyed.needs_inputs = true;
+    kymo::add_observer(keyed);
+    int evaluated = 0;
+    for (int i = 0; i < 20'000; ++i) {
+        KYMO_RANGE("valued", "n", ++evaluated);
+    }
+    EXPECT_EQ(evaluated, seen);
+    EXPECT_NEAR(seen, 200, 70);
+    kymo::seed_sampling_for_testing(0);
+}
+
+// R33 R34 R35 R36 R37
+TEST_F(Observing, AddingAndRemovingIsSeenByThreadsThatRunAlready) {
+    Count count;
+    std::barrier step(2);
+    std::thread runs([&] {
+        for (int round = 0; round < 3; ++round) {
+            step.arrive_and_wait();
+            open_ranges(10);
+            step.arrive_and_wait();
+        }
+    });
+    const auto round = [&] {
+        step.arrive_and_wait();
+        step.arrive_and_wait();
+    };
+    round();
+    EXPECT_EQ(count.starts, 0);
+    const auto handle = kymo::add_observer(counting(count));
+    round();
+    EXPECT_EQ(count.starts, 10);
+    kymo::remove_observer(handle);
+    round();
+    EXPECT_EQ(count.starts, 10);
+    runs.join();
+}
+
+// R41
+TEST_F(Observing, ManyObserversOfOneRangeKeepTheirOrderAndContexts) {
+    constexpr int kMany = 40;
+    struct Held : ObserverContext {
+        explicit Held(long which) : number(which) {}
+        long number;
+    };
+    static std::vector<long> starts;
+    static std::vector<long> ends;
+    starts.clear();
+    ends.clear();
+    for (long i = 0; i < kMany; ++i) {
+        kymo::add_observer(
+            {.start = [](const ObservedRange&, void* data) -> std::unique_ptr<ObserverContext> {
+                 starts.push_back(reinterpret_cast<long>(data));
+                 return std::make_unique<Held>(reinterpret_cast<long>(data));
+             },
+             .end =
+                 [](const ObservedRange&, ObserverContext* context, void* data) {
+                     EXPECT_EQ(static_cast<Held*>(context)->number, reinterpret_cast<long>(data));
+                     ends.push_back(reinterpret_cast<long>(data));
+                 },
+             .data = reinterpret_cast<void*>(i)});
+    }
+    { KYMO_RANGE("r"); }
+    ASSERT_EQ(starts.size(), static_cast<std::size_t>(kMany));
+    for (long i = 0; i < kMany; ++i) EXPECT_EQ(starts[static_cast<std::size_t>(i)], i);
+    EXPECT_EQ(starts, ends);
+}
+
+// ---- what a range shows ----
+
+struct Shown {
+    std::string name;
+    Scope scope = Scope::User;
+    std::uint64_t id = 0;
+    std::int64_t sequence = 0;
+    std::uint32_t forward_thread = 0;
+    std::int32_t node = 0;
+    bool is_async = false;
+    std::uint32_t start_thread = 0;
+    std::vector<std::int64_t> integers;
+    std::map<std::string, std::string> texts;
+    std::size_t outputs = 0;
+};
+std::vector<Shown> shown;  // by end callbacks
+Observer showing() {
+    struct Held : ObserverContext {
+        Shown what;
+    };
+    return {.start = [](const ObservedRange& range, void*) -> std::unique_ptr<ObserverContext> {
+                auto held = std::make_unique<Held>();
+                for (const kymo::Value& value : range.inputs()) {
+                    if (value.kind() == kymo::ValueKind::Int) held->what.integers.push_back(value.integer());
+                    if (value.kind() == kymo::ValueKind::Array)
+                        held->what.integers.insert(held->what.integers.end(), value.array().sizes.begin(),
+                                                   value.array().sizes.end());
+                }
+                for (const kymo::KeyedValue& each : range.keywords()) {
+                    if (each.value.kind() == kymo::ValueKind::String)
+                        held->what.texts.emplace(each.key, each.value.string());
+                }
+                return held;
+            },
+            .end =
+                [](const ObservedRange& range, ObserverContext* context, void*) {
+                    EXPECT_TRUE(range.inputs().empty());
+                    Shown what = static_cast<Held*>(context)->what;
+                    what.name = range.name();
+                    what.scope = range.scope();
+                    what.id = range.id();
+                    what.sequence = range.sequence();
+                    what.forward_thread = range.forward_thread();
+                    what.node = range.node();
+                    what.is_async = range.is_async();
+                    what.start_thread = range.start_thread();
+                    what.outputs = range.outputs().size();
+                    shown.push_back(what);
+                },
+            .needs_inputs = true,
+            .needs_outputs = true,
+            .needs_ids = true};
+}
+
+// R43 R45 R46 R47 R49 R50 R53
+TEST_F(Observing, AnOperationShowsItsInputsOutputsAndNumbers) {
+    shown.clear();
+    kymo::set_node_id(3);
+    EXPECT_THROW(kymo::set_node_id(-1), kymo::Error);
+    kymo::add_observer(showing());
+    const std::int64_t sizes[] = {2, 5};
+    const kymo::ArrayView array{.dtype = kymo::DType::Float32, .sizes = sizes};
+    const kymo::KeyedValue keywords[] = {{"mode", "fast"}};
+    {
+        kymo::Operation op(Scope::BackwardFunction);
+        const kymo::Value inputs[] = {array, 7};
+        op.begin(std::string("made at run time ") + "by hand", {.sequence = 11, .forward_thread = 2}, inputs,
+                 keywords);
+        const kymo::Value outputs[] = {1, 2, 3};
+        EXPECT_TRUE(op.outputs_wanted());
+        op.set_outputs(outputs);
+        op.end();
+    }
+    { KYMO_RANGE("plain", "who", "me"); }
+    ASSERT_EQ(shown.size(), 2u);
+    EXPECT_EQ(shown[0].name, "made at run time by hand");
+    EXPECT_EQ(shown[0].scope, Scope::BackwardFunction);
+    EXPECT_EQ(shown[0].sequence, 11);
+    EXPECT_EQ(shown[0].forward_thread, 2u);
+    EXPECT_EQ(shown[0].node, 3);
+    EXPECT_EQ(shown[0].integers, (std::vector<std::int64_t>{2, 5, 7}));
+    EXPECT_EQ(shown[0].texts.at("mode"), "fast");
+    EXPECT_EQ(shown[0].outputs, 3u);
+    EXPECT_EQ(shown[0].start_thread, kymo::current_thread_id());
+    EXPECT_EQ(shown[1].sequence, -1);
+    EXPECT_EQ(shown[1].forward_thread, 0u);
+    EXPECT_EQ(shown[1].texts.at("who"), "me");
+    EXPECT_GT(shown[1].id, shown[0].id);
+}
+
+// R50 R59
+TEST_F(Observing, ThreadIdsStartAtOneAndAreNeverReused) {
+    std::set<std::uint32_t> ids{kymo::current_thread_id()};
+    EXPECT_EQ(kymo::current_thread_id(), *ids.begin());
+    EXPECT_GE(*ids.begin(), 1u);
+    for (int i = 0; i < 20; ++i) {
+        std::thread([&] { EXPECT_TRUE(ids.insert(kymo::current_thread_id()).second); }).join();
+    }
+}
+
+// R51
+TEST_F(Observing, IdsAreGivenOnlyWhenSomebodyAsks) {
+    static std::vector<std::uint64_t> ids;
+    ids.clear();
+    Observer observer{.start = [](const ObservedRange& range, void*) -> std::unique_ptr<ObserverContext> {
+        ids.push_back(range.id());
+        return nullptr;
+    }};
+    kymo::add_observer(observer);
+    { KYMO_RANGE("r"); }
+    EXPECT_EQ(ids, (std::vector<std::uint64_t>{0}));
+    Observer asks;
+    asks.start = [](const ObservedRange&, void*) -> std::unique_ptr<ObserverContext> { return nullptr; };
+    asks.needs_ids = true;
+    kymo::add_observer(asks);
+    std::set<std::uint64_t> unique;
+    for (int i = 0; i < 100; ++i) {
+        KYMO_RANGE("r");
+        EXPECT_TRUE(unique.insert(ids.back()).second);
+        EXPECT_NE(ids.back(), 0u);
+    }
+}
+
+// R10 R54
+TEST_F(Observing, AMovableRangeIsAsyncAndMayEndOnAnotherThread) {
+    static std::thread::id end_thread;
+    static bool was_async = false;
+    static std::uint32_t start_thread = 0;
+    kymo::add_observer({.end = [](const ObservedRange& range, ObserverContext*, void*) {
+        end_thread = std::this_thread::get_id();
+        was_async = range.is_async();
+        start_thread = range.start_thread();
+    }});
+    kymo::Range range("moves");
+    EXPECT_TRUE(range.is_open());
+    std::thread other([moved = std::move(range)]() mutable { moved.end(); });
+    const std::thread::id expected = other.get_id();
+    other.join();
+    EXPECT_EQ(end_thread, expected);
+    EXPECT_TRUE(was_async);
+    EXPECT_EQ(start_thread, kymo::current_thread_id());
+}
+
+// R57
+TEST_F(Observing, SequenceNumbersCountPerThread) {
+    const std::int64_t before = kymo::peek_sequence();
+    EXPECT_EQ(kymo::peek_sequence(), before);
+    EXPECT_EQ(kymo::take_sequence(), before);
+    EXPECT_EQ(kymo::peek_sequence(), before + 1);
+    std::thread([] { EXPECT_EQ(kymo::peek_sequence(), 0); }).join();
+}
+
+// R61 R63
+TEST_F(Observing, RangesThatACallbackOpensAreRecordedAndNotObserved) {
+    kymo::Session session{kymo::SessionOptions{}};
+    Count count;
+    Observer observer{.start = [](const ObservedRange&, void* data) -> std::unique_ptr<ObserverContext> {
+                          ++static_cast<Count*>(data)->starts;
+                          KYMO_RANGE("in a callback");
+                          return nullptr;
+                      },
+                      .data = &count};
+    kymo::add_observer(observer);
+    { KYMO_RANGE("outer"); }
+    kymo::clear_observers();
+    const kymo::Trace trace = session.stop();
+    EXPECT_EQ(count.starts, 1);
+    ASSERT_EQ(trace.ranges().size(), 2u);
+    EXPECT_EQ(trace.range_name(0), "in a callback");
+    EXPECT_EQ(trace.range_name(1), "outer");
+    EXPECT_EQ(trace.ranges().depth[1], 0u);
+}
+
+// R64 R66
+TEST_F(Observing, SessionsMayStartAndStopInsideObservedRanges) {
+    Count count;
+    kymo::add_observer(counting(count));
+    for (int i = 0; i < 3; ++i) {
+        std::optional<kymo::Session> session;
+        {
+            KYMO_RANGE("begins off");
+            session.emplace(kymo::SessionOptions{});
+            { KYMO_RANGE("inside"); }
+        }
+        std::optional<kymo::Trace> trace;
+        {
+            KYMO_RANGE("ends off");
+            trace = session->stop();
+        }
+        EXPECT_EQ(trace->ranges().size(), 2u);
+    }
+    EXPECT_EQ(count.starts, 9);
+    EXPECT_EQ(count.ends, 9);
+}
+
+// R68
+TEST_F(Observing, TwoMacrosInOneBlockDoNotCollide) {
+    kymo::add_observer(noting(a_));
+    {
+        KYMO_RANGE("one");
+        KYMO_RANGE("two");
+        KYMO_FUNCTION();
+    }
+    ASSERT_EQ(calls_.size(), 6u);
+    EXPECT_EQ(calls_[1], "a+two");
+}
+
+TEST_F(Observing, TheCInterfaceIsObservedToo) {
+    kymo::add_observer(noting(a_));
+    const kymo_site site = kymo_intern("from C", nullptr, 0, KYMO_SCOPE_USER);
+    kymo_begin(site);
+    kymo_begin_named("inner");
+    kymo_end();
+    kymo_end();
+    EXPECT_EQ(calls_, (Calls{"a+from C", "a+inner", "a-inner", "a-from C"}));
+}
+
+// ---- allocations ----
+
+// C55 C56 C58
+TEST_F(Observing, AllocationReportsReachObserversAndEverySessionThatAsks) {
+    static std::vector<std::int64_t> bytes;
+    bytes.clear();
+    Observer observer;
+    observer.memory = [](const kymo::MemoryReport& report, void*) { bytes.push_back(report.bytes); };
+    EXPECT_FALSE(kymo::memory_wanted());
+    const auto handle = kymo::add_observer(observer);
+    EXPECT_TRUE(kymo::memory_wanted());
+    int block = 0;
+    kymo::report_allocation(&block, 64, 64, 128);
+    std::thread([&] { kymo::report_allocation(&block, -64, 0, 128); }).join();
+    kymo::report_out_of_memory(1 << 20, 0, 128, {kymo::DeviceType::Cuda, 1});
+    EXPECT_EQ(bytes, (std::vector<std::int64_t>{64, -64, 1 << 20}));
+    kymo::remove_and_drain(handle);
+    kymo::report_allocation(&block, 1, 1, 1);
+    EXPECT_EQ(bytes.size(), 3u);
+}
+
+}  // namespace
