@@ -110,7 +110,7 @@ void range_with_shapes() {
                         .dtype = kymo::DType::Float32, .sizes = sizes, .strides = strides, .storage = &data};
                     const kymo::ArrayView b = a;
                     const kymo::Value inputs[] = {a, b};
-                    op.begin("benchmark", {}, inputs);
+                    op.begin(KYMO_SITE("benchmark"), {}, inputs);
                 }
                 asm volatile("" ::: "memory");
             }
@@ -120,9 +120,10 @@ void range_with_shapes() {
 }
 
 void report_allocation() {
+    static int block = 0;
     const auto report = [] {
         for (std::int64_t i = 0; i < kCount; ++i) {
-            kymo::report_allocation(&i, 64, i, i);
+            kymo::report_allocation(&block, 64, i, i);
             asm volatile("" ::: "memory");
         }
     };

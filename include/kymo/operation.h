@@ -56,6 +56,11 @@ class Operation {
                std::initializer_list<Value> inputs) noexcept {
         begin(name, facts, std::span(inputs.begin(), inputs.size()));
     }
+    /// With a name that is written in the source: KYMO_SITE("mm").
+    void begin(detail::Site& site, const OperationFacts& facts = {}, std::span<const Value> inputs = {},
+               std::span<const KeyedValue> keywords = {}) noexcept {
+        if (is_active_) start(site, facts, inputs, keywords);
+    }
     /// Before end(); what the values view must live until then.
     void set_outputs(std::span<const Value> outputs) noexcept { outputs_ = outputs; }
     /// Ends it before its scope does. Ending twice is harmless.
@@ -67,6 +72,10 @@ class Operation {
     KYMO_API void prepare() noexcept;
     KYMO_API void start(std::string_view name, const OperationFacts& facts, std::span<const Value> inputs,
                         std::span<const KeyedValue> keywords) noexcept;
+    KYMO_API void start(detail::Site& site, const OperationFacts& facts, std::span<const Value> inputs,
+                        std::span<const KeyedValue> keywords) noexcept;
+    void start(std::uint32_t site, const OperationFacts& facts, std::span<const Value> inputs,
+               std::span<const KeyedValue> keywords) noexcept;
     KYMO_API void finish() noexcept;
 
     Scope scope_;
@@ -81,3 +90,12 @@ class Operation {
 };
 
 }  // namespace kymo
+
+/// The place where it stands, under a name that is a string literal: what Operation::begin takes.
+#define KYMO_SITE(name) KYMO_SITE_SCOPE(::kymo::Scope::Function, name)
+/// The same for another scope, which is to be the operation's.
+#define KYMO_SITE_SCOPE(scope, name)                                                 \
+    ([]() noexcept -> ::kymo::detail::Site& {                                        \
+        static constinit ::kymo::detail::Site site{name, __FILE__, __LINE__, scope}; \
+        return site;                                                                 \
+    }())

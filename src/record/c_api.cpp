@@ -51,9 +51,8 @@ ObserverFrame* observe_begin(std::uint32_t site) noexcept {
     if (site == 0 || (load_relaxed(detail::current_thread->armed) & detail::kArmedObservers) == 0)
         return nullptr;
     const Scope scope = Recorder::get().names().site(site).scope;
-    ObserverFrame* const frame = begin_frame(scope);
+    ObserverFrame* const frame = begin_frame(site, scope);
     if (frame == nullptr) return nullptr;
-    frame->set_range(site, scope, false, frame->range.start_thread());
     run_starts(*frame);
     auto* const part = static_cast<ThreadObservers*>(detail::current_thread->observers);
     part->objectless.push_back({detail::current_thread->depth, frame});

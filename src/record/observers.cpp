@@ -13,6 +13,7 @@
 
 #include <kymo/error.h>
 
+#include "record/clock.h"
 #include "record/recorder.h"
 #include "record/thread_log.h"
 #include "record/value_encoding.h"
@@ -23,6 +24,8 @@ using detail::load_relaxed;
 using detail::ThreadState;
 
 ObserverContext::~ObserverContext() = default;
+std::atomic<std::uint64_t> Observers::version_{1};
+std::atomic<std::uint64_t> Observers::next_range_id_{1};
 
 namespace {
 
@@ -102,7 +105,7 @@ void fence_of_drainer() noexcept {
 }
 
 template <class Call>
-void call_guarded(ObserverEntry& entry, Call call) noexcept {
+[[gnu::always_inline]] inline void call_guarded(ObserverEntry& entry, Call call) noexcept {
     try {
         call();
     } catch (const std::exception& error) {
@@ -317,19 +320,11 @@ ThreadObservers* Observers::part_of_this_thread(Recorder& recorder) noexcept {
     }
 }
 
-ThreadObservers* Observers::of_this_thread(Recorder& recorder) noexcept {
-    ThreadState* const state = detail::current_thread;
-    ThreadObservers* part = part_of(*state);
-    if (part == nullptr || (load_relaxed(state->armed) & detail::kArmedAttention) != 0) [[unlikely]] {
-        if (inside_depth != 0) return nullptr;  // a signal handler that has interrupted the recorder
-        part = part_of_this_thread(recorder);
-        if (part == nullptr) return nullptr;
-    }
-    if (part->inside != 0) return nullptr;
-    if (part->version != version()) [[unlikely]] {
-        if (inside_depth != 0) return nullptr;
-        rebuild(*part);
-    }
+ThreadObservers* Observers::refresh(Recorder& recorder) noexcept {
+    if (inside_depth != 0) return nullptr;  // a signal handler that has interrupted the recorder
+    ThreadObservers* const part = part_of_this_thread(recorder);
+    if (part == nullptr || part->inside != 0) return nullptr;
+    if (part->version != version()) rebuild(*part);
     return part->current ? part : nullptr;
 }
 
@@ -356,14 +351,16 @@ void Observers::rebuild(ThreadObservers& thread) noexcept {
             if (observer.start == nullptr && observer.end == nullptr) continue;
             for (int scope = 0; scope < kScopeCount; ++scope) {
                 if (!entry->scopes.contains(static_cast<Scope>(scope))) continue;
-                fresh->scopes[scope].items.push_back(
-                    {entry.get(), draw_countdown(thread, observer.sampling)});
+                fresh->scopes[scope].entries.push_back(entry.get());
+                fresh->scopes[scope].needs.add(observer);
             }
         }
         for (ObserverSnapshot::PerScope& scope : fresh->scopes) {
-            scope.all_sampled = !scope.items.empty() &&
-                                std::all_of(scope.items.begin(), scope.items.end(),
-                                            [](const auto& item) { return item.entry->is_sampled(); });
+            const auto is_sampled = [](const ObserverEntry* entry) { return entry->is_sampled(); };
+            if (std::none_of(scope.entries.begin(), scope.entries.end(), is_sampled)) continue;
+            for (ObserverEntry* entry : scope.entries)
+                scope.items.push_back({entry, draw_countdown(thread, entry->observer.sampling)});
+            scope.all_sampled = std::all_of(scope.entries.begin(), scope.entries.end(), is_sampled);
             if (!scope.all_sampled) continue;
             scope.skip = kNever;
             for (const auto& item : scope.items) scope.skip = std::min(scope.skip, item.countdown);
@@ -396,19 +393,39 @@ void Observers::keep_only(ThreadObservers* thread) noexcept {
 
 // ---- ranges ----
 
-bool skip_unsampled(const ThreadState& state, Scope scope) noexcept {
-    constexpr std::uint64_t kLooked =
-        detail::kArmedRecorder | detail::kArmedAttention | detail::kArmedObservers;
-    if ((load_relaxed(state.armed) & kLooked) != detail::kArmedObservers) return false;
-    const ThreadObservers* const part = part_of(state);
-    if (part == nullptr || part->version != Recorder::get().observers().version()) return false;
-    ObserverSnapshot::PerScope& ranges = part->current->scopes[static_cast<std::size_t>(scope)];
-    if (ranges.skip == 0) return false;
-    --ranges.skip;
-    return true;
+namespace {
+
+// The calling thread's part if callbacks may be called now; null: nobody is.
+[[gnu::always_inline]] inline ThreadObservers* ready_part() noexcept {
+    const ThreadState* const state = detail::current_thread;
+    ThreadObservers* const part = part_of(*state);
+    if (part == nullptr || part->version != Observers::version() ||
+        (load_relaxed(state->armed) & detail::kArmedAttention) != 0) [[unlikely]] {
+        return Recorder::get().observers().refresh(Recorder::get());
+    }
+    return part->inside == 0 ? part : nullptr;
 }
 
-namespace {
+ObserverFrame* make_frame() noexcept {
+    return new (std::nothrow) ObserverFrame;
+}
+
+[[gnu::always_inline]] inline ObserverFrame* take_frame(ThreadObservers& thread) noexcept {
+    ObserverFrame* const frame = thread.pool;
+    if (frame == nullptr) [[unlikely]]
+        return make_frame();
+    thread.pool = frame->next;
+    return frame;
+}
+
+void give_frame(ThreadObservers* thread, ObserverFrame* frame) noexcept {
+    if (thread == nullptr) {
+        delete frame;
+        return;
+    }
+    frame->next = thread->pool;
+    thread->pool = frame;
+}
 
 // Which of the sampled see the range that begins now; each that does draws anew.
 bool is_hit(ThreadObservers& thread, ObserverSnapshot::Item& item) noexcept {
@@ -420,112 +437,161 @@ bool is_hit(ThreadObservers& thread, ObserverSnapshot::Item& item) noexcept {
     return true;
 }
 
-ObserverFrame* take_frame(ThreadObservers& thread) noexcept {
-    ObserverFrame* const frame = thread.pool;
-    if (frame == nullptr) [[unlikely]]
-        return new (std::nothrow) ObserverFrame;
-    thread.pool = frame->next;
-    return frame;
-}
-
-void give_frames(ThreadObservers* thread, ObserverFrame* frame) noexcept {
-    while (frame != nullptr) {
-        ObserverFrame* const next = frame->next;
-        if (thread != nullptr) {
-            frame->next = thread->pool;
-            thread->pool = frame;
-        } else {
-            delete frame;
-        }
-        frame = next;
-    }
-}
-
-// Calls `visit(fired)` for every observer of a frame, in order.
-template <class Visit>
-[[gnu::always_inline]] inline void for_each_fired(ObserverFrame* frame, Visit visit) {
-    for (; frame != nullptr; frame = frame->next) {
-        for (std::uint32_t i = 0; i < frame->count; ++i) visit(frame->fired[i]);
-    }
-}
-
-void end_snapshot_use(ThreadObservers* thread, ObserverFrame& frame) noexcept {
-    if (thread != nullptr && thread->thread == frame.range.start_thread()) {
-        --frame.snapshot->open;
-    } else {
-        frame.snapshot->ended_elsewhere.fetch_add(1, std::memory_order_release);
-    }
-}
-
-}  // namespace
-
-ObserverFrame* begin_frame(Scope scope) noexcept {
-    ThreadObservers* const thread = Recorder::get().observers().of_this_thread(Recorder::get());
-    if (thread == nullptr) return nullptr;
-    const Inside inside(thread);
-    ObserverSnapshot::PerScope& ranges = thread->current->scopes[static_cast<std::size_t>(scope)];
-    if (ranges.items.empty()) return nullptr;
+// Some of the scope's observers are sampled: chooses among them. False: none sees this range.
+bool choose(ThreadObservers& thread, ObserverSnapshot::PerScope& ranges, ObserverFrame& frame) {
+    frame.own_entries.clear();
+    frame.needs = {};
     if (ranges.all_sampled) {
-        if (ranges.skip != 0) {
-            --ranges.skip;
-            return nullptr;
-        }
         for (auto& item : ranges.items) item.countdown -= ranges.drawn;
     }
-    ObserverFrame* first = nullptr;
-    ObserverFrame* last = nullptr;
     for (auto& item : ranges.items) {
-        if (!is_hit(*thread, item)) continue;
-        if (last == nullptr || last->count == ObserverFrame::kFired) {
-            ObserverFrame* const frame = take_frame(*thread);
-            if (frame == nullptr) break;
-            frame->count = 0;
-            frame->next = nullptr;
-            if (first == nullptr) {
-                first = frame;
-                frame->needs_inputs = frame->needs_outputs = frame->needs_ids = false;
-            } else {
-                last->next = frame;
-            }
-            last = frame;
-        }
-        const Observer& observer = item.entry->observer;
-        first->needs_inputs |= observer.needs_inputs;
-        first->needs_outputs |= observer.needs_outputs;
-        first->needs_ids |= observer.needs_ids;
-        last->fired[last->count++] = {item.entry, nullptr};
+        if (!is_hit(thread, item)) continue;
+        frame.own_entries.push_back(item.entry);
+        frame.needs.add(item.entry->observer);
     }
     if (ranges.all_sampled) {
         ranges.skip = kNever;
         for (const auto& item : ranges.items) ranges.skip = std::min(ranges.skip, item.countdown);
         ranges.drawn = ranges.skip;
     }
-    if (first == nullptr) return nullptr;
-    first->snapshot = thread->current.get();
-    ++first->snapshot->open;
-    first->opened = {0, detail::kNotOpen};
-    first->set_range(0, scope, false, thread->thread);
-    first->set_facts(-1, 0);
-    first->set_id(first->needs_ids ? Recorder::get().observers().next_range_id() : 0);
-    first->set_inputs({}, {});
-    first->set_outputs({});
-    return first;
+    frame.entries = frame.own_entries.data();
+    frame.count = static_cast<std::uint32_t>(frame.own_entries.size());
+    return frame.count != 0;
+}
+
+void give_room(ObserverFrame& frame) {
+    frame.many_contexts.resize(frame.count);
+    frame.contexts = frame.many_contexts.data();
+}
+
+[[gnu::always_inline]] inline ObserverFrame* begin(ThreadObservers& thread, std::uint32_t site,
+                                                   Scope scope) noexcept {
+    ObserverSnapshot* const snapshot = thread.current.get();
+    ObserverSnapshot::PerScope& ranges = snapshot->scopes[static_cast<std::size_t>(scope)];
+    if (ranges.entries.empty()) return nullptr;
+    if (ranges.skip != 0) {
+        --ranges.skip;
+        return nullptr;
+    }
+    ObserverFrame* const frame = take_frame(thread);
+    if (frame == nullptr) return nullptr;
+    try {
+        if (ranges.items.empty()) [[likely]] {
+            frame->entries = ranges.entries.data();
+            frame->count = static_cast<std::uint32_t>(ranges.entries.size());
+            frame->needs = ranges.needs;
+        } else if (!choose(thread, ranges, *frame)) {
+            give_frame(&thread, frame);
+            return nullptr;
+        }
+        frame->contexts = frame->few_contexts;
+        if (frame->count > ObserverFrame::kFew) [[unlikely]]
+            give_room(*frame);
+    } catch (const std::bad_alloc&) {
+        give_frame(&thread, frame);
+        return nullptr;
+    }
+    frame->snapshot = snapshot;
+    ++snapshot->open;
+    frame->set_range(site, scope, thread.thread);
+    if (frame->needs.ids) [[unlikely]]
+        frame->set_id(Observers::next_range_id());
+    return frame;
+}
+
+[[gnu::always_inline]] inline void start(ThreadObservers* thread, ObserverFrame& frame) noexcept {
+    for (std::uint32_t i = 0; i < frame.count; ++i) {
+        ObserverEntry& entry = *frame.entries[i];
+        const Observer& observer = entry.observer;
+        frame.contexts[i] = nullptr;
+        if (observer.start == nullptr) continue;
+        call_observer(thread, entry,
+                      [&] { frame.contexts[i] = observer.start(frame.range, observer.data).release(); });
+    }
+}
+
+[[gnu::always_inline]] inline void finish(ThreadObservers* thread, ObserverFrame& frame) noexcept {
+    for (std::uint32_t i = 0; i < frame.count; ++i) {
+        ObserverEntry& entry = *frame.entries[i];
+        const Observer& observer = entry.observer;
+        ObserverContext* const context = frame.contexts[i];
+        if (observer.end != nullptr)
+            call_observer(thread, entry, [&] { observer.end(frame.range, context, observer.data); });
+        if (context != nullptr) call_guarded(entry, [&] { delete context; });
+    }
+}
+
+[[gnu::always_inline]] inline void give_back(ThreadObservers* thread, ObserverFrame* frame) noexcept {
+    if (thread != nullptr && thread->thread == frame->range.start_thread()) [[likely]] {
+        --frame->snapshot->open;
+    } else {
+        frame->snapshot->ended_elsewhere.fetch_add(1, std::memory_order_release);
+    }
+    frame->reset();
+    give_frame(thread, frame);
+}
+
+}  // namespace
+
+bool skip_unsampled(const ThreadState& state, Scope scope) noexcept {
+    constexpr std::uint64_t kLooked =
+        detail::kArmedRecorder | detail::kArmedAttention | detail::kArmedObservers;
+    const ThreadObservers* const part = part_of(state);
+    if ((load_relaxed(state.armed) & kLooked) != detail::kArmedObservers || part == nullptr ||
+        part->version != Observers::version()) {
+        return false;
+    }
+    ObserverSnapshot::PerScope& ranges = part->current->scopes[static_cast<std::size_t>(scope)];
+    if (ranges.skip == 0) return false;
+    --ranges.skip;
+    return true;
+}
+
+// Observers come before the recorder, so that the range's time is not theirs.
+detail::Opened open_observed(std::uint32_t site, Scope scope, std::uint32_t side) noexcept {
+    ThreadObservers* const thread = ready_part();
+    ObserverFrame* frame = nullptr;
+    if (thread != nullptr && site != 0) {
+        const Inside inside(thread);
+        frame = begin(*thread, site, scope);
+        if (frame != nullptr && side == 0) start(thread, *frame);
+    }
+    if (frame != nullptr && side != 0) run_starts_with(*frame, side);
+    detail::Opened opened{0, detail::kNotOpen};
+    if ((load_relaxed(detail::current_thread->armed) & (detail::kArmedRecorder | detail::kArmedAttention)) !=
+        0)
+        opened = open_recorded(site, scope, side);
+    if (side != 0 && opened.index == detail::kNotOpen) drop_side(*detail::current_thread, side);
+    if (frame == nullptr) return opened;
+    if (opened.index != detail::kNotOpen) frame->opened = opened;
+    return {reinterpret_cast<std::uint64_t>(frame), detail::kOpenObserved};
+}
+
+void close_observed(ObserverFrame* frame) noexcept {
+    if (frame->opened.index != detail::kNotOpen)
+        close_recorded(frame->opened.index, frame->opened.start, Clock::now());
+    ThreadObservers* const thread = part_of(*detail::current_thread);
+    const Inside inside(thread);
+    finish(thread, *frame);
+    give_back(thread, frame);
+}
+
+ObserverFrame* begin_frame(std::uint32_t site, Scope scope) noexcept {
+    ThreadObservers* const thread = ready_part();
+    if (thread == nullptr) return nullptr;
+    const Inside inside(thread);
+    return begin(*thread, site, scope);
 }
 
 void run_starts(ObserverFrame& frame) noexcept {
     ThreadObservers* const thread = part_of(*own_thread());
     const Inside inside(thread);
-    for_each_fired(&frame, [&](ObserverFrame::Fired& fired) {
-        const Observer& observer = fired.entry->observer;
-        if (observer.start == nullptr) return;
-        call_observer(thread, *fired.entry,
-                      [&] { fired.context = observer.start(frame.range, observer.data).release(); });
-    });
+    start(thread, frame);
     frame.set_inputs({}, {});
 }
 
 void run_starts_with(ObserverFrame& frame, std::uint32_t side) noexcept {
-    if (!frame.needs_inputs || side == 0) return run_starts(frame);
+    if (!frame.needs.inputs || side == 0) return run_starts(frame);
     try {
         const DecodedKeywords keywords(side_payload(*detail::current_thread, side), Recorder::get().names());
         frame.set_inputs({}, keywords.values());
@@ -538,27 +604,18 @@ void run_starts_with(ObserverFrame& frame, std::uint32_t side) noexcept {
 void end_frame(ObserverFrame* frame) noexcept {
     ThreadObservers* const thread = part_of(*own_thread());
     const Inside inside(thread);
-    for_each_fired(frame, [&](ObserverFrame::Fired& fired) {
-        const Observer& observer = fired.entry->observer;
-        if (observer.end != nullptr) {
-            call_observer(thread, *fired.entry,
-                          [&] { observer.end(frame->range, fired.context, observer.data); });
-        }
-        if (fired.context != nullptr) call_guarded(*fired.entry, [&] { delete fired.context; });
-    });
-    end_snapshot_use(thread, *frame);
-    give_frames(thread, frame);
+    finish(thread, *frame);
+    give_back(thread, frame);
 }
 
 void drop_frame(ObserverFrame* frame) noexcept {
     ThreadObservers* const thread = part_of(*own_thread());
     const Inside inside(thread);
-    end_snapshot_use(thread, *frame);
-    give_frames(thread, frame);
+    give_back(thread, frame);
 }
 
 void observe_memory(const MemoryReport& report) noexcept {
-    ThreadObservers* const thread = Recorder::get().observers().of_this_thread(Recorder::get());
+    ThreadObservers* const thread = ready_part();
     if (thread == nullptr || thread->current->memory.empty()) return;
     const Inside inside(thread);
     // A callback may add or remove observers: what is called now is kept until it is done.
@@ -574,10 +631,11 @@ namespace detail {
 inline namespace layout1 {
 
 bool observers_want_inputs(Scope scope) noexcept {
-    ThreadObservers* const thread = Recorder::get().observers().of_this_thread(Recorder::get());
+    const ThreadObservers* const thread = ready_part();
     if (thread == nullptr) return false;
     const ObserverSnapshot::PerScope& ranges = thread->current->scopes[static_cast<std::size_t>(scope)];
-    if (ranges.all_sampled && ranges.skip != 0) return false;
+    if (!ranges.needs.inputs || ranges.skip != 0) return false;
+    if (ranges.items.empty()) return true;
     const std::uint64_t now = ranges.all_sampled ? ranges.drawn : 0;
     return std::any_of(ranges.items.begin(), ranges.items.end(), [now](const auto& item) {
         return item.countdown == now && item.entry->observer.needs_inputs;

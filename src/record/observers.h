@@ -43,8 +43,20 @@ struct ObserverSnapshot {
         ObserverEntry* entry;
         std::uint64_t countdown;  ///< ranges that it lets pass before the next one that it sees
     };
+    struct Needs {
+        bool inputs = false;
+        bool outputs = false;
+        bool ids = false;
+        void add(const Observer& observer) noexcept {
+            inputs |= observer.needs_inputs;
+            outputs |= observer.needs_outputs;
+            ids |= observer.needs_ids;
+        }
+    };
     struct PerScope {
-        std::vector<Item> items;  ///< global ones first, each group in the order of adding
+        std::vector<ObserverEntry*> entries;  ///< global ones first, each group in the order of adding
+        Needs needs;                          ///< of all of them together
+        std::vector<Item> items;  ///< the same as `entries`, when any of them is sampled; else empty
         bool all_sampled = false;
         std::uint64_t skip = 0;   ///< all_sampled: ranges that nobody will see, still to come
         std::uint64_t drawn = 0;  ///< what `skip` was set to
@@ -59,31 +71,29 @@ struct ObserverSnapshot {
 };
 
 /// An open range that is being watched. Taken from its thread's pool, given to the pool of the thread that
-/// ends it.
+/// ends it. In a pool everything but what begin_frame() sets is as in a new one.
 class ObserverFrame {
   public:
-    static constexpr std::size_t kFired = 6;
-    struct Fired {
-        ObserverEntry* entry;
-        ObserverContext* context;
-    };
-
     ObservedRange range;
     detail::Opened opened{0, detail::kNotOpen};  ///< the recorder's part of it
     ObserverSnapshot* snapshot = nullptr;
-    ObserverFrame* next = nullptr;  ///< more observers than fit; or the next of a pool
+    ObserverFrame* next = nullptr;            ///< in a pool
+    ObserverEntry* const* entries = nullptr;  ///< those that see it: the snapshot's, or own_entries
+    ObserverContext** contexts = nullptr;     ///< one for each
     std::uint32_t count = 0;
-    bool needs_inputs = false;
-    bool needs_outputs = false;
-    bool needs_ids = false;
-    Fired fired[kFired];
+    ObserverSnapshot::Needs needs;
 
-    void set_range(std::uint32_t site, Scope scope, bool is_async, std::uint32_t thread) noexcept {
+    static constexpr std::size_t kFew = 6;
+    ObserverContext* few_contexts[kFew];
+    std::vector<ObserverContext*> many_contexts;  ///< keeps its room in the pool
+    std::vector<ObserverEntry*> own_entries;
+
+    void set_range(std::uint32_t site, Scope scope, std::uint32_t thread) noexcept {
         range.site_ = site;
         range.scope_ = scope;
-        range.is_async_ = is_async;
         range.start_thread_ = thread;
     }
+    void set_async() noexcept { range.is_async_ = true; }
     void set_facts(std::int64_t sequence, std::uint32_t forward_thread) noexcept {
         range.sequence_ = sequence;
         range.forward_thread_ = forward_thread;
@@ -94,6 +104,15 @@ class ObserverFrame {
         range.keywords_ = keywords;
     }
     void set_outputs(std::span<const Value> outputs) noexcept { range.outputs_ = outputs; }
+    /// Makes it as a new one, as far as somebody has changed it.
+    void reset() noexcept {
+        range.is_async_ = false;
+        range.id_ = 0;
+        range.sequence_ = -1;
+        range.forward_thread_ = 0;
+        range.outputs_ = {};
+        opened.index = detail::kNotOpen;
+    }
 };
 
 /// One thread's part. Used by that thread alone, but for `executing`.
@@ -132,11 +151,13 @@ class Observers {
     std::uint64_t armed() const noexcept { return armed_; }
     static std::uint64_t armed_for(const ObserverList& list) noexcept;
     /// Counts up with every change. Any thread.
-    std::uint64_t version() const noexcept { return version_.load(std::memory_order_relaxed); }
-    std::uint64_t next_range_id() noexcept { return next_range_id_.fetch_add(1, std::memory_order_relaxed); }
+    static std::uint64_t version() noexcept { return version_.load(std::memory_order_relaxed); }
+    static std::uint64_t next_range_id() noexcept {
+        return next_range_id_.fetch_add(1, std::memory_order_relaxed);
+    }
 
-    /// The calling thread's part, brought up to date; null when it may not be called now. No lock is held.
-    ThreadObservers* of_this_thread(Recorder& recorder) noexcept;
+    /// The calling thread's part, made or brought up to date; null when that cannot be done now.
+    ThreadObservers* refresh(Recorder& recorder) noexcept;
     void forget_thread(ThreadObservers* thread) noexcept;
     /// In a forked child: of the other threads nothing is left.
     void keep_only(ThreadObservers* thread) noexcept;
@@ -160,15 +181,18 @@ class Observers {
     std::uint64_t seed_ = 0;    ///< 0: from entropy
     std::uint64_t seeded_ = 0;  ///< counts calls of seed()
     std::uint64_t next_handle_ = 1;
-    std::atomic<std::uint64_t> version_{1};
-    std::atomic<std::uint64_t> next_range_id_{1};
+    static std::atomic<std::uint64_t> version_;
+    static std::atomic<std::uint64_t> next_range_id_;
 };
 
-/// True, once per range, while nobody but sampled observers would see ranges of this scope and none would see
-/// this one. The cheapest answer there is.
+/// A scope that opens while somebody observes: its observers, then the recorder.
+detail::Opened open_observed(std::uint32_t site, Scope scope, std::uint32_t side) noexcept;
+void close_observed(ObserverFrame* frame) noexcept;
+/// True when nobody but sampled observers would see ranges of this scope and none will see this one: it is
+/// then counted as passed. The cheapest answer there is.
 bool skip_unsampled(const detail::ThreadState& state, Scope scope) noexcept;
 /// The frame of a range of `scope` that begins now, with the observers that will see it; null: none will.
-ObserverFrame* begin_frame(Scope scope) noexcept;
+ObserverFrame* begin_frame(std::uint32_t site, Scope scope) noexcept;
 /// Calls the start callbacks; the frame's range has been filled in.
 void run_starts(ObserverFrame& frame) noexcept;
 /// The same, with the keyword values behind a side-stack handle, if somebody asks for them.

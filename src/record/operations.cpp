@@ -47,7 +47,7 @@ std::uint32_t push_operation(std::uint64_t armed, const detail::RangeFacts& fact
     for (const Value& input : inputs) encoder.add(0, detail::kValueInput, input, needs);
     for (std::size_t i = 0; i < keywords.size(); ++i)
         encoder.add(keys[i], 0, keywords[i].value, {true, true});
-    return detail::close_side(encoder.end());
+    return detail::close_side(room, encoder.end());
 }
 
 // Adds the outputs of the innermost open range, which began at `start`, to what it has on the side stack.
@@ -86,27 +86,36 @@ void Operation::prepare() noexcept {
         if (state == nullptr) return;
         armed = load_relaxed(state->armed);
     }
-    if ((armed & detail::kArmedObservers) != 0) frame_ = begin_frame(scope_);
+    if ((armed & detail::kArmedObservers) != 0) frame_ = begin_frame(0, scope_);
     const bool records = (armed & detail::kArmedRecorder) != 0;
     const ObserverFrame* const frame = frame_of(frame_);
     is_active_ = frame != nullptr || records;
-    const bool observed_inputs = frame != nullptr && frame->needs_inputs;
+    const bool observed_inputs = frame != nullptr && frame->needs.inputs;
     inputs_wanted_ = observed_inputs || (records && (armed & detail::kArmedShapes) != 0);
     keywords_wanted_ = observed_inputs || (records && (armed & detail::kArmedValues) != 0);
     outputs_wanted_ =
-        (frame != nullptr && frame->needs_outputs) || (records && (armed & detail::kArmedShapes) != 0);
+        (frame != nullptr && frame->needs.outputs) || (records && (armed & detail::kArmedShapes) != 0);
 }
 
 void Operation::start(std::string_view name, const OperationFacts& facts, std::span<const Value> inputs,
                       std::span<const KeyedValue> keywords) noexcept {
+    start(detail::dynamic_site(name, scope_), facts, inputs, keywords);
+}
+
+void Operation::start(detail::Site& site, const OperationFacts& facts, std::span<const Value> inputs,
+                      std::span<const KeyedValue> keywords) noexcept {
+    start(detail::site_id(site), facts, inputs, keywords);
+}
+
+void Operation::start(std::uint32_t site, const OperationFacts& facts, std::span<const Value> inputs,
+                      std::span<const KeyedValue> keywords) noexcept {
     if (has_begun_) return;
     has_begun_ = true;
-    const std::uint32_t site = detail::dynamic_site(name, scope_);
     std::uint64_t id = 0;
     if (ObserverFrame* const frame = frame_of(frame_)) {
-        frame->set_range(site, scope_, false, frame->range.start_thread());
+        frame->set_range(site, scope_, frame->range.start_thread());
         frame->set_facts(facts.sequence, facts.forward_thread);
-        if (frame->needs_inputs) frame->set_inputs(inputs, keywords);
+        if (frame->needs.inputs) frame->set_inputs(inputs, keywords);
         id = frame->range.id();
         run_starts(*frame);
     }
@@ -131,7 +140,7 @@ void Operation::finish() noexcept {
         close_recorded(opened_.index, opened_.start, now);
     }
     if (frame != nullptr) {
-        if (frame->needs_outputs) frame->set_outputs(outputs_);
+        if (frame->needs.outputs) frame->set_outputs(outputs_);
         end_frame(frame);
     }
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include <kymo/detail/values.h>
 #include <kymo/observe.h>
 #include <kymo/range.h>
 
@@ -202,7 +203,7 @@ namespace {
 
 constexpr std::size_t kSegmentBytes =
     detail::kLargeBlocks * detail::kBlockBytes - sizeof(detail::BlockHeader);
-constexpr std::size_t kLeastRoom = 1024;  // for an entry in the thread's own block
+constexpr std::size_t kLeastRoom = detail::kLeastSideRoom;
 
 std::byte* side_address(const ThreadState& state, std::size_t offset) noexcept {
     if (offset < detail::kSideBytes) return const_cast<std::byte*>(state.side) + offset;
@@ -261,7 +262,7 @@ void close_extension(ThreadState& state, OpenSlot& slot, std::byte* end) noexcep
     const std::uint64_t what = load_relaxed(slot.what);
     auto side = static_cast<std::uint32_t>(what >> 32);
     if (side == 0) {
-        side = detail::close_side(end);
+        side = detail::close_side_slowly(end);
         if (side != 0) store_relaxed(slot.what, what | std::uint64_t{side} << 32);
         return;
     }
@@ -277,7 +278,7 @@ void close_extension(ThreadState& state, OpenSlot& slot, std::byte* end) noexcep
 namespace detail {
 inline namespace layout1 {
 
-SideRoom open_side() noexcept {
+SideRoom open_side_slowly() noexcept {
     SlowPath path;
     if (!path) return {};
     ThreadState* const state = ready_thread();
@@ -287,10 +288,10 @@ SideRoom open_side() noexcept {
     std::byte* const place = room == 0 ? nullptr : side_address(*state, offset);
     if (place == nullptr) return {};
     const std::size_t payload = std::min(room - sizeof(SideEntry), kMaxPayloadBytes);
-    return {place + sizeof(SideEntry), place + sizeof(SideEntry) + payload};
+    return {place + sizeof(SideEntry), place + sizeof(SideEntry) + payload, false};
 }
 
-std::uint32_t close_side(std::byte* end) noexcept {
+std::uint32_t close_side_slowly(std::byte* end) noexcept {
     ThreadState* const state = current_thread;
     if (state->owner == nullptr) return 0;
     std::size_t room = 0;
@@ -410,19 +411,47 @@ void close_recorded(std::uint32_t index, std::uint64_t start, std::uint64_t now)
 
 namespace {
 
-// A range that observers may want to see: they come before the recorder, so that its time is not theirs.
-Opened open_observed(std::uint32_t site, Scope scope, std::uint32_t side) noexcept {
-    ObserverFrame* const frame = site != 0 ? begin_frame(scope) : nullptr;
-    if (frame == nullptr) {
-        const Opened opened = open_recorded(site, scope, side);
-        if (opened.index == kNotOpen && side != 0) drop_side(*detail::current_thread, side);
-        return opened;
+// The innermost range, with values, at full speed. The caller has set `busy` and knows that ranges may be
+// recorded inline. False: it is something else.
+bool close_valued(ThreadState& state, std::uint64_t start) noexcept {
+    const std::uint32_t depth = state.depth;
+    if (depth == 0 || depth > detail::kOpenSlots) return false;
+    OpenSlot& slot = state.slots[depth - 1];
+    const std::uint64_t what = load_relaxed(slot.what);
+    const auto side = static_cast<std::uint32_t>(what >> 32);
+    if (load_relaxed(slot.start) != start || side == 0 || (what >> detail::kSiteBits & 0xff) != 0)
+        return false;
+    const std::size_t offset = (side - 1) * std::size_t{8};
+    if (offset >= detail::kSideBytes) return false;
+    detail::SideEntry head;
+    std::memcpy(&head, state.side + offset, sizeof head);
+    const std::size_t bytes = (sizeof(LongRecord) + head.bytes + 15) / 16 * 16;
+    if (static_cast<std::size_t>(state.limit - state.cursor) < bytes) return false;
+    auto* const record = reinterpret_cast<LongRecord*>(state.cursor);
+    // In words of eight bytes, as many as there are: the side stack pads to them.
+    const std::byte* from = state.side + offset + sizeof head;
+    auto* to = reinterpret_cast<std::byte*>(record + 1);
+    for (std::size_t left = (head.bytes + 7) / 8; left != 0; --left, from += 8, to += 8)
+        std::memcpy(to, from, 8);
+    std::uint64_t now = detail::read_counter();
+    if (now < start) {
+        now = start;
+        store_relaxed(state.clamped, state.clamped + 1);
     }
-    frame->set_range(site, scope, false, frame->range.start_thread());
-    run_starts_with(*frame, side);
-    frame->opened = open_recorded(site, scope, side);
-    if (frame->opened.index == kNotOpen && side != 0) drop_side(*detail::current_thread, side);
-    return {reinterpret_cast<std::uint64_t>(frame), detail::kOpenObserved};
+    record->kind = static_cast<std::uint8_t>(RecordKind::LongRange);
+    record->flags = 0;
+    record->units = static_cast<std::uint16_t>(bytes / detail::kRecordUnit);
+    record->site = static_cast<std::uint32_t>(what & (detail::kMaxSites - 1));
+    record->time = start;
+    record->word2 = now;
+    record->depth = depth - 1;
+    record->payload_bytes = head.bytes;
+    state.cursor += bytes;
+    commit(state);
+    state.side_used = static_cast<std::uint32_t>(offset);
+    store_release(slot.start, std::uint64_t{0});
+    store_release(state.depth, depth - 1);
+    return true;
 }
 
 }  // namespace
@@ -437,27 +466,34 @@ Opened open_site_slowly(std::uint32_t site, Scope scope, std::uint32_t side) noe
 
 Opened open_slowly(Site& site, std::uint32_t side) noexcept {
     if (side == 0 && skip_unsampled(*current_thread, site.scope)) return {0, kNotOpen};
-    std::uint32_t id = load_relaxed(site.id);
-    if (id == 0) {
-        SlowPath path;
-        if (!path) return {0, kNotOpen};
-        id = Recorder::get().register_site(site);
-        store_release(site.id, id);
-    }
-    return open_site_slowly(id, site.scope, side);
+    return open_site_slowly(site_id(site), site.scope, side);
 }
 
-void close_slowly(std::uint32_t index, std::uint64_t start, std::uint64_t now) noexcept {
-    const AsEnabled enabled;
-    if (index != kOpenObserved) return close_recorded(index, start, now);
-    auto* const frame = reinterpret_cast<ObserverFrame*>(start);
-    if (frame->opened.index != kNotOpen) close_recorded(frame->opened.index, frame->opened.start, now);
-    end_frame(frame);
+std::uint32_t register_site(Site& site) noexcept {
+    SlowPath path;
+    if (!path) return 0;
+    const std::uint32_t id = Recorder::get().register_site(site);
+    store_release(site.id, id);
+    return id;
+}
+
+void close_slowly(std::uint32_t index, std::uint64_t start) noexcept {
+    if (current_thread == &disabled_thread) [[unlikely]] {
+        const AsEnabled enabled;
+        return close_slowly(index, start);
+    }
+    if (index == kOpenObserved) return close_observed(reinterpret_cast<ObserverFrame*>(start));
+    close_recorded(index, start, Clock::now());
 }
 
 void close_unusual(std::uint32_t index, std::uint64_t start, std::uint64_t now) noexcept {
-    store_relaxed(current_thread->busy, 0u);
-    close_slowly(index, start, now);
+    ThreadState* const state = current_thread;
+    const bool done = index == kOpenUnusual && close_valued(*state, start);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    store_relaxed(state->busy, 0u);
+    if (done) return;
+    if (now == 0) return close_slowly(index, start);
+    close_recorded(index, start, now);
 }
 
 namespace {

@@ -111,9 +111,27 @@ void ValueEncoder::add_list(std::uint32_t key, std::uint8_t flags, std::span<con
 
 void ValueEncoder::add_array(std::uint32_t key, std::uint8_t flags, const ArrayView& array) noexcept {
     const std::size_t dimensions = std::min(array.sizes.size(), kMostDimensions);
-    const bool has_strides = array.strides.size() == array.sizes.size() && dimensions != 0;
-    const std::size_t extents = dimensions * sizeof(std::int64_t);
-    if (!fits(sizeof(ValueHeader) + sizeof(detail::ArrayHeader) + (has_strides ? 2 : 1) * extents)) return;
+    const std::int64_t* const sizes = array.sizes.data();
+    const std::int64_t* strides = array.strides.data();
+    if (array.strides.size() != array.sizes.size()) strides = nullptr;
+    // Most arrays are dense, and no dimension of theirs needs more than 32 bits: a third of the bytes.
+    bool is_dense = strides != nullptr;
+    std::uint64_t all = 0;
+    std::int64_t expected = 1;
+    for (std::size_t i = dimensions; i-- != 0;) {
+        all |= static_cast<std::uint64_t>(sizes[i]);
+        if (is_dense) is_dense = strides[i] == expected || sizes[i] == 1;
+        expected = static_cast<std::int64_t>(static_cast<std::uint64_t>(expected) *
+                                             static_cast<std::uint64_t>(sizes[i]));
+    }
+    const bool has_strides = strides != nullptr && !is_dense;
+    if (has_strides) {
+        for (std::size_t i = 0; i < dimensions; ++i) all |= static_cast<std::uint64_t>(strides[i]);
+    }
+    const bool is_small = all >> 32 == 0;
+    const std::size_t count = has_strides ? 2 * dimensions : dimensions;
+    const std::size_t extents = round_up_8(count * (is_small ? sizeof(std::uint32_t) : sizeof(std::int64_t)));
+    if (!fits(sizeof(ValueHeader) + sizeof(detail::ArrayHeader) + extents)) return;
     if (dimensions < array.sizes.size()) flags |= detail::kValueTruncated;
     const ValueHeader head{key, static_cast<std::uint8_t>(ValueKind::Array), flags,
                            static_cast<std::uint16_t>(dimensions)};
@@ -121,16 +139,30 @@ void ValueEncoder::add_array(std::uint32_t key, std::uint8_t flags, const ArrayV
     facts.dtype = static_cast<std::uint8_t>(array.dtype);
     facts.layout = static_cast<std::uint8_t>(array.layout);
     facts.device_type = static_cast<std::uint8_t>(array.device.type);
-    if (has_strides) facts.flags |= detail::kArrayStrides;
-    if (!array.is_defined) facts.flags |= detail::kArrayUndefined;
+    facts.flags = static_cast<std::uint8_t>(
+        (has_strides ? detail::kArrayStrides : 0) | (array.is_defined ? 0 : detail::kArrayUndefined) |
+        (is_dense ? detail::kArrayContiguous : 0) | (is_small ? detail::kArraySmall : 0));
     facts.device_index = array.device.index;
     facts.storage = reinterpret_cast<std::uintptr_t>(array.storage);
     facts.storage_id = array.storage_id;
     put(&head, sizeof head);
     put(&facts, sizeof facts);
-    if (dimensions == 0) return;
-    put(array.sizes.data(), extents);
-    if (has_strides) put(array.strides.data(), extents);
+    if (is_small) {
+        std::byte* place = cursor_;
+        const auto put_small = [&place](const std::int64_t* from, std::size_t items) {
+            for (std::size_t i = 0; i < items; ++i, place += sizeof(std::uint32_t)) {
+                const auto small = static_cast<std::uint32_t>(from[i]);
+                std::memcpy(place, &small, sizeof small);
+            }
+        };
+        put_small(sizes, dimensions);
+        if (has_strides) put_small(strides, dimensions);
+        if (count % 2 != 0) std::memset(place, 0, sizeof(std::uint32_t));
+        cursor_ += extents;
+    } else {
+        put(sizes, dimensions * sizeof(std::int64_t));
+        if (has_strides) put(strides, dimensions * sizeof(std::int64_t));
+    }
 }
 
 DecodedKeywords::DecodedKeywords(std::span<const std::byte> payload, const NameTable& names) : names_(names) {
@@ -201,16 +233,35 @@ bool DecodedKeywords::read(std::span<const std::byte>& rest, KeyedValue& value, 
             detail::ArrayHeader facts;
             std::memcpy(&facts, place, sizeof facts);
             const bool has_strides = (facts.flags & detail::kArrayStrides) != 0;
-            const std::byte* const extents = take(head.count * sizeof(std::int64_t) * (has_strides ? 2 : 1));
-            if (extents == nullptr) return false;
-            const auto* const first = reinterpret_cast<const std::int64_t*>(extents);
+            const bool is_small = (facts.flags & detail::kArraySmall) != 0;
+            const bool is_dense = (facts.flags & detail::kArrayContiguous) != 0;
+            const std::size_t count = std::size_t{head.count} * (has_strides ? 2 : 1);
+            const std::byte* const place_of_extents = take(round_up_8(count * (is_small ? 4 : 8)));
+            if (place_of_extents == nullptr) return false;
+            std::vector<std::int64_t>& extents = extents_.emplace_back(std::size_t{2} * head.count);
+            for (std::size_t i = 0; i < count; ++i) {
+                if (is_small) {
+                    std::uint32_t small;
+                    std::memcpy(&small, place_of_extents + i * 4, sizeof small);
+                    extents[i] = small;
+                } else {
+                    std::memcpy(&extents[i], place_of_extents + i * 8, sizeof extents[i]);
+                }
+            }
+            if (is_dense) {
+                std::uint64_t stride = 1;
+                for (std::size_t i = head.count; i-- != 0;) {
+                    extents[head.count + i] = static_cast<std::int64_t>(stride);
+                    stride *= static_cast<std::uint64_t>(extents[i]);
+                }
+            }
             ArrayView& array = arrays_.emplace_back();
             array.dtype = static_cast<DType>(facts.dtype);
             array.layout = static_cast<Layout>(facts.layout);
             array.device = {static_cast<DeviceType>(facts.device_type), facts.device_index};
             array.is_defined = (facts.flags & detail::kArrayUndefined) == 0;
-            array.sizes = {first, head.count};
-            if (has_strides) array.strides = {first + head.count, head.count};
+            array.sizes = std::span(extents).first(head.count);
+            if (has_strides || is_dense) array.strides = std::span(extents).last(head.count);
             array.storage = reinterpret_cast<const void*>(facts.storage);
             array.storage_id = facts.storage_id;
             value.value = Value(array);

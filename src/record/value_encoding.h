@@ -59,6 +59,7 @@ class DecodedKeywords {
     std::vector<KeyedValue> values_;
     std::deque<std::vector<Value>> lists_;
     std::deque<ArrayView> arrays_;
+    std::deque<std::vector<std::int64_t>> extents_;
 };
 
 }  // namespace kymo

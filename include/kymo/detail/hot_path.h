@@ -44,9 +44,15 @@ inline constexpr std::uint32_t kInlineDepth = 256;   ///< what a compact record 
 /// The out-of-line halves. None throws; observers are called from here.
 KYMO_API Opened open_slowly(Site& site, std::uint32_t side) noexcept;
 KYMO_API Opened open_site_slowly(std::uint32_t site, Scope scope, std::uint32_t side) noexcept;
-KYMO_API void close_slowly(std::uint32_t index, std::uint64_t start, std::uint64_t now) noexcept;
-/// The same for a thread that has set `busy` already.
+KYMO_API void close_slowly(std::uint32_t index, std::uint64_t start) noexcept;
+/// The same for a thread that has set `busy` already. `now` is 0 when the counter has not been read yet.
 KYMO_API void close_unusual(std::uint32_t index, std::uint64_t start, std::uint64_t now) noexcept;
+/// A site's number; registers it the first time. 0: it cannot be used.
+KYMO_API std::uint32_t register_site(Site& site) noexcept;
+inline std::uint32_t site_id(Site& site) noexcept {
+    const std::uint32_t id = load_relaxed(site.id);
+    return id != 0 ? id : register_site(site);
+}
 /// The site of a name made at run time: a lock-free look-up, interned the first time. 0 when there is no
 /// room.
 KYMO_API std::uint32_t dynamic_site(std::string_view name, Scope scope) noexcept;
@@ -87,7 +93,14 @@ class ScopedRange {
     /// With values already pushed onto the side stack (0: none).
     ScopedRange(Site& site, Scope scope, std::uint32_t side) noexcept {
         if (side != 0) {
-            take(open_slowly(site, side));
+            ThreadState* const thread = current_thread;
+            const std::uint32_t id = load_relaxed(site.id);
+            if (may_open(thread, id)) {
+                open(thread, id | std::uint64_t{side} << 32);
+                index_ = kOpenUnusual;
+            } else {
+                take(open_slowly(site, side));
+            }
         } else if (is_wanted(scope)) {
             take(open_slowly(site, 0));
         }
@@ -130,11 +143,11 @@ class ScopedRange {
     // The slot counts once its start is set, so neither a reader nor a signal handler that lands in between
     // sees a half-filled one; the handler's own ranges go above it (those that end before `start_` is read
     // are then inside by depth and before it by time: the builder puts them on a side track).
-    [[gnu::always_inline]] void open(ThreadState* thread, std::uint32_t site) noexcept {
+    [[gnu::always_inline]] void open(ThreadState* thread, std::uint64_t what) noexcept {
         const std::uint32_t index = thread->depth;
         OpenSlot& slot = thread->slots[index];
         store_relaxed(thread->depth, index + 1);
-        store_relaxed(slot.what, std::uint64_t{site});
+        store_relaxed(slot.what, what);
         start_ = read_counter();
         store_release(slot.start, start_);
         index_ = index;
@@ -146,7 +159,7 @@ class ScopedRange {
         ThreadState* const thread = current_thread;
         const std::uint32_t index = index_;
         if (load_relaxed(thread->is_inline) == 0 || load_relaxed(thread->busy) != 0) [[unlikely]] {
-            return close_slowly(index, start_, read_counter());
+            return close_slowly(index, start_);
         }
         // From here on a signal handler records nothing on this thread: nothing read below can change.
         store_relaxed(thread->busy, 1u);
@@ -154,11 +167,11 @@ class ScopedRange {
         // One record, of the innermost slot, if that is its own, with room for it.
         std::byte* const place = thread->cursor;
         if (thread->depth != index + 1 || place == thread->limit) [[unlikely]] {
-            return close_unusual(index, start_, read_counter());
+            return close_unusual(index, start_, 0);
         }
         OpenSlot& slot = thread->slots[index];
         if (load_relaxed(slot.start) != start_) [[unlikely]] {
-            return close_unusual(index, start_, read_counter());
+            return close_unusual(index, start_, 0);
         }
         const std::uint64_t site = load_relaxed(slot.what);  // no values, no flags: opened inline, or like it
         const std::uint64_t base = thread->base_ticks;

@@ -120,7 +120,7 @@ static_assert(sizeof(LongRecord) == 32);
 //   u32 key (string id, 0 inside lists) | u8 kind (ValueKind) | u8 flags (ValueFlags) | u16 count
 // then  Bool, Int, Double: 8 bytes;  String: `count` bytes padded to 8;  List: `count` values without keys;
 // None: nothing (`count` is the kind of what was left out);  Array: an ArrayHeader, `count` sizes and, if it
-// says so, `count` strides, i64 each;  kValueFacts: a RangeFacts, `count` 0.
+// says so, `count` strides, i64 each (or u32);  kValueFacts: a RangeFacts, `count` 0.
 struct ValueHeader {
     std::uint32_t key;
     std::uint8_t kind;
@@ -141,7 +141,12 @@ struct ArrayHeader {
     std::uint64_t storage;
     std::uint64_t storage_id;
 };
-enum ArrayFlags : std::uint8_t { kArrayStrides = 1 << 0, kArrayUndefined = 1 << 1 };
+enum ArrayFlags : std::uint8_t {
+    kArrayStrides = 1 << 0,  ///< strides follow the sizes
+    kArrayUndefined = 1 << 1,
+    kArrayContiguous = 1 << 2,  ///< strides are those of a dense array, last dimension fastest: left out
+    kArraySmall = 1 << 3,       ///< sizes and strides are u32 each, all of them padded to 8 bytes
+};
 /// A value kind that is no value of the user's: sequence number and so on of the range itself.
 inline constexpr std::uint8_t kValueFacts = 0x40;
 struct RangeFacts {

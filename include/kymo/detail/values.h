@@ -25,14 +25,42 @@ struct KeyIds {
 KYMO_API std::uint32_t intern_string(std::string_view text) noexcept;
 
 /// Room for the values of one range at the top of this thread's side stack. While it is open nothing else may
-/// be pushed there by this thread. `place` is null when nothing can be kept (then writes vanish).
+/// be pushed there by this thread, which counts as busy. `place` is null when nothing can be kept (then
+/// writes vanish).
 struct SideRoom {
     std::byte* place = nullptr;
     std::byte* limit = nullptr;
+    bool is_inline = false;
 };
-KYMO_API SideRoom open_side() noexcept;
+KYMO_API SideRoom open_side_slowly() noexcept;
+KYMO_API std::uint32_t close_side_slowly(std::byte* end) noexcept;
+inline constexpr std::size_t kLeastSideRoom = 1024;  ///< for an entry in the thread's own block
+
+inline SideRoom open_side() noexcept {
+    ThreadState* const thread = current_thread;
+    if (load_relaxed(thread->is_inline) == 0 || load_relaxed(thread->busy) != 0 ||
+        thread->side_used + kLeastSideRoom > kSideBytes) [[unlikely]] {
+        return open_side_slowly();
+    }
+    store_relaxed(thread->busy, 1u);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    std::byte* const place = thread->side + thread->side_used + sizeof(SideEntry);
+    return {place, thread->side + kSideBytes, true};
+}
 /// Ends the entry and gives its handle (0: there is none). `end` is one past the last byte written.
-KYMO_API std::uint32_t close_side(std::byte* end) noexcept;
+inline std::uint32_t close_side(const SideRoom& room, std::byte* end) noexcept {
+    if (!room.is_inline) [[unlikely]]
+        return close_side_slowly(end);
+    ThreadState* const thread = current_thread;
+    const std::uint32_t offset = thread->side_used;
+    const SideEntry head{static_cast<std::uint32_t>(end - room.place), thread->depth};
+    std::memcpy(thread->side + offset, &head, sizeof head);
+    thread->side_used =
+        (offset + static_cast<std::uint32_t>(sizeof head) + head.bytes + 7) & ~std::uint32_t{7};
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    store_relaxed(thread->busy, 0u);
+    return offset / 8 + 1;
+}
 
 template <class T>
 concept TextLike = std::convertible_to<const T&, std::string_view>;
@@ -159,7 +187,7 @@ inline std::uint32_t push_values(KeyIds& keys, const Args&... args) noexcept {
     if (room.place == nullptr) return 0;
     ValueWriter writer(room);
     write_pairs(writer, keys, std::make_index_sequence<sizeof...(Args) / 2>(), args...);
-    return close_side(writer.end());
+    return close_side(room, writer.end());
 }
 
 }  // namespace layout1
