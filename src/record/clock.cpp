@@ -106,16 +106,19 @@ std::uint64_t Clock::ticks_per_second() noexcept {
     return rate;
 }
 
-bool Clock::is_inline() noexcept {
-    return source() == detail::ClockSource::Tsc || source() == detail::ClockSource::Cntvct;
+std::atomic<bool> Clock::counts_{false};
+
+bool Clock::source_is_counter() noexcept {
+    const detail::ClockSource chosen = source();
+    const bool counts = chosen == detail::ClockSource::Tsc || chosen == detail::ClockSource::Cntvct;
+    if (counts) counts_.store(true, std::memory_order_relaxed);
+    return counts;
 }
 
-std::uint64_t Clock::now() noexcept {
+std::uint64_t Clock::now_slowly() noexcept {
     if (auto* const function = injected.load(std::memory_order_relaxed)) return function();
-    if (real_source() == detail::ClockSource::MonotonicRaw) {
-        return static_cast<std::uint64_t>(read_clock(CLOCK_MONOTONIC_RAW));
-    }
-    return detail::read_counter();
+    if (source_is_counter()) return detail::read_counter();
+    return static_cast<std::uint64_t>(read_clock(CLOCK_MONOTONIC_RAW));
 }
 
 detail::ClockPair Clock::pair() noexcept {
@@ -144,6 +147,7 @@ detail::ClockPair Clock::pair() noexcept {
 
 void Clock::inject(std::uint64_t (*function)() noexcept) noexcept {
     injected.store(function, std::memory_order_relaxed);
+    counts_.store(false, std::memory_order_relaxed);  // until it is asked for again
 }
 
 }  // namespace kymo

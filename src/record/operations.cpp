@@ -123,7 +123,13 @@ void Operation::start(std::uint32_t site, const OperationFacts& facts, std::span
     if ((armed & detail::kArmedRecorder) == 0) return;
     const std::uint32_t side =
         push_operation(armed, {facts.sequence, facts.forward_thread, id}, inputs, keywords);
-    opened_ = open_recorded(site, scope_, side);
+    ThreadState* const thread = detail::current_thread;
+    if (detail::may_open(thread, site)) {
+        opened_ = detail::open_slot(thread, site | std::uint64_t{side} << 32);
+        if (side != 0) opened_.index = detail::kOpenUnusual;
+    } else {
+        opened_ = open_recorded(site, scope_, side);
+    }
 }
 
 void Operation::finish() noexcept {
@@ -135,9 +141,16 @@ void Operation::finish() noexcept {
         return;
     }
     if (opened_.index != detail::kNotOpen) {
-        const std::uint64_t now = Clock::now();
+        const std::uint64_t now = outputs_.empty() ? 0 : Clock::now();
         if (!outputs_.empty()) push_outputs(opened_.start, outputs_);
-        close_recorded(opened_.index, opened_.start, now);
+        ThreadState* const thread = detail::current_thread;
+        if (now == 0 && load_relaxed(thread->is_inline) != 0 && load_relaxed(thread->busy) == 0) {
+            detail::store_relaxed(thread->busy, 1u);
+            std::atomic_signal_fence(std::memory_order_seq_cst);
+            detail::close_unusual(opened_.index, opened_.start, 0);
+        } else {
+            close_recorded(opened_.index, opened_.start, now != 0 ? now : Clock::now());
+        }
     }
     if (frame != nullptr) {
         if (frame->needs.outputs) frame->set_outputs(outputs_);

@@ -465,8 +465,10 @@ Opened open_site_slowly(std::uint32_t site, Scope scope, std::uint32_t side) noe
 }
 
 Opened open_slowly(Site& site, std::uint32_t side) noexcept {
+    const std::uint64_t armed = load_relaxed(current_thread->armed);
+    if ((armed & kArmedObservers) == 0) return open_recorded(site_id(site), site.scope, side);
     if (side == 0 && skip_unsampled(*current_thread, site.scope)) return {0, kNotOpen};
-    return open_site_slowly(site_id(site), site.scope, side);
+    return open_observed(site_id(site), site.scope, side);
 }
 
 std::uint32_t register_site(Site& site) noexcept {

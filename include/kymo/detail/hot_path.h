@@ -75,6 +75,25 @@ inline bool values_wanted(Scope scope) noexcept {
     return (armed & kArmedValues) != 0 || ((armed & kArmedObservers) != 0 && observers_want_inputs(scope));
 }
 
+/// True when a range may be opened inline.
+inline bool may_open(const ThreadState* thread, std::uint32_t site) noexcept {
+    return load_relaxed(thread->is_inline) != 0 && site != 0 && thread->depth < kInlineDepth &&
+           load_relaxed(thread->busy) == 0;
+}
+
+/// Fills the next slot. It counts once its start is set, so neither a reader nor a signal handler that lands
+/// in between sees a half-filled one; the handler's own ranges go above it (those that end before the start
+/// is read are then inside by depth and before it by time: the builder puts them on a side track).
+[[gnu::always_inline]] inline Opened open_slot(ThreadState* thread, std::uint64_t what) noexcept {
+    const std::uint32_t index = thread->depth;
+    OpenSlot& slot = thread->slots[index];
+    store_relaxed(thread->depth, index + 1);
+    store_relaxed(slot.what, what);
+    const std::uint64_t start = read_counter();
+    store_release(slot.start, start);
+    return {start, index};
+}
+
 /// A scope on the open stack. Ends where it began: neither copied nor moved (kymo::Range is for that).
 class ScopedRange {
   public:
@@ -131,26 +150,13 @@ class ScopedRange {
     }
 
   private:
-    static bool may_open(const ThreadState* thread, std::uint32_t site) noexcept {
-        return load_relaxed(thread->is_inline) != 0 && site != 0 && thread->depth < kInlineDepth &&
-               load_relaxed(thread->busy) == 0;
-    }
     void take(Opened opened) noexcept {
         start_ = opened.start;
         index_ = opened.index;
     }
 
-    // The slot counts once its start is set, so neither a reader nor a signal handler that lands in between
-    // sees a half-filled one; the handler's own ranges go above it (those that end before `start_` is read
-    // are then inside by depth and before it by time: the builder puts them on a side track).
     [[gnu::always_inline]] void open(ThreadState* thread, std::uint64_t what) noexcept {
-        const std::uint32_t index = thread->depth;
-        OpenSlot& slot = thread->slots[index];
-        store_relaxed(thread->depth, index + 1);
-        store_relaxed(slot.what, what);
-        start_ = read_counter();
-        store_release(slot.start, start_);
-        index_ = index;
+        take(open_slot(thread, what));
     }
 
     // A reader looks at the open stack first and at the log after it, so the record is there before the slot
