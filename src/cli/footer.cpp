@@ -27,12 +27,15 @@ std::string events_fact(const Trace& trace) {
     const std::uint64_t ranges = trace.ranges().size();
     const std::uint64_t instants = trace.instants().size();
     const std::uint64_t counters = trace.counters().size();
+    const std::uint64_t reports = trace.memory().size();
     std::uint64_t overwritten = 0;
     for (const ThreadInfo& thread : trace.threads()) overwritten += thread.overwritten_chunks;
-    std::string text = fmt::format("{} kept ({}", format_plural(ranges + instants + counters, "event"),
-                                   format_plural(ranges, "range"));
+    std::string text =
+        fmt::format("{} kept ({}", format_plural(ranges + instants + counters + reports, "event"),
+                    format_plural(ranges, "range"));
     if (instants > 0) text += ", " + format_plural(instants, "instant");
     if (counters > 0) text += ", " + format_plural(counters, "counter value");
+    if (reports > 0) text += ", " + format_plural(reports, "allocation report");
     text += "), " + format_count(dropped_events(trace)) + " dropped";
     if (overwritten > 0) text += ", " + format_plural(overwritten, "old chunk") + " overwritten by the ring";
     return text;

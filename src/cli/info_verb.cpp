@@ -98,6 +98,7 @@ class InfoVerb final : public Verb {
 
     void show_events(const Trace& trace) {
         fact("events", events_fact(trace));
+        if (!trace.links().empty()) fact("links", format_count(trace.links().size()));
         fact("clock", clock_fact(trace));
         std::string costs;
         for (const CostInfo& cost : trace.costs())

@@ -13,6 +13,57 @@ using namespace detail;
 namespace {
 
 constexpr int kMostNesting = 4;  // lists in lists; recorders write one level
+constexpr std::size_t kMostExtents = 0xffffffff;
+
+std::size_t array_bytes(const ArrayHeader& array, std::uint32_t dimensions) {
+    return std::size_t{dimensions} * sizeof(std::int64_t) * ((array.flags & kArrayStrides) != 0 ? 2 : 1);
+}
+
+/// Goes past one value. False when it is not whole. `has_array` becomes true when it is or holds an array.
+bool skip_value(std::span<const std::byte>& rest, bool& has_array, int nesting) {
+    if (rest.size() < sizeof(ValueHeader)) return false;
+    const auto head = read_as<ValueHeader>(rest.data());
+    rest = rest.subspan(sizeof head);
+    const auto skip = [&](std::size_t bytes) {
+        if (rest.size() < bytes) return false;
+        rest = rest.subspan(bytes);
+        return true;
+    };
+    switch (static_cast<ValueKind>(head.kind)) {
+        case ValueKind::None:
+            return true;
+        case ValueKind::Bool:
+        case ValueKind::Int:
+        case ValueKind::Double:
+            return skip(sizeof(std::uint64_t));
+        case ValueKind::String:
+            return rest.size() >= head.count && skip(std::min(rest.size(), round_up_8(head.count)));
+        case ValueKind::List:
+            if (nesting == kMostNesting) return false;
+            for (std::uint32_t i = 0; i < head.count; ++i) {
+                if (!skip_value(rest, has_array, nesting + 1)) return false;
+            }
+            return true;
+        case ValueKind::Array: {
+            has_array = true;
+            if (rest.size() < sizeof(ArrayHeader)) return false;
+            const auto array = read_as<ArrayHeader>(rest.data());
+            return skip(sizeof array + array_bytes(array, head.count));
+        }
+    }
+    return false;
+}
+
+bool holds_array(std::span<const std::byte> rest, int nesting) {
+    bool has_array = false;
+    skip_value(rest, has_array, nesting);
+    return has_array;
+}
+
+ArgumentRole role_of(const ValueHeader& head) {
+    if ((head.flags & kValueInput) != 0) return ArgumentRole::Input;
+    return (head.flags & kValueOutput) != 0 ? ArgumentRole::Output : ArgumentRole::Keyword;
+}
 
 }  // namespace
 
@@ -29,15 +80,28 @@ StringId StringPool::intern(std::string_view text) {
     return id;
 }
 
-bool ArgumentDecoder::read_value(std::span<const std::byte>& rest, Argument& value, int nesting) {
+bool ArgumentDecoder::read_value(std::span<const std::byte>& rest, Argument& value, const Kept& kept,
+                                 int nesting) {
     if (rest.size() < sizeof(ValueHeader)) return false;
     const auto head = read_as<ValueHeader>(rest.data());
-    rest = rest.subspan(sizeof head);
+    const auto kind = static_cast<ValueKind>(head.kind);
     value.key = head.key < data_.strings.size() ? head.key : 0;
-    value.kind = static_cast<ValueKind>(head.kind);
+    value.role = kept.role;
+    const bool is_kept = kind == ValueKind::Array  ? kept.arrays
+                         : kind == ValueKind::List ? kept.scalars || holds_array(rest, nesting)
+                                                   : kept.scalars || kind == ValueKind::None;
+    if (!is_kept) {
+        value.left_out = kind;
+        bool has_array = false;
+        return skip_value(rest, has_array, nesting);
+    }
+    rest = rest.subspan(sizeof head);
+    value.kind = kind;
     value.truncated = (head.flags & kValueTruncated) != 0;
-    switch (value.kind) {
+    switch (kind) {
         case ValueKind::None:
+            if (head.count <= static_cast<std::uint16_t>(ValueKind::Array))
+                value.left_out = static_cast<ValueKind>(head.count);
             return true;
         case ValueKind::Bool:
         case ValueKind::Int:
@@ -45,9 +109,9 @@ bool ArgumentDecoder::read_value(std::span<const std::byte>& rest, Argument& val
             if (rest.size() < sizeof(std::uint64_t)) return false;
             const auto word = read_as<std::uint64_t>(rest.data());
             rest = rest.subspan(sizeof word);
-            if (value.kind == ValueKind::Bool) {
+            if (kind == ValueKind::Bool) {
                 value.boolean = word != 0;
-            } else if (value.kind == ValueKind::Int) {
+            } else if (kind == ValueKind::Int) {
                 value.integer = static_cast<std::int64_t>(word);
             } else {
                 std::memcpy(&value.real, &word, sizeof word);
@@ -63,44 +127,149 @@ bool ArgumentDecoder::read_value(std::span<const std::byte>& rest, Argument& val
         case ValueKind::List: {
             if (nesting == kMostNesting) return false;
             std::vector<Argument> items;
-            bool whole = true;
-            for (std::uint32_t i = 0; i < head.count && whole; ++i) {
+            for (std::uint32_t i = 0; i < head.count; ++i) {
                 Argument item;
-                whole = read_value(rest, item, nesting + 1);
-                if (whole) items.push_back(item);
+                if (!read_value(rest, item, kept, nesting + 1)) return false;
+                items.push_back(item);
             }
             value.list.first = static_cast<std::uint32_t>(data_.list_items.size());
             value.list.count = static_cast<std::uint32_t>(items.size());
             data_.list_items.insert(data_.list_items.end(), items.begin(), items.end());
-            return whole;
+            return true;
         }
         case ValueKind::Array:
-            break;
+            return read_array(rest, head.count, value);
     }
     return false;
 }
 
-void ArgumentDecoder::decode(std::span<const std::byte> payload, Row row, std::vector<ArgumentSlice>& index) {
+bool ArgumentDecoder::read_array(std::span<const std::byte>& rest, std::uint32_t dimensions,
+                                 Argument& value) {
+    if (rest.size() < sizeof(ArrayHeader)) return false;
+    const auto head = read_as<ArrayHeader>(rest.data());
+    const std::size_t bytes = array_bytes(head, dimensions);
+    const std::size_t extents = bytes / sizeof(std::int64_t);
+    rest = rest.subspan(sizeof head);
+    if (rest.size() < bytes || data_.array_extents.size() + extents > kMostExtents) return false;
+    ArrayInfo array;
+    array.dtype = static_cast<DType>(head.dtype);
+    array.layout = static_cast<Layout>(head.layout);
+    array.is_defined = (head.flags & kArrayUndefined) == 0;
+    array.has_strides = (head.flags & kArrayStrides) != 0;
+    array.device = {static_cast<DeviceType>(head.device_type), head.device_index};
+    array.first_extent = static_cast<std::uint32_t>(data_.array_extents.size());
+    array.dimensions = dimensions;
+    array.storage = head.storage;
+    array.storage_id = head.storage_id;
+    data_.array_extents.resize(data_.array_extents.size() + extents);
+    if (extents != 0) std::memcpy(data_.array_extents.data() + array.first_extent, rest.data(), bytes);
+    rest = rest.subspan(bytes);
+    value.array = static_cast<Row>(data_.arrays.size());
+    data_.arrays.push_back(array);
+    return true;
+}
+
+bool ArgumentDecoder::read_facts(std::span<const std::byte>& rest, RangeDetail& detail) {
+    rest = rest.subspan(sizeof(ValueHeader));
+    if (rest.size() < sizeof(RangeFacts)) return false;
+    const auto facts = read_as<RangeFacts>(rest.data());
+    rest = rest.subspan(sizeof facts);
+    // No thread has such an id: cut to 32 bits it would be another one's.
+    if (facts.forward_thread > 0xffffffff) {
+        ++damaged_;
+        return true;
+    }
+    detail.sequence = std::max<std::int64_t>(facts.sequence, -1);
+    detail.forward_thread = static_cast<std::uint32_t>(facts.forward_thread);
+    detail.id = facts.id;
+    return true;
+}
+
+bool ArgumentDecoder::read_top(std::span<const std::byte>& rest, RangeDetail& detail) {
+    if (rest.size() < sizeof(ValueHeader)) return false;
+    const auto head = read_as<ValueHeader>(rest.data());
+    if (head.kind == kValueFacts) return read_facts(rest, detail);
+    const ArgumentRole role = role_of(head);
+    const bool is_keyword = role == ArgumentRole::Keyword;
+    const bool is_array = head.kind == static_cast<std::uint8_t>(ValueKind::Array);
+    if (is_keyword ? !wanted_.keywords || (is_array && !wanted_.shapes) : !wanted_.shapes) {
+        bool has_array = false;
+        return skip_value(rest, has_array, 0);
+    }
+    Argument value;
+    if (!read_value(rest, value, {is_keyword || wanted_.concrete, wanted_.shapes, role}, 0)) return false;
+    data_.arguments.push_back(value);
+    return true;
+}
+
+void ArgumentDecoder::decode(std::span<const std::byte> payload, Row row, std::vector<ArgumentSlice>& index,
+                             RangeDetail& detail) {
     const auto first = static_cast<std::uint32_t>(data_.arguments.size());
     while (!payload.empty()) {
-        Argument value;
-        if (!read_value(payload, value, 0)) {
+        const std::size_t items = data_.list_items.size();
+        const std::size_t arrays = data_.arrays.size();
+        const std::size_t extents = data_.array_extents.size();
+        if (!read_top(payload, detail)) {
+            data_.list_items.resize(items);
+            data_.arrays.resize(arrays);
+            data_.array_extents.resize(extents);
             ++damaged_;
             break;
         }
-        data_.arguments.push_back(value);
     }
     const auto count = static_cast<std::uint32_t>(data_.arguments.size()) - first;
     if (count != 0) index.push_back({row, first, count});
 }
 
+void ArgumentDecoder::decode_range(std::span<const std::byte> payload, Row row) {
+    RangeDetail detail;
+    decode(payload, row, data_.range_arguments, detail);
+    if (detail.sequence < 0 && detail.forward_thread == 0 && detail.id == 0) return;
+    detail.range = row;
+    data_.range_details.push_back(detail);
+}
+
+void ArgumentDecoder::decode_instant(std::span<const std::byte> payload, Row row) {
+    RangeDetail unused;
+    decode(payload, row, data_.instant_arguments, unused);
+}
+
+namespace {
+
+std::uint8_t flags_of(const Argument& argument) {
+    std::uint8_t flags = argument.truncated ? kValueTruncated : std::uint8_t{0};
+    if (argument.role == ArgumentRole::Input) flags |= kValueInput;
+    if (argument.role == ArgumentRole::Output) flags |= kValueOutput;
+    return flags;
+}
+
+void append_bytes(std::vector<std::byte>& payload, const void* bytes, std::size_t count) {
+    const auto* const first = static_cast<const std::byte*>(bytes);
+    payload.insert(payload.end(), first, first + count);
+}
+
+void append_array(const TraceData& data, const ArrayInfo& array, std::uint32_t dimensions,
+                  std::vector<std::byte>& payload) {
+    ArrayHeader head{};
+    head.dtype = static_cast<std::uint8_t>(array.dtype);
+    head.layout = static_cast<std::uint8_t>(array.layout);
+    head.device_type = static_cast<std::uint8_t>(array.device.type);
+    head.flags = static_cast<std::uint8_t>((array.has_strides ? kArrayStrides : 0) |
+                                           (array.is_defined ? 0 : kArrayUndefined));
+    head.device_index = array.device.index;
+    head.storage = array.storage;
+    head.storage_id = array.storage_id;
+    append_bytes(payload, &head, sizeof head);
+    const std::int64_t* const sizes = data.array_extents.data() + array.first_extent;
+    append_bytes(payload, sizes, dimensions * sizeof *sizes);
+    if (array.has_strides) append_bytes(payload, sizes + array.dimensions, dimensions * sizeof *sizes);
+}
+
+}  // namespace
+
 void encode_argument(const TraceData& data, const Argument& argument, std::vector<std::byte>& payload) {
-    const auto append = [&](const void* bytes, std::size_t count) {
-        const auto* const first = static_cast<const std::byte*>(bytes);
-        payload.insert(payload.end(), first, first + count);
-    };
-    ValueHeader head{argument.key, static_cast<std::uint8_t>(argument.kind),
-                     argument.truncated ? kValueTruncated : std::uint8_t{0}, 0};
+    const auto append = [&](const void* bytes, std::size_t count) { append_bytes(payload, bytes, count); };
+    ValueHeader head{argument.key, static_cast<std::uint8_t>(argument.kind), flags_of(argument), 0};
     std::uint64_t word = 0;
     switch (argument.kind) {
         case ValueKind::Bool:
@@ -128,13 +297,27 @@ void encode_argument(const TraceData& data, const Argument& argument, std::vecto
             }
             return;
         }
-        case ValueKind::Array:
+        case ValueKind::Array: {
+            const ArrayInfo& array = data.arrays[argument.array];
+            head.count = static_cast<std::uint16_t>(std::min<std::uint32_t>(array.dimensions, 0xffff));
+            append(&head, sizeof head);
+            append_array(data, array, head.count, payload);
+            return;
+        }
         case ValueKind::None:
+            head.count = static_cast<std::uint16_t>(argument.left_out);
             append(&head, sizeof head);
             return;
     }
     append(&head, sizeof head);
     append(&word, sizeof word);
+}
+
+void encode_detail(const RangeDetail& detail, std::vector<std::byte>& payload) {
+    const ValueHeader head{0, kValueFacts, 0, 0};
+    const RangeFacts facts{detail.sequence, detail.forward_thread, detail.id};
+    append_bytes(payload, &head, sizeof head);
+    append_bytes(payload, &facts, sizeof facts);
 }
 
 }  // namespace kymo

@@ -10,6 +10,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "collect/view.h"
 #include "trace/trace_data.h"
 
 namespace kymo {
@@ -38,26 +39,44 @@ class StringPool {
     std::unordered_set<StringId, Hash, Equal> ids_;
 };
 
-/// Decodes payloads (ValueHeader, log_format.h) into `data.arguments` and `data.list_items`.
+/// Decodes payloads (ValueHeader, log_format.h) into the arguments, list items, arrays and range details of
+/// `data`. What is not wanted leaves nothing behind, not even its strings.
 class ArgumentDecoder {
   public:
-    ArgumentDecoder(TraceData& data, StringPool& strings) : data_(data), strings_(strings) {}
+    ArgumentDecoder(TraceData& data, StringPool& strings, const WantedValues& wanted = {})
+        : data_(data), strings_(strings), wanted_(wanted) {}
 
-    /// Appends the arguments of one row and, if there are any, a slice of `index`. A payload that breaks off
-    /// gives what is whole before that.
-    void decode(std::span<const std::byte> payload, Row row, std::vector<ArgumentSlice>& index);
+    /// Appends the arguments of one row and, if there are any, a slice of the index; and the row's detail.
+    /// Rows are given in ascending order. A payload that breaks off gives what is whole before that.
+    void decode_range(std::span<const std::byte> payload, Row row);
+    /// Likewise; instants have no details.
+    void decode_instant(std::span<const std::byte> payload, Row row);
 
     std::uint64_t damaged() const noexcept { return damaged_; }
 
   private:
-    bool read_value(std::span<const std::byte>& rest, Argument& value, int nesting);
+    /// What is kept of a value and of the items in it; the rest becomes None that says what it was.
+    struct Kept {
+        bool scalars;
+        bool arrays;
+        ArgumentRole role;
+    };
+
+    void decode(std::span<const std::byte> payload, Row row, std::vector<ArgumentSlice>& index,
+                RangeDetail& detail);
+    bool read_top(std::span<const std::byte>& rest, RangeDetail& detail);
+    bool read_facts(std::span<const std::byte>& rest, RangeDetail& detail);
+    bool read_value(std::span<const std::byte>& rest, Argument& value, const Kept& kept, int nesting);
+    bool read_array(std::span<const std::byte>& rest, std::uint32_t dimensions, Argument& value);
 
     TraceData& data_;
     StringPool& strings_;
+    WantedValues wanted_;
     std::uint64_t damaged_ = 0;
 };
 
-/// The other way: appends one value in the form that decode() reads.
+/// The other way: appends one value in the form that the decoder reads.
 void encode_argument(const TraceData& data, const Argument& argument, std::vector<std::byte>& payload);
+void encode_detail(const RangeDetail& detail, std::vector<std::byte>& payload);
 
 }  // namespace kymo

@@ -34,7 +34,10 @@ void write_both(const std::string& name, const LogWriter& log) {
 
 LogWriter everything() {
     LogWriter log;
-    log.start(3, 5, {.name = "run", .policy = 2}).born(1, "main", 1).born(2, "worker", 7).context(4, {3});
+    log.start(3, 5, {.name = "run", .option_bits = LogWriter::kAllOptions, .policy = 2})
+        .born(1, "main", 1)
+        .born(2, "worker", 7)
+        .context(4, {3});
     log.cost(detail::CostKind::Range, 13'400)
         .note("code", "text")
         .losses(2, 4, 5, 6, 7)
@@ -46,8 +49,17 @@ LogWriter everything() {
         .list("sizes", 2)
         .integer("", 1)
         .real("", 2.5)
-        .boolean("ok", true);
-    log.thread(1).range("b", 12, 20, 1).long_range("c", 22, 30, 1, 0, values.bytes()).instant("tick", 35);
+        .boolean("ok", true)
+        .array("grid", {.sizes = {4, 2}, .strides = {2, 1}});
+    auto forward = log.values();
+    forward.input().array("", {.sizes = {2, 3}, .device = {DeviceType::Cuda, 1}, .storage_id = 9});
+    forward.input().list("", 2).array("", {.sizes = {}}).array("", {.sizes = {}, .is_defined = false});
+    forward.input().integer("", 1).output().none("", ValueKind::Double).facts(17, 0, 99);
+    log.thread(1)
+        .memory(11, 0xabc000, 512, 512, 4096)
+        .long_range("forward", 11, 12, 1, 0, forward.bytes(), Scope::Function)
+        .long_range("back", 12, 13, 1, 0, log.values().facts(17, 1).bytes(), Scope::BackwardFunction);
+    log.thread(1).range("b", 13, 20, 1).long_range("c", 22, 30, 1, 0, values.bytes()).instant("tick", 35);
     log.thread(1).range("a", 10, 50, 0).next_chunk(60, {61, 61, 100, 3}).range("d", 75, 76, 1);
     log.thread(1).open("still", 72, 0, log.values().integer("left", 2).bytes());
     log.thread(2)

@@ -47,7 +47,7 @@ class Compact : public ::testing::Test {
 
 LogWriter rich_log() {
     LogWriter log;
-    log.start(3, 5, {.name = "run", .policy = 2, .max_bytes = 1 << 20})
+    log.start(3, 5, {.name = "run", .option_bits = LogWriter::kAllOptions, .policy = 2, .max_bytes = 1 << 20})
         .born(1, "main", 1)
         .born(2, "worker", 7);
     log.cost(CostKind::Range, 13'400).note("layout", "Something.", 3).losses(2, 4, 5, 6, 7);
@@ -57,9 +57,16 @@ LogWriter rich_log() {
         .list("sizes", 2)
         .integer("", 1)
         .real("", 2.5)
-        .boolean("ok", true);
+        .boolean("ok", true)
+        .array("grid", {.sizes = {4, 0}, .strides = {1, 4}, .dtype = DType::Int8, .storage = 0x1000});
+    auto forward = log.values();
+    forward.input().array("", {.sizes = {2, 3}, .device = {DeviceType::Cuda, 1}, .storage_id = 9});
+    forward.input().list("", 2).array("", {.sizes = {}}).array("", {.sizes = {}, .is_defined = false});
+    forward.input().integer("", 1).output().array("", {.sizes = {2}}).none("", ValueKind::Double);
+    forward.facts(17, 0, 99);
     log.thread(1)
-        .range("b", 12, 20, 1)
+        .memory(11, 0xabc000, 512, 512, 4096)
+        .long_range("forward", 12, 20, 1, 0, forward.bytes(), Scope::Function)
         .long_range("c", 22, 30, 1, 0, values.bytes())
         .instant("tick", 35)
         .range("a", 10, 50, 0)
@@ -76,6 +83,10 @@ LogWriter rich_log() {
         .async_end(9, 40, 0)
         .async_end(10, 45, 0)
         .long_range("taken out", 41, 55, 3, kRecordAsync)
+        .long_range("backward", 56, 58, 1, 0, log.values().facts(17, 1).bytes(), Scope::BackwardFunction)
+        .long_range("autograd::engine::evaluate_function: Mul", 56, 58, 0, 0, {}, Scope::Function)
+        .memory(57, 0xabc000, -512, 0, 4096, {DeviceType::Cuda, 0})
+        .memory(59, 0, 1 << 30, 0, 4096, {DeviceType::Cuda, 0}, true)
         .dropped(4, 2)
         .put(static_cast<RecordKind>(0xf3), 1, 2, 46, 4, 5, std::vector<std::byte>(21, std::byte{9}))
         .compact(0x33, 1, 47, 48, 3)
@@ -130,7 +141,8 @@ void expect_equal(const Trace& a, const Trace& b) {
     }
     const auto same_arguments = [](const std::vector<Argument>& p, const std::vector<Argument>& q) {
         return std::equal(p.begin(), p.end(), q.begin(), q.end(), [](const Argument& s, const Argument& t) {
-            return s.key == t.key && s.kind == t.kind && s.truncated == t.truncated &&
+            return s.key == t.key && s.kind == t.kind && s.truncated == t.truncated && s.role == t.role &&
+                   s.left_out == t.left_out &&
                    (s.kind == ValueKind::Bool ? s.boolean == t.boolean : s.integer == t.integer);
         });
     };
@@ -144,6 +156,40 @@ void expect_equal(const Trace& a, const Trace& b) {
     };
     EXPECT_TRUE(same_slices(x.range_arguments, y.range_arguments));
     EXPECT_TRUE(same_slices(x.instant_arguments, y.instant_arguments));
+    EXPECT_EQ(x.array_extents, y.array_extents);
+    ASSERT_EQ(x.arrays.size(), y.arrays.size());
+    for (std::size_t i = 0; i < x.arrays.size(); ++i) {
+        EXPECT_EQ(x.arrays[i].dtype, y.arrays[i].dtype);
+        EXPECT_EQ(x.arrays[i].layout, y.arrays[i].layout);
+        EXPECT_EQ(x.arrays[i].is_defined, y.arrays[i].is_defined);
+        EXPECT_EQ(x.arrays[i].has_strides, y.arrays[i].has_strides);
+        EXPECT_EQ(x.arrays[i].device, y.arrays[i].device);
+        EXPECT_EQ(x.arrays[i].first_extent, y.arrays[i].first_extent);
+        EXPECT_EQ(x.arrays[i].dimensions, y.arrays[i].dimensions);
+        EXPECT_EQ(x.arrays[i].storage, y.arrays[i].storage);
+        EXPECT_EQ(x.arrays[i].storage_id, y.arrays[i].storage_id);
+    }
+    ASSERT_EQ(x.range_details.size(), y.range_details.size());
+    for (std::size_t i = 0; i < x.range_details.size(); ++i) {
+        EXPECT_EQ(x.range_details[i].range, y.range_details[i].range);
+        EXPECT_EQ(x.range_details[i].sequence, y.range_details[i].sequence);
+        EXPECT_EQ(x.range_details[i].forward_thread, y.range_details[i].forward_thread);
+        EXPECT_EQ(x.range_details[i].id, y.range_details[i].id);
+    }
+    ASSERT_EQ(x.links.size(), y.links.size());
+    for (std::size_t i = 0; i < x.links.size(); ++i) {
+        EXPECT_EQ(x.links[i].from, y.links[i].from);
+        EXPECT_EQ(x.links[i].to, y.links[i].to);
+        EXPECT_EQ(x.links[i].kind, y.links[i].kind);
+    }
+    EXPECT_EQ(x.memory_time_ns, y.memory_time_ns);
+    EXPECT_EQ(x.memory_thread, y.memory_thread);
+    EXPECT_EQ(x.memory_address, y.memory_address);
+    EXPECT_EQ(x.memory_bytes, y.memory_bytes);
+    EXPECT_EQ(x.memory_total_allocated, y.memory_total_allocated);
+    EXPECT_EQ(x.memory_total_reserved, y.memory_total_reserved);
+    EXPECT_EQ(x.memory_device, y.memory_device);
+    EXPECT_EQ(x.memory_out_of_memory, y.memory_out_of_memory);
     ASSERT_EQ(x.problems.size(), y.problems.size());
     for (std::size_t i = 0; i < x.problems.size(); ++i) {
         EXPECT_EQ(x.problems[i].code, y.problems[i].code);
@@ -299,6 +345,10 @@ TEST_F(Compact, ASavedTraceLoadsEqual) {
     for (const bool stopped : {false, true}) {
         if (stopped) log.stop(3, 74, true);
         const Trace trace = build_trace(log.raw());
+        EXPECT_EQ(trace.links().size(), 1u);
+        EXPECT_EQ(trace.range_details().size(), 3u);
+        EXPECT_EQ(trace.memory().size(), 3u);
+        EXPECT_EQ(trace.arrays().size(), 5u);
         trace.save(path("saved.kymo"));
         expect_equal(trace, Trace::load(path("saved.kymo")));
         expect_equal(trace, Trace::load(path("saved.kymo"), 3));
@@ -306,13 +356,20 @@ TEST_F(Compact, ASavedTraceLoadsEqual) {
 }
 
 TEST_F(Compact, SavedRandomTracesLoadEqual) {
+    std::size_t links = 0, arrays = 0, reports = 0;
     for (std::uint32_t seed = 1; seed <= 40; ++seed) {
         const LogWriter log = testing::random_log(seed);
         const Trace trace = build_trace(log.raw());
         ASSERT_EQ(find_fault(trace), "") << seed;
         expect_equal(trace, build_trace(log_of_trace(trace)));
         if (HasFailure()) FAIL() << "seed " << seed;
+        links += trace.links().size();
+        arrays += trace.arrays().size();
+        reports += trace.memory().size();
     }
+    EXPECT_GT(links, 10u);
+    EXPECT_GT(arrays, 100u);
+    EXPECT_GT(reports, 100u);
 }
 
 TEST_F(Compact, AnEmptyTraceCanBeSaved) {

@@ -14,6 +14,7 @@
 #include <kymo/detail/log_format.h>
 #include <kymo/detail/thread_state.h>
 #include <kymo/scope.h>
+#include <kymo/value.h>
 
 #include "record/raw_log.h"
 
@@ -40,10 +41,26 @@ class ByteList {
 
 class LogWriter;
 
+/// An array as Values writes it.
+struct ArraySpec {
+    std::vector<std::int64_t> sizes;
+    std::vector<std::int64_t> strides = {};  ///< none, or as many as sizes
+    DType dtype = DType::Float32;
+    Layout layout = Layout::Strided;
+    Device device = {};
+    bool is_defined = true;
+    std::uint64_t storage = 0;
+    std::uint64_t storage_id = 0;
+};
+
 /// The values of a range or instant: `log.values().integer("n", 3).text("file", "a.txt")`.
 class Values {
   public:
     explicit Values(LogWriter& log) : log_(&log) {}
+    /// The next value is an input, or an output.
+    Values& input() { return flag(detail::kValueInput); }
+    Values& output() { return flag(detail::kValueOutput); }
+
     Values& boolean(std::string_view key, bool value) { return scalar(key, 1, value ? 1 : 0); }
     Values& integer(std::string_view key, std::int64_t value) {
         return scalar(key, 2, static_cast<std::uint64_t>(value));
@@ -64,14 +81,36 @@ class Values {
         header(key, 5, truncated, count);
         return *this;
     }
-    Values& none(std::string_view key) {
-        header(key, 0, false, 0);
+    Values& array(std::string_view key, const ArraySpec& array) {
+        header(key, 6, false, array.sizes.size());
+        const int flags = (array.strides.empty() ? 0 : detail::kArrayStrides) |
+                          (array.is_defined ? 0 : detail::kArrayUndefined);
+        list_.add(detail::ArrayHeader{
+            static_cast<std::uint8_t>(array.dtype), static_cast<std::uint8_t>(array.layout),
+            static_cast<std::uint8_t>(array.device.type), static_cast<std::uint8_t>(flags),
+            array.device.index, array.storage, array.storage_id});
+        list_.add_bytes(array.sizes.data(), array.sizes.size() * sizeof(std::int64_t));
+        list_.add_bytes(array.strides.data(), array.strides.size() * sizeof(std::int64_t));
+        return *this;
+    }
+    Values& none(std::string_view key, ValueKind left_out = ValueKind::None) {
+        header(key, 0, false, static_cast<std::size_t>(left_out));
+        return *this;
+    }
+    /// What is known of the range itself.
+    Values& facts(std::int64_t sequence, std::uint64_t forward_thread = 0, std::uint64_t id = 0) {
+        header("", detail::kValueFacts, false, 0);
+        list_.add(detail::RangeFacts{sequence, forward_thread, id});
         return *this;
     }
     const std::vector<std::byte>& bytes() const { return list_.bytes(); }
 
   private:
     inline void header(std::string_view key, int kind, bool truncated, std::size_t count);
+    Values& flag(std::uint8_t flag) {
+        next_flags_ |= flag;
+        return *this;
+    }
     Values& scalar(std::string_view key, int kind, std::uint64_t bits) {
         header(key, kind, false, 0);
         list_.add(bits);
@@ -79,6 +118,7 @@ class Values {
     }
     LogWriter* log_;
     ByteList list_;
+    std::uint8_t next_flags_ = 0;
 };
 
 /// A chunk of a thread's log.
@@ -126,6 +166,9 @@ class ThreadLog {
     ThreadLog& blob(std::uint64_t tag, const std::vector<std::byte>& payload, std::uint64_t time = 0) {
         return put(detail::RecordKind::Blob, 0, 0, time, tag, 0, payload);
     }
+    inline ThreadLog& memory(std::uint64_t time, std::uint64_t address, std::int64_t bytes,
+                             std::int64_t total_allocated = 0, std::int64_t total_reserved = 0,
+                             Device device = {}, bool out_of_memory = false);
     /// A record of any kind, known or not.
     inline ThreadLog& put(detail::RecordKind kind, int flags, std::uint32_t site, std::uint64_t time,
                           std::uint64_t word2, std::uint32_t depth,
@@ -208,6 +251,8 @@ class LogWriter {
         record.ticks = ticks;
         return journal(detail::JournalKind::ThreadDied, record);
     }
+    static constexpr std::uint32_t kAllOptions =
+        detail::kOptionValues | detail::kOptionShapes | detail::kOptionConcreteInputs | detail::kOptionMemory;
     struct SessionParts {
         std::string name = "";
         std::uint32_t scopes = ~0u;
@@ -333,9 +378,11 @@ class LogWriter {
 };
 
 inline void Values::header(std::string_view key, int kind, bool truncated, std::size_t count) {
-    list_.add(detail::ValueHeader{log_->string(key), static_cast<std::uint8_t>(kind),
-                                  static_cast<std::uint8_t>(truncated ? 1 : 0),
-                                  static_cast<std::uint16_t>(count)});
+    list_.add(detail::ValueHeader{
+        log_->string(key), static_cast<std::uint8_t>(kind),
+        static_cast<std::uint8_t>(next_flags_ | (truncated ? detail::kValueTruncated : 0)),
+        static_cast<std::uint16_t>(count)});
+    next_flags_ = 0;
 }
 
 inline Chunk& ThreadLog::chunk() {
@@ -394,6 +441,15 @@ inline ThreadLog& ThreadLog::counter(std::string_view name, std::uint64_t time, 
 inline ThreadLog& ThreadLog::integer_counter(std::string_view name, std::uint64_t time, std::int64_t value) {
     return put(detail::RecordKind::Counter, detail::kRecordInteger, log_->site(name), time,
                static_cast<std::uint64_t>(value), 0);
+}
+inline ThreadLog& ThreadLog::memory(std::uint64_t time, std::uint64_t address, std::int64_t bytes,
+                                    std::int64_t total_allocated, std::int64_t total_reserved, Device device,
+                                    bool out_of_memory) {
+    ByteList payload;
+    payload.add(detail::MemoryPayload{bytes, total_allocated, total_reserved, device.index,
+                                      static_cast<std::uint8_t>(device.type),
+                                      static_cast<std::uint8_t>(out_of_memory ? 1 : 0), 0});
+    return put(detail::RecordKind::Memory, 0, 0, time, address, 0, payload.bytes());
 }
 inline ThreadLog& ThreadLog::async_begin(std::uint64_t id, std::string_view name, std::uint64_t time,
                                          std::uint32_t depth, const std::vector<std::byte>& payload) {

@@ -121,6 +121,9 @@ class SpanScanner {
             case RecordKind::Dropped:
                 if (view_.intersects(head.time, head.time)) piece.dropped += head.word2;
                 break;
+            case RecordKind::Memory:
+                saw(head.time, head.time);
+                break;
             case RecordKind::Blob:
                 break;
             default:

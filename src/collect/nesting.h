@@ -187,7 +187,7 @@ class NestingStack {
         slice_.site[row] = frame.site;
         slice_.depth[row] = static_cast<std::uint32_t>(top_ - frames_.data());
         slice_.flags[row] = frame.flags;
-        if (frame.payload_bytes != 0 && view_.wants_values) [[unlikely]] {
+        if (frame.payload_bytes != 0) [[unlikely]] {
             // Counted from the end for now; finish() turns it round.
             replay_.payloads.push_back(
                 {static_cast<std::uint32_t>(slice_.capacity - row), frame.payload_bytes, frame.payload});
@@ -196,7 +196,6 @@ class NestingStack {
 
     void put_aside(std::int64_t start_ns, std::int64_t end_ns, std::uint32_t row, std::uint16_t flags,
                    std::span<const std::byte> payload) {
-        if (!view_.wants_values) payload = {};
         replay_.async_rows.push_back({start_ns, end_ns, row, static_cast<std::uint16_t>(flags | kAsync),
                                       static_cast<std::uint32_t>(payload.size()), payload.data()});
     }

@@ -41,6 +41,7 @@ void ProblemList::add_findings(const TraceData& data, const Findings& findings) 
     add("misplaced", "Ranges whose times contradict their nesting were put on async tracks.",
         findings.misplaced);
     add("damaged_values", "Values attached to ranges could not be read.", findings.damaged_arguments);
+    add("damaged_memory", "Allocation reports could not be read.", findings.damaged_memory);
     add("unknown_site", "Some records name a call site that the capture does not describe.",
         findings.unknown_site ? 1 : 0);
 }

@@ -17,6 +17,7 @@ struct Findings {
     std::uint64_t adjusted = 0;     ///< ranges set right by a few ticks
     std::uint64_t misplaced = 0;    ///< ranges whose times contradict the recorded nesting
     std::uint64_t damaged_arguments = 0;
+    std::uint64_t damaged_memory = 0;  ///< allocation reports that are not whole
     bool unknown_site = false;
 };
 

@@ -20,6 +20,61 @@ struct TrueRange {
     std::uint32_t thread = 0;
 };
 
+/// Values of all sorts, roles and facts; mostly a few.
+inline std::vector<std::byte> random_values(LogWriter& log, std::mt19937& random) {
+    Values values = log.values();
+    const auto array = [&] {
+        ArraySpec spec;
+        for (std::uint32_t i = random() % 4; i-- != 0;) spec.sizes.push_back(random() % 9);
+        if (random() % 2 == 0) spec.strides.assign(spec.sizes.size(), 1 + random() % 3);
+        spec.dtype = static_cast<DType>(random() % 30);
+        spec.device = {static_cast<DeviceType>(random() % 3), static_cast<std::int32_t>(random() % 3) - 1};
+        spec.is_defined = random() % 6 != 0;
+        spec.storage = random();
+        spec.storage_id = random() % 5;
+        return spec;
+    };
+    const auto add = [&](const auto& self, std::string_view key, int nesting) -> void {
+        switch (random() % (nesting < 2 ? 7 : 6)) {
+            case 0:
+                values.integer(key, static_cast<std::int64_t>(random()) - 1000);
+                break;
+            case 1:
+                values.real(key, static_cast<double>(random() % 100) / 8);
+                break;
+            case 2:
+                values.boolean(key, random() % 2 == 0);
+                break;
+            case 3:
+                values.text(key, "text" + std::to_string(random() % 20), random() % 3 == 0);
+                break;
+            case 4:
+                values.none(key, static_cast<ValueKind>(random() % 7));
+                break;
+            case 5:
+                values.array(key, array());
+                break;
+            default: {
+                const std::uint32_t count = random() % 4;
+                values.list(key, count, random() % 3 == 0);
+                for (std::uint32_t i = 0; i < count; ++i) self(self, "", nesting + 1);
+                break;
+            }
+        }
+    };
+    for (std::uint32_t i = random() % 4; i-- != 0;) {
+        const std::uint32_t role = random() % 3;
+        if (role == 1) values.input();
+        if (role == 2) values.output();
+        add(add, role == 0 ? "key" + std::to_string(random() % 5) : std::string(), 0);
+    }
+    if (random() % 2 == 0) {
+        values.facts(static_cast<std::int64_t>(random() % 12) - 1, random() % 2 == 0 ? 0 : random() % 5,
+                     random() % 3);
+    }
+    return values.bytes();
+}
+
 /// Runs a random program of well-nested scopes on one thread and writes its log, in chunks of random size.
 /// Ranges open at the end are left open. Ticks may stand still.
 inline std::vector<TrueRange> run_program(LogWriter& log, std::uint32_t thread, std::mt19937& random,
@@ -47,9 +102,10 @@ inline std::vector<TrueRange> run_program(LogWriter& log, std::uint32_t thread, 
             open.pop_back();
             range.end = now;
             if (random() % 5 == 0) {
-                writer.long_range(
-                    range.name, range.start, now, range.depth, 0,
-                    random() % 2 == 0 ? log.values().integer("n", step).bytes() : std::vector<std::byte>());
+                std::mt19937 other(static_cast<std::uint32_t>(now) +
+                                   thread);  // values do not change the program
+                writer.long_range(range.name, range.start, now, range.depth, 0,
+                                  random() % 2 == 0 ? random_values(log, other) : std::vector<std::byte>());
             } else {
                 writer.range(range.name, range.start, now, range.depth);
             }
@@ -66,14 +122,30 @@ inline std::vector<TrueRange> run_program(LogWriter& log, std::uint32_t thread, 
 inline LogWriter random_log(std::uint32_t seed) {
     LogWriter log;
     std::mt19937 random(seed);
-    if (seed % 3 != 0) log.start(5, 1'000'000 + random() % 500'000, {.name = "session"});
+    if (seed % 3 != 0) {
+        log.start(5, 1'000'000 + random() % 500'000,
+                  {.name = "session",
+                   .option_bits = random() % 2 == 0 ? LogWriter::kAllOptions
+                                                    : static_cast<std::uint32_t>(random() % 128)});
+    }
     for (std::uint32_t thread = 1; thread <= 1 + seed % 4; ++thread) {
         if (random() % 2 == 0) log.born(thread, "thread number " + std::to_string(thread), 900'000);
         run_program(log, thread, random, 200);
         auto& writer = log.thread(thread);
         for (int i = 0; i < 30; ++i) {
             const std::uint64_t time = (1000 + random() % 4000) * 1000;
-            switch (random() % 6) {
+            switch (random() % 9) {
+                case 6:
+                    writer.memory(time, random(), static_cast<std::int64_t>(random()) - (1 << 30), random(),
+                                  random(), {DeviceType::Cuda, 1}, random() % 8 == 0);
+                    break;
+                case 7:
+                    writer.long_instant("instant", time, random_values(log, random));
+                    break;
+                case 8:
+                    writer.async_begin(random() % 20, "async", time, random() % 3,
+                                       random_values(log, random));
+                    break;
                 case 0:
                     writer.instant("instant", time);
                     break;

@@ -54,6 +54,7 @@ class TraceWriter {
         for (const std::int64_t start : data_.range_start_ns) base_ = std::min(base_, start);
         for (const std::int64_t time : data_.instant_time_ns) base_ = std::min(base_, time);
         for (const std::int64_t time : data_.counter_time_ns) base_ = std::min(base_, time);
+        for (const std::int64_t time : data_.memory_time_ns) base_ = std::min(base_, time);
         for (const ThreadInfo& thread : data_.threads) {
             if (thread.birth_ns != 0) base_ = std::min(base_, thread.birth_ns);
             if (thread.death_ns != 0) base_ = std::min(base_, thread.death_ns);
@@ -187,7 +188,8 @@ class TraceWriter {
         start.max_bytes = window.max_bytes;
         start.scopes = ~0u;
         start.name = find_string(window.session_name);
-        start.option_bits = kOptionValues;
+        // The trace holds no more than its session asked for.
+        start.option_bits = kOptionValues | kOptionShapes | kOptionConcreteInputs | kOptionMemory;
         start.policy = window.policy == "ring" ? 2 : window.policy == "drop" ? 1 : 0;
         put(JournalKind::SessionStart, start);
         for (const ThreadInfo& thread : data_.threads) write_losses(thread);  // counted from the start on
@@ -236,6 +238,9 @@ class TraceWriter {
             put_long((*memory)[data_.counter_thread[row]], RecordKind::Counter, 0, data_.counter_site[row],
                      ticks(data_.counter_time_ns[row]), bits, 0, {});
         }
+        for (Row row = 0; row < data_.memory_time_ns.size(); ++row) {
+            write_memory(row, (*memory)[data_.memory_thread[row]]);
+        }
         for (std::size_t i = 0; i < memory->size(); ++i) {
             const Bytes& records = (*memory)[i];
             if (records.empty()) continue;
@@ -265,10 +270,12 @@ class TraceWriter {
             (flags & kUnfinished) != 0 ? never() : ticks(start_ns + data_.range_duration_ns[row]);
         const std::uint32_t depth = data_.range_depth[row];
         const auto arguments = trace_.range_arguments(row);
+        const RangeDetail* const detail = trace_.range_detail(row);
         const bool is_async = kind == TrackKind::Async;
         const std::uint64_t site = std::uint64_t{data_.range_site[row]} + 1;
-        if (!is_async && (flags & kEndInferred) == 0 && arguments.empty() && depth < 256 &&
-            site < kMaxSites && end >> kDeltaBits == 0 && (end - start) >> kDurationBits == 0) {
+        if (!is_async && (flags & kEndInferred) == 0 && arguments.empty() && detail == nullptr &&
+            depth < 256 && site < kMaxSites && end >> kDeltaBits == 0 &&
+            (end - start) >> kDurationBits == 0) {
             append(records, CompactRecord{static_cast<std::uint64_t>(RecordKind::Range) |
                                               std::uint64_t{depth} << 8 | end << 16,
                                           site | (end - start) << kSiteBits});
@@ -278,18 +285,41 @@ class TraceWriter {
             (is_async ? kRecordAsync : 0) | ((flags & kEndInferred) != 0 ? kRecordUnfinished : 0);
         // Deeper than any scope: taking it out of the nesting moves none.
         put_long(records, RecordKind::LongRange, record_flags, data_.range_site[row], start, end,
-                 is_async ? std::numeric_limits<std::uint32_t>::max() : depth, arguments);
+                 is_async ? std::numeric_limits<std::uint32_t>::max() : depth, arguments, detail);
+    }
+
+    void write_memory(Row row, Bytes& records) {
+        const Device device = data_.memory_device[row];
+        const MemoryPayload report{data_.memory_bytes[row],
+                                   data_.memory_total_allocated[row],
+                                   data_.memory_total_reserved[row],
+                                   device.index,
+                                   static_cast<std::uint8_t>(device.type),
+                                   data_.memory_out_of_memory[row],
+                                   0};
+        payload_.clear();
+        append(payload_, report);
+        put_payload(records, RecordKind::Memory, 0, 0, ticks(data_.memory_time_ns[row]),
+                    data_.memory_address[row], 0);
     }
 
     void put_long(Bytes& records, RecordKind kind, int flags, std::uint32_t site_row, std::uint64_t time,
-                  std::uint64_t word2, std::uint32_t depth, std::span<const Argument> arguments) {
+                  std::uint64_t word2, std::uint32_t depth, std::span<const Argument> arguments,
+                  const RangeDetail* detail = nullptr) {
         payload_.clear();
         for (const Argument& argument : arguments) encode_argument(data_, argument, payload_);
+        if (detail != nullptr) encode_detail(*detail, payload_);
+        put_payload(records, kind, flags, site_row + 1, time, word2, depth);
+    }
+
+    // A record with what is in payload_.
+    void put_payload(Bytes& records, RecordKind kind, int flags, std::uint32_t site, std::uint64_t time,
+                     std::uint64_t word2, std::uint32_t depth) {
         const std::size_t units = (sizeof(LongRecord) + payload_.size() + kRecordUnit - 1) / kRecordUnit;
         if (units > std::numeric_limits<std::uint16_t>::max())
             throw Error("a range has more values than a record holds");
         append(records, LongRecord{static_cast<std::uint8_t>(kind), static_cast<std::uint8_t>(flags),
-                                   static_cast<std::uint16_t>(units), site_row + 1, time, word2, depth,
+                                   static_cast<std::uint16_t>(units), site, time, word2, depth,
                                    static_cast<std::uint32_t>(payload_.size())});
         records.insert(records.end(), payload_.begin(), payload_.end());
         pad(records, kRecordUnit);

@@ -118,6 +118,9 @@ class Replayer {
         nesting_.finish();
         std::reverse(replay_.instants.begin(), replay_.instants.end());
         std::reverse(replay_.counters.begin(), replay_.counters.end());
+        std::reverse(replay_.memory.begin(), replay_.memory.end());
+        std::stable_sort(replay_.memory.begin(), replay_.memory.end(),
+                         [](const MemoryRow& a, const MemoryRow& b) { return a.time_ns < b.time_ns; });
     }
 
   private:
@@ -234,6 +237,9 @@ class Replayer {
             case RecordKind::Counter:
                 add_counter(head);
                 break;
+            case RecordKind::Memory:
+                add_memory(head, payload);
+                break;
             case RecordKind::AsyncBegin:
             case RecordKind::AsyncEnd:
                 if (next_event_ != 0) run_async(replay_.async_events[--next_event_]);
@@ -274,7 +280,6 @@ class Replayer {
 
     void add_instant(std::uint64_t time, std::uint32_t site, std::span<const std::byte> payload) {
         if (!is_wanted(site, time, time)) return;
-        if (!view_.wants_values) payload = {};
         replay_.instants.push_back({nesting_.to_ns(time), view_.site_row(site),
                                     static_cast<std::uint32_t>(payload.size()), payload.data()});
     }
@@ -288,6 +293,15 @@ class Replayer {
             std::memcpy(&value, &head.word2, sizeof value);
         }
         replay_.counters.push_back({nesting_.to_ns(head.time), value, view_.site_row(head.site)});
+    }
+
+    void add_memory(const LongRecord& head, std::span<const std::byte> payload) {
+        if (!view_.wants_memory || !is_wanted(0, head.time, head.time)) return;
+        if (payload.size() < sizeof(MemoryPayload)) {
+            ++replay_.damaged_memory;
+            return;
+        }
+        replay_.memory.push_back({nesting_.to_ns(head.time), head.word2, payload.data()});
     }
 
     ThreadReplay& replay_;

@@ -54,6 +54,13 @@ struct CounterRow {
     std::uint32_t site;
 };
 
+/// An allocation report. `payload` leads to a whole MemoryPayload in the log, aligned or not.
+struct MemoryRow {
+    std::int64_t time_ns;
+    std::uint64_t address;
+    const std::byte* payload;
+};
+
 /// One thread's share of the log, and what became of it.
 struct ThreadReplay {
     std::uint32_t thread = 0;
@@ -69,6 +76,8 @@ struct ThreadReplay {
     std::vector<AsyncRow> async_rows;  ///< in no order
     std::vector<InstantRow> instants;  ///< in log order
     std::vector<CounterRow> counters;  ///< in log order
+    std::vector<MemoryRow> memory;     ///< in order of their times, then of the log
+    std::uint64_t damaged_memory = 0;  ///< allocation reports that are not whole
     std::uint64_t adjusted = 0;        ///< ranges set right by up to kSlackNs to lie within their parents
     std::uint64_t misplaced = 0;       ///< ranges whose times contradict their nesting: now async
 };

@@ -52,7 +52,10 @@ class TraceBuilder {
         state_.view.start_ticks = marks.start_ticks;
         state_.view.stopped = marks.stopped;
         if (marks.stopped) state_.view.stop_ticks = marks.stop_ticks;
-        state_.view.wants_values = (marks.option_bits & kOptionValues) != 0;
+        state_.view.values.keywords = (marks.option_bits & kOptionValues) != 0;
+        state_.view.values.shapes = (marks.option_bits & kOptionShapes) != 0;
+        state_.view.values.concrete = (marks.option_bits & kOptionConcreteInputs) != 0;
+        state_.view.wants_memory = (marks.option_bits & kOptionMemory) != 0;
         state_.view.thread = marks.thread;
         state_.view.filters_contexts = marks.thread != 0;
         for (const auto& [context, sessions] : state_.journal.contexts) {

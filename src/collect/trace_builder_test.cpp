@@ -367,6 +367,56 @@ TEST(TraceBuilder, InstantsAndCountersKeepTimeValueAndThread) {
     EXPECT_EQ(trace.string(trace.sites()[trace.counters().site[1]].name), "queue");
 }
 
+TEST(TraceBuilder, AllocationReportsStandInOrderOfThreadsThenTimes) {
+    LogWriter log;
+    log.start(1, 10, {.option_bits = kOptionMemory}).stop(1, 50);
+    log.thread(2).memory(20, 0x10, 64, 64, 1024, {DeviceType::Cuda, 1}).memory(15, 0x20, 8);
+    log.thread(1).memory(9, 0x30, 1).memory(50, 0x40, -64, 0, 1024).memory(51, 0x50, 1);
+    log.thread(1).memory(30, ~0ull, 1ll << 40, 7, 8, {DeviceType::Cpu, -1}, true);
+    const Trace trace = build(log);
+    const MemoryColumns memory = trace.memory();
+    ASSERT_EQ(memory.size(), 4u);  // 9 and 51 are outside of the window
+    EXPECT_EQ(memory.time_ns[0], 30);
+    EXPECT_EQ(memory.address[0], ~0ull);
+    EXPECT_EQ(memory.bytes[0], 1ll << 40);
+    EXPECT_EQ(memory.out_of_memory[0], 1);
+    EXPECT_EQ(memory.time_ns[1], 50);
+    EXPECT_EQ(memory.bytes[1], -64);
+    EXPECT_EQ(memory.out_of_memory[1], 0);
+    EXPECT_EQ(memory.time_ns[2], 15);
+    EXPECT_EQ(trace.threads()[memory.thread[2]].id, 2u);
+    EXPECT_EQ(memory.total_allocated[3], 64);
+    EXPECT_EQ(memory.total_reserved[3], 1024);
+    EXPECT_EQ(memory.device[3], (Device{DeviceType::Cuda, 1}));
+    EXPECT_EQ(problem_codes(trace), "");
+}
+
+TEST(TraceBuilder, ASessionThatDidNotAskForAllocationsDoesNotGetThem) {
+    LogWriter log;
+    log.start(1, 0).stop(1, 100);
+    log.thread(1).memory(20, 0x10, 64).range("a", 1, 30, 0);
+    EXPECT_EQ(build(log).memory().size(), 0u);
+}
+
+TEST(TraceBuilder, AllocationReportsFollowTheContextsOfASession) {
+    LogWriter log;
+    log.start(1, 10, {.thread = 1, .option_bits = kOptionMemory}).stop(1, 90).context(5, {1});
+    log.thread(1).memory(20, 1, 8);
+    log.thread(2).memory(30, 2, 8).mark(5, 40).memory(50, 3, 8).mark(0, 60).memory(70, 4, 8);
+    const Trace trace = build(log);
+    ASSERT_EQ(trace.memory().size(), 2u);
+    EXPECT_EQ(trace.memory().address[0], 1u);
+    EXPECT_EQ(trace.memory().address[1], 3u);
+}
+
+TEST(TraceBuilder, AnAllocationReportThatIsNotWholeIsCounted) {
+    LogWriter log;
+    log.thread(1).put(RecordKind::Memory, 0, 0, 20, 1, 0, std::vector<std::byte>(31));
+    const Trace trace = build(log);
+    EXPECT_EQ(trace.memory().size(), 0u);
+    EXPECT_EQ(problem_codes(trace), "damaged_memory");
+}
+
 TEST(TraceBuilder, ArgumentsOfEveryKindComeThrough) {
     LogWriter log;
     log.start(1, 0);

@@ -47,6 +47,62 @@ inline std::string problem_codes(const Trace& trace) {
     return text;
 }
 
+/// The part of find_fault that is about one value and what it leads to.
+inline std::string find_value_fault(const Trace& trace, const Argument& value) {
+    if (value.key >= trace.string_count()) return "unknown key";
+    switch (value.kind) {
+        case ValueKind::String:
+            return value.string < trace.string_count() ? "" : "unknown string";
+        case ValueKind::List:
+            return value.list.first <= trace.list_items().size() &&
+                           value.list.count <= trace.list_items().size() - value.list.first
+                       ? ""
+                       : "unknown list items";
+        case ValueKind::Array: {
+            if (value.array >= trace.arrays().size()) return "unknown array";
+            const ArrayInfo& array = trace.arrays()[value.array];
+            const std::size_t extents = std::size_t{array.dimensions} * (array.has_strides ? 2 : 1);
+            return array.first_extent + extents <= trace.array_extents().size() ? "" : "unknown extents";
+        }
+        default:
+            return "";
+    }
+}
+
+/// The part of find_fault that is about details, links and allocation reports.
+inline std::string find_fault_beside_ranges(const Trace& trace) {
+    const std::size_t ranges = trace.ranges().size();
+    Row last = kNoRow;
+    for (const RangeDetail& detail : trace.range_details()) {
+        if (detail.range >= ranges) return "a detail of no range";
+        if (last != kNoRow && detail.range <= last) return "details are not sorted";
+        if (detail.sequence < -1) return "a negative sequence number";
+        last = detail.range;
+    }
+    last = 0;
+    for (const LinkInfo& link : trace.links()) {
+        if (link.from >= ranges || link.to >= ranges) return "a link of no range";
+        if (link.from < last) return "links are not sorted";
+        last = link.from;
+    }
+    const MemoryColumns memory = trace.memory();
+    const std::size_t count = memory.size();
+    if (memory.thread.size() != count || memory.address.size() != count || memory.bytes.size() != count ||
+        memory.total_allocated.size() != count || memory.total_reserved.size() != count ||
+        memory.device.size() != count || memory.out_of_memory.size() != count) {
+        return "memory columns differ in length";
+    }
+    for (Row row = 0; row < count; ++row) {
+        if (memory.thread[row] >= trace.threads().size()) return "an allocation report without a thread";
+        if (memory.time_ns[row] < trace.window().start_ns || memory.time_ns[row] > trace.window().end_ns)
+            return "an allocation report outside of the window";
+        if (row == 0 || memory.thread[row] > memory.thread[row - 1]) continue;
+        if (memory.thread[row] < memory.thread[row - 1] || memory.time_ns[row] < memory.time_ns[row - 1])
+            return "allocation reports are not sorted";
+    }
+    return "";
+}
+
 /// Empty when every promise of trace.h about the tables holds, else which one does not. Touches every column.
 inline std::string find_fault(const Trace& trace) {
     const RangeColumns ranges = trace.ranges();
@@ -98,7 +154,8 @@ inline std::string find_fault(const Trace& trace) {
                     return "overlaps a sibling" + where;
             }
             for (const Argument& argument : trace.range_arguments(row)) {
-                if (argument.key >= trace.string_count()) return "unknown key" + where;
+                if (const std::string fault = find_value_fault(trace, argument); !fault.empty())
+                    return fault + where;
             }
         }
     }
@@ -110,7 +167,10 @@ inline std::string find_fault(const Trace& trace) {
         if (instants.time_ns[row] < window.start_ns || instants.time_ns[row] > window.end_ns) {
             return "an instant outside of the window";
         }
-        (void)trace.instant_arguments(row);
+        for (const Argument& argument : trace.instant_arguments(row)) {
+            if (const std::string fault = find_value_fault(trace, argument); !fault.empty())
+                return fault + " of an instant";
+        }
     }
     const CounterColumns counters = trace.counters();
     for (Row row = 0; row < counters.size(); ++row) {
@@ -118,8 +178,8 @@ inline std::string find_fault(const Trace& trace) {
         if (counters.thread[row] >= trace.threads().size()) return "a counter without a thread";
     }
     for (const auto& argument : trace.list_items()) {
-        if (argument.kind == ValueKind::String && argument.string >= trace.string_count())
-            return "unknown string";
+        if (const std::string fault = find_value_fault(trace, argument); !fault.empty())
+            return fault + " in a list";
     }
     for (const SiteInfo& site : trace.sites()) {
         if (site.name >= trace.string_count() || site.file >= trace.string_count()) return "a site's strings";
@@ -128,7 +188,7 @@ inline std::string find_fault(const Trace& trace) {
         if (thread.process >= trace.processes().size()) return "a thread without a process";
         if (thread.name >= trace.string_count()) return "a thread's name";
     }
-    return "";
+    return find_fault_beside_ranges(trace);
 }
 
 }  // namespace kymo::testing

@@ -4,6 +4,8 @@
 #include <string>
 
 #include "collect/arguments.h"
+#include "collect/links.h"
+#include "collect/log_records.h"
 #include "collect/problem_list.h"
 #include "collect/replayed_log.h"
 
@@ -58,12 +60,14 @@ class TableFiller {
 
     void fill() {
         StringPool strings(state_.data->strings);
-        ArgumentDecoder arguments(*state_.data, strings);
+        ArgumentDecoder arguments(*state_.data, strings, state_.view.values);
         fill_process(strings);
         fill_threads();
         add_thread_tracks(strings, arguments);
         add_async_tracks(strings, arguments);
+        link_forward_backward(*state_.data);
         fill_points(arguments);
+        fill_memory();
         fill_unknown_site(strings);
         fill_infos();
         fill_problems(arguments.damaged());
@@ -92,7 +96,8 @@ class TableFiller {
     void fill_threads() {
         std::map<std::uint32_t, const ThreadReplay*> with_rows;
         for (const ThreadReplay& replay : state_.replays) {
-            if (replay.rows + replay.async_rows.size() + replay.instants.size() + replay.counters.size() !=
+            if (replay.rows + replay.async_rows.size() + replay.instants.size() + replay.counters.size() +
+                    replay.memory.size() !=
                 0) {
                 with_rows.emplace(replay.thread, &replay);
                 state_.journal.threads.try_emplace(replay.thread);
@@ -132,8 +137,7 @@ class TableFiller {
             track.range_count = static_cast<Row>(replay.rows);
             state_.data->tracks.push_back(track);
             for (const PayloadRef& ref : replay.payloads) {
-                arguments.decode({ref.data, ref.bytes}, track.first_range + ref.row,
-                                 state_.data->range_arguments);
+                arguments.decode_range({ref.data, ref.bytes}, track.first_range + ref.row);
             }
         }
     }
@@ -180,8 +184,7 @@ class TableFiller {
                 state_.data->range_depth[row] = 0;
                 state_.data->range_flags[row] = range.flags;
                 if (range.payload_bytes != 0) {
-                    arguments.decode({range.payload, range.payload_bytes}, static_cast<Row>(row),
-                                     state_.data->range_arguments);
+                    arguments.decode_range({range.payload, range.payload_bytes}, static_cast<Row>(row));
                 }
                 ++track.range_count;
                 ++row;
@@ -196,9 +199,8 @@ class TableFiller {
             const Row thread = thread_rows_.at(replay.thread);
             for (const InstantRow& instant : replay.instants) {
                 if (instant.payload_bytes != 0) {
-                    arguments.decode({instant.payload, instant.payload_bytes},
-                                     static_cast<Row>(state_.data->instant_time_ns.size()),
-                                     state_.data->instant_arguments);
+                    arguments.decode_instant({instant.payload, instant.payload_bytes},
+                                             static_cast<Row>(state_.data->instant_time_ns.size()));
                 }
                 state_.data->instant_time_ns.push_back(instant.time_ns);
                 state_.data->instant_site.push_back(instant.site);
@@ -209,6 +211,27 @@ class TableFiller {
                 state_.data->counter_site.push_back(counter.site);
                 state_.data->counter_thread.push_back(thread);
                 state_.data->counter_value.push_back(counter.value);
+            }
+        }
+    }
+
+    void fill_memory() {
+        TraceData& data = *state_.data;
+        for (const ThreadReplay& replay : state_.replays) {
+            damaged_memory_ += replay.damaged_memory;
+            if (replay.memory.empty()) continue;
+            const Row thread = thread_rows_.at(replay.thread);
+            for (const MemoryRow& row : replay.memory) {
+                const auto report = read_as<MemoryPayload>(row.payload);
+                data.memory_time_ns.push_back(row.time_ns);
+                data.memory_thread.push_back(thread);
+                data.memory_address.push_back(row.address);
+                data.memory_bytes.push_back(report.bytes);
+                data.memory_total_allocated.push_back(report.total_allocated);
+                data.memory_total_reserved.push_back(report.total_reserved);
+                data.memory_device.push_back(
+                    {static_cast<DeviceType>(report.device_type), report.device_index});
+                data.memory_out_of_memory.push_back(report.out_of_memory != 0 ? 1 : 0);
             }
         }
     }
@@ -278,11 +301,12 @@ class TableFiller {
         const bool crashed =
             !state_.data->window.finished && !state_.log.finished && state_.log.end_ticks == 0;
         problems.add_findings(*state_.data, {crashed, state_.unknown_records, state_.lost_begins, adjusted,
-                                             misplaced, damaged_arguments, unknown_site_});
+                                             misplaced, damaged_arguments, damaged_memory_, unknown_site_});
     }
 
     ReplayedLog& state_;
     std::map<std::uint32_t, Row> thread_rows_;
+    std::uint64_t damaged_memory_ = 0;
     bool unknown_site_ = false;
 };
 

@@ -8,6 +8,13 @@
 
 namespace kymo {
 
+/// Which values a session asked for. Facts of ranges (sequence, forward thread, id) are always kept.
+struct WantedValues {
+    bool keywords = true;
+    bool shapes = true;    ///< arrays, inputs and outputs
+    bool concrete = true;  ///< what the inputs and outputs are that are no arrays; only with `shapes`
+};
+
 /// Filled by the builder before the replay, then only read (by all replaying threads).
 struct View {
     std::uint64_t start_ticks = 0;
@@ -16,7 +23,8 @@ struct View {
     std::int64_t end_ns = 0;
     bool stopped = false;  ///< the session's stop is in the journal
 
-    bool wants_values = true;
+    WantedValues values;
+    bool wants_memory = true;
     bool filters_sites = false;
     std::vector<bool> wanted_sites;  ///< by site id; only with filters_sites
     std::uint32_t site_count = 0;    ///< sites in the names stream; the row behind them is "unknown"

@@ -8,6 +8,7 @@
 
 #include "base/json_writer.h"
 #include "base/output_file.h"
+#include "export/chrome_arguments.h"
 #include "export/chrome_rows.h"
 #include "export/decimal.h"
 #include "trace/trace_data.h"
@@ -72,8 +73,10 @@ class ChromeJson {
         write_names();
         make_site_stamps();
         write_ranges();
+        write_links();
         write_instants();
         write_counters();
+        write_memory();
         // The last event has no comma after it, so that every other one can have it without a look behind.
         file_.write(kWindowMark);
         std::string text;
@@ -206,13 +209,20 @@ class ChromeJson {
         const RangeColumns ranges = trace_.ranges();
         const std::vector<ArgumentSlice>& slices = trace_.data().range_arguments;
         auto slice = slices.begin();
+        const std::span<const RangeDetail> details = trace_.range_details();
+        auto detail = details.begin();
+        const auto next_of_both = [&] {
+            return std::min(slice == slices.end() ? kNoRow : slice->row,
+                            detail == details.end() ? kNoRow : detail->range);
+        };
         for (std::size_t i = 0; i < trace_.tracks().size(); ++i) {
             const TrackInfo& track = trace_.tracks()[i];
             const Stamp row_stamp(row_text(rows_.track[i]));
             const std::size_t most = largest_stamps_ + row_stamp.size() + 2 * 24 + 8 + Stamp::kBlock;
             const Row end = track.first_range + track.range_count;
             while (slice != slices.end() && slice->row < track.first_range) ++slice;
-            Row next_with_values = slice == slices.end() ? kNoRow : slice->row;
+            while (detail != details.end() && detail->range < track.first_range) ++detail;
+            Row next_with_more = next_of_both();
             for (Row row = track.first_range; row < end; ++row) {
                 const std::uint64_t from = since_start(ranges.start_ns[row]);
                 const std::uint64_t to = since_start(ranges.start_ns[row] + ranges.duration_ns[row]);
@@ -224,39 +234,35 @@ class ChromeJson {
                 std::memcpy(out, ",\"dur\":", 8);
                 out = put_micros(out + 7, to - from);
                 const std::uint16_t flags = ranges.flags[row] & kFlagsShown;
-                if (flags == 0 && row != next_with_values) [[likely]] {
+                if (flags == 0 && row != next_with_more) [[likely]] {
                     file_.advance(site.tail.put(out));
                     continue;
                 }
                 file_.advance(out);
                 std::span<const Argument> values;
-                if (row == next_with_values) {
+                const RangeDetail* facts = nullptr;
+                if (slice != slices.end() && slice->row == row) {
                     values = {trace_.data().arguments.data() + slice->first, slice->count};
                     ++slice;
-                    next_with_values = slice == slices.end() ? kNoRow : slice->row;
                 }
-                write_arguments(site, flags, values);
+                if (detail != details.end() && detail->range == row) facts = &*detail++;
+                next_with_more = next_of_both();
+                write_arguments(site, flags, values, facts);
             }
         }
     }
 
-    void write_arguments(const SiteStamps& site, std::uint16_t flags, std::span<const Argument> values) {
+    void write_arguments(const SiteStamps& site, std::uint16_t flags, std::span<const Argument> values,
+                         const RangeDetail* detail = nullptr) {
         scratch_ = ",\"args\":{";
-        const std::size_t empty = scratch_.size();
-        auto comma = [&] {
-            if (scratch_.size() > empty) scratch_ += ',';
-        };
-        for (std::size_t i = 0; i < values.size(); ++i) {
-            comma();
-            append_key(values, i);
-            scratch_ += ':';
-            append_argument(values[i], 0);
-        }
-        if (flags & kBeganBefore) comma(), scratch_ += "\"began_before\":true";
-        if (flags & kUnfinished) comma(), scratch_ += "\"unfinished\":true";
-        if (flags & kEndInferred) comma(), scratch_ += "\"end_inferred\":true";
+        arguments_.begin();
+        arguments_.append_values(values);
+        if (detail != nullptr) arguments_.append_detail(*detail);
+        if (flags & kBeganBefore) arguments_.separate(), scratch_ += "\"began_before\":true";
+        if (flags & kUnfinished) arguments_.separate(), scratch_ += "\"unfinished\":true";
+        if (flags & kEndInferred) arguments_.separate(), scratch_ += "\"end_inferred\":true";
         if (site.place.size() > 0) {
-            comma();
+            arguments_.separate();
             const std::size_t old = scratch_.size();
             scratch_.resize(old + site.place.size() + Stamp::kBlock);
             site.place.put(scratch_.data() + old);
@@ -264,62 +270,6 @@ class ChromeJson {
         }
         scratch_ += "}},\n";
         file_.write(scratch_);
-    }
-
-    /// Keys of one object differ: strict readers refuse equal ones, lenient ones lose all but the last.
-    void append_key(std::span<const Argument> values, std::size_t index) {
-        std::string key(trace_.string(values[index].key));
-        if (key.empty()) key = "value";
-        auto taken = [&](const std::string& candidate) {
-            for (std::size_t i = 0; i < index; ++i) {
-                if (trace_.string(values[i].key) == candidate) return true;
-            }
-            return candidate == "at" || candidate == "began_before" || candidate == "unfinished" ||
-                   candidate == "end_inferred";
-        };
-        if (taken(key)) key += " (" + std::to_string(index + 1) + ")";
-        append_json_string(scratch_, key);
-    }
-
-    void append_argument(const Argument& value, int level) {
-        constexpr int kDeepest = 16;  // of lists in lists; a hostile capture could make a cycle
-        switch (value.kind) {
-            case ValueKind::Array:
-            case ValueKind::None:
-                scratch_ += "null";
-                return;
-            case ValueKind::Bool:
-                scratch_ += value.boolean ? "true" : "false";
-                return;
-            case ValueKind::Int:
-                append_json_number(scratch_, value.integer);
-                return;
-            case ValueKind::Double:
-                append_json_number(scratch_, value.real);
-                return;
-            case ValueKind::String: {
-                std::string text(trace_.string(value.string));
-                if (value.truncated) text += "...";
-                append_json_string(scratch_, text);
-                return;
-            }
-            case ValueKind::List:
-                break;
-        }
-        scratch_ += '[';
-        const std::span<const Argument> items = trace_.list_items();
-        if (level < kDeepest && value.list.first <= items.size()) {
-            bool first = true;
-            for (const Argument& item :
-                 items.subspan(value.list.first,
-                               std::min<std::size_t>(value.list.count, items.size() - value.list.first))) {
-                if (!first) scratch_ += ',';
-                first = false;
-                append_argument(item, level + 1);
-            }
-        }
-        if (value.truncated) scratch_ += scratch_.back() == '[' ? "\"...\"" : ",\"...\"";
-        scratch_ += ']';
     }
 
     ChromeRow row_of_thread(Row thread) const {
@@ -360,6 +310,61 @@ class ChromeJson {
         }
     }
 
+    /// Arrows: each end lies on the row and at the start of its range, and is bound to what is there.
+    void write_links() {
+        const RangeColumns ranges = trace_.ranges();
+        std::uint64_t id = 0;
+        for (const LinkInfo& link : trace_.links()) {
+            ++id;
+            const Row from = trace_.track_of(link.from);
+            const Row to = trace_.track_of(link.to);
+            if (from == kNoRow || to == kNoRow) continue;
+            const char* const kind = link.kind == LinkKind::Remote ? "remote" : "fwdbwd";
+            scratch_.clear();
+            append_flow_end("{\"ph\":\"s\",\"id\":", id, kind, rows_.track[from], ranges.start_ns[link.from]);
+            scratch_ += "},\n";
+            append_flow_end("{\"ph\":\"f\",\"id\":", id, kind, rows_.track[to], ranges.start_ns[link.to]);
+            scratch_ += ",\"bp\":\"e\"},\n";
+            file_.write(scratch_);
+        }
+    }
+
+    void append_flow_end(std::string_view start, std::uint64_t id, const char* kind, ChromeRow row,
+                         std::int64_t time_ns) {
+        scratch_ += start;
+        append_json_number(scratch_, id);
+        scratch_ += std::string(",\"cat\":\"") + kind + "\",\"name\":\"" + kind + "\",";
+        scratch_ += row_text(row);
+        scratch_ += micros(time_ns);
+    }
+
+    void write_memory() {
+        const MemoryColumns memory = trace_.memory();
+        for (Row row = 0; row < memory.size(); ++row) {
+            const bool out_of_memory = memory.out_of_memory[row] != 0;
+            scratch_ = "{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"cpu_instant_event\",\"name\":";
+            scratch_ += out_of_memory ? "\"[OutOfMemory]\"," : "\"[memory]\",";
+            scratch_ += row_text(row_of_thread(memory.thread[row]));
+            scratch_ += micros(memory.time_ns[row]);
+            scratch_ += ",\"args\":{\"Total Reserved\":";
+            append_json_number(scratch_, memory.total_reserved[row]);
+            scratch_ += ",\"Total Allocated\":";
+            append_json_number(scratch_, memory.total_allocated[row]);
+            scratch_ += ",\"Bytes\":";
+            append_json_number(scratch_, memory.bytes[row]);
+            if (!out_of_memory) {
+                scratch_ += ",\"Addr\":";
+                append_json_number(scratch_, memory.address[row]);
+            }
+            scratch_ += ",\"Device Id\":";
+            append_json_number(scratch_, std::int64_t{memory.device[row].index});
+            scratch_ += ",\"Device Type\":";
+            append_json_number(scratch_, static_cast<std::int64_t>(memory.device[row].type));
+            scratch_ += "}},\n";
+            file_.write(scratch_);
+        }
+    }
+
     static constexpr std::int64_t kIndexStep = 1000;  ///< room for a thread's other tracks
 
     const Trace& trace_;
@@ -370,6 +375,7 @@ class ChromeJson {
     std::vector<SiteStamps> stamps_;
     std::size_t largest_stamps_ = 0;
     std::string scratch_;
+    ChromeArguments arguments_{trace_, scratch_};
 };
 
 }  // namespace

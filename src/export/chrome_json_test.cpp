@@ -175,6 +175,81 @@ TEST_F(ChromeJsonTest, ValuesPlacesInstantsAndCountersAreThere) {
     EXPECT_EQ(events(document, "C").at(1)["args"]["value"].text, "Infinity");
 }
 
+// C31
+TEST_F(ChromeJsonTest, LinksAreFlowsBetweenTheStartsOfTheirRanges) {
+    TraceFixture fixture;
+    fixture.window(1000, 90'000);
+    fixture.thread("main", {{"forward", 2000, 500}})
+        .thread("engine", {{"backward", 5000, 700}, {"call", 7000, 1}});
+    fixture.data().links = {{0, 1, LinkKind::ForwardBackward}, {2, 0, LinkKind::Remote}};
+    const Value document = exported(fixture.trace());
+    const std::vector<Value> starts = events(document, "s"), finishes = events(document, "f");
+    ASSERT_EQ(starts.size(), 2u);
+    ASSERT_EQ(finishes.size(), 2u);
+    EXPECT_EQ(starts[0]["cat"].text, "fwdbwd");
+    EXPECT_EQ(starts[0]["name"].text, "fwdbwd");
+    EXPECT_EQ(starts[0]["ts"].text, "1.000");
+    EXPECT_EQ(starts[0]["tid"].text, "1001");
+    EXPECT_EQ(finishes[0]["cat"].text, "fwdbwd");
+    EXPECT_EQ(finishes[0]["ts"].text, "4.000");
+    EXPECT_EQ(finishes[0]["tid"].text, "1002");
+    EXPECT_EQ(finishes[0]["bp"].text, "e");
+    EXPECT_EQ(starts[0]["id"].text, finishes[0]["id"].text);
+    EXPECT_EQ(starts[1]["cat"].text, "remote");
+    EXPECT_EQ(starts[1]["id"].text, finishes[1]["id"].text);
+    EXPECT_NE(starts[0]["id"].text, starts[1]["id"].text);
+}
+
+TEST_F(ChromeJsonTest, AllocationReportsAreInstantsUnderTheKeysOfPyTorch) {
+    TraceFixture fixture;
+    fixture.thread("main", {{"a", 1000, 500}});
+    TraceData& data = fixture.data();
+    data.memory_time_ns = {1100, 1200};
+    data.memory_thread = {0, 0};
+    data.memory_address = {~0ull, 7};
+    data.memory_bytes = {-64, 1ll << 40};
+    data.memory_total_allocated = {0, 5};
+    data.memory_total_reserved = {4096, 4096};
+    data.memory_device = {{DeviceType::Cpu, -1}, {DeviceType::Cuda, 2}};
+    data.memory_out_of_memory = {0, 1};
+    const std::vector<Value> instants = events(exported(fixture.trace()), "i");
+    ASSERT_EQ(instants.size(), 3u);
+    EXPECT_EQ(instants[0]["name"].text, "[memory]");
+    EXPECT_EQ(instants[0]["cat"].text, "cpu_instant_event");
+    EXPECT_EQ(instants[0]["s"].text, "t");
+    EXPECT_EQ(instants[0]["tid"].text, "1001");
+    EXPECT_EQ(instants[0]["ts"].text, "0.100");
+    EXPECT_EQ(instants[0]["args"]["Bytes"].text, "-64");
+    EXPECT_EQ(instants[0]["args"]["Addr"].text, "18446744073709551615");
+    EXPECT_EQ(instants[0]["args"]["Total Reserved"].text, "4096");
+    EXPECT_EQ(instants[0]["args"]["Total Allocated"].text, "0");
+    EXPECT_EQ(instants[0]["args"]["Device Id"].text, "-1");
+    EXPECT_EQ(instants[0]["args"]["Device Type"].text, "0");
+    EXPECT_EQ(instants[1]["name"].text, "[OutOfMemory]");
+    EXPECT_EQ(instants[1]["args"]["Device Type"].text, "1");
+    EXPECT_EQ(instants[2]["name"].text, "Record Window End");
+}
+
+TEST_F(ChromeJsonTest, ValuesAndDetailsStandAtTheirOwnRanges) {
+    TraceFixture fixture;
+    Argument number;
+    number.kind = ValueKind::Int;
+    number.integer = 5;
+    fixture.thread("main", {{"plain", 0, 1}, {"detail", 2, 1}, {"both", 4, 1}});
+    fixture.value("n", number);
+    fixture.thread("second", {{"value", 0, 1}}).value("n", number).thread("third", {{"last", 0, 1}});
+    fixture.data().range_details = {{1, 8, 0, 0}, {2, -1, 0, 9}, {4, 10, 3, 11}};
+    const std::vector<Value> ranges = events(exported(fixture.trace()), "X");
+    EXPECT_TRUE(ranges.at(0)["args"].members.empty());
+    EXPECT_EQ(ranges.at(1)["args"]["Sequence number"].text, "8");
+    EXPECT_EQ(ranges.at(1)["args"].members.size(), 2u);
+    EXPECT_EQ(ranges.at(2)["args"]["n"].text, "5");
+    EXPECT_EQ(ranges.at(2)["args"]["Record function id"].text, "9");
+    EXPECT_EQ(ranges.at(2)["args"].members.size(), 2u);
+    EXPECT_EQ(ranges.at(3)["args"]["n"].text, "5");
+    EXPECT_EQ(ranges.at(4)["args"]["Fwd thread id"].text, "3");
+}
+
 TEST_F(ChromeJsonTest, AnyBytesInNamesAndAnyNestingGiveStrictNestedJson) {
     std::mt19937 random(11);
     for (int round = 0; round < 40; ++round) {

@@ -151,6 +151,8 @@ std::string trace_info_json(const Trace& trace) {
     json.member("ranges", static_cast<std::uint64_t>(trace.ranges().size()));
     json.member("instants", static_cast<std::uint64_t>(trace.instants().size()));
     json.member("counters", static_cast<std::uint64_t>(trace.counters().size()));
+    json.member("allocation_reports", static_cast<std::uint64_t>(trace.memory().size()));
+    json.member("links", static_cast<std::uint64_t>(trace.links().size()));
     write_window(json, trace);
     write_processes(json, trace);
     write_threads(json, trace);

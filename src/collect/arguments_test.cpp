@@ -1,0 +1,262 @@
+// arguments_test.cpp: values from and to their bytes, and what of them a session gets to see.
+#include "collect/arguments.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "collect/log_fixture.h"
+#include "collect/random_log.h"
+#include "collect/trace_builder.h"
+#include "collect/trace_outline.h"
+
+namespace kymo {
+namespace {
+
+using namespace detail;
+using testing::find_fault;
+using testing::LogWriter;
+using testing::problem_codes;
+using testing::Values;
+
+/// A trace of one range with these values.
+Trace build(LogWriter& log, const Values& values, std::uint32_t option_bits = LogWriter::kAllOptions) {
+    log.start(1, 0, {.option_bits = option_bits}).stop(1, 100);
+    log.thread(1).long_range("a", 1, 10, 0, 0, values.bytes());
+    Trace trace = build_trace(log.raw());
+    EXPECT_EQ(find_fault(trace), "");
+    return trace;
+}
+
+std::vector<std::int64_t> extents(const Trace& trace, const ArrayInfo& array) {
+    const auto first = trace.array_extents().subspan(array.first_extent);
+    const std::size_t count = array.dimensions * (array.has_strides ? 2u : 1u);
+    return {first.begin(), first.begin() + static_cast<std::ptrdiff_t>(count)};
+}
+
+// C13, C16
+TEST(Arguments, AnArrayKeepsItsSizesStridesTypeLayoutDeviceAndStorage) {
+    LogWriter log;
+    const Trace trace = build(log, log.values().input().array("", {.sizes = {2, 0, 7},
+                                                                   .strides = {21, -7, 1},
+                                                                   .dtype = DType::BFloat16,
+                                                                   .layout = Layout::Blocked,
+                                                                   .device = {DeviceType::Cuda, 3},
+                                                                   .storage = 0xffff'8000'0000'1000,
+                                                                   .storage_id = 77}));
+    const auto arguments = trace.range_arguments(0);
+    ASSERT_EQ(arguments.size(), 1u);
+    ASSERT_EQ(arguments[0].kind, ValueKind::Array);
+    EXPECT_EQ(arguments[0].role, ArgumentRole::Input);
+    const ArrayInfo& array = trace.arrays()[arguments[0].array];
+    EXPECT_EQ(extents(trace, array), (std::vector<std::int64_t>{2, 0, 7, 21, -7, 1}));
+    EXPECT_EQ(array.dtype, DType::BFloat16);
+    EXPECT_EQ(array.layout, Layout::Blocked);
+    EXPECT_EQ(array.device, (Device{DeviceType::Cuda, 3}));
+    EXPECT_EQ(array.storage, 0xffff'8000'0000'1000u);
+    EXPECT_EQ(array.storage_id, 77u);
+    EXPECT_TRUE(array.is_defined);
+}
+
+// C15
+TEST(Arguments, AnUndefinedArrayIsOneWithoutMetadata) {
+    LogWriter log;
+    const Trace trace = build(log, log.values().input().array("", {.sizes = {}, .is_defined = false}));
+    const ArrayInfo& array = trace.arrays()[trace.range_arguments(0)[0].array];
+    EXPECT_FALSE(array.is_defined);
+    EXPECT_EQ(array.dimensions, 0u);
+    EXPECT_FALSE(array.has_strides);
+}
+
+// C14, C18
+TEST(Arguments, InputsOutputsAndKeywordsKeepTheirOrderAndAreToldApart) {
+    LogWriter log;
+    auto values = log.values();
+    values.input().integer("", 1).integer("k", 2).output().array("", {.sizes = {4}});
+    values.input().list("", 2).array("", {.sizes = {1}}).array("", {.sizes = {2, 3}});
+    values.input().none("", ValueKind::String);
+    const Trace trace = build(log, values);
+    const auto arguments = trace.range_arguments(0);
+    ASSERT_EQ(arguments.size(), 5u);
+    EXPECT_EQ(arguments[0].role, ArgumentRole::Input);
+    EXPECT_EQ(arguments[1].role, ArgumentRole::Keyword);
+    EXPECT_EQ(trace.string(arguments[1].key), "k");
+    EXPECT_EQ(arguments[2].role, ArgumentRole::Output);
+    ASSERT_EQ(arguments[3].kind, ValueKind::List);
+    const auto items = trace.list_items().subspan(arguments[3].list.first, arguments[3].list.count);
+    ASSERT_EQ(items.size(), 2u);
+    EXPECT_EQ(extents(trace, trace.arrays()[items[1].array]), (std::vector<std::int64_t>{2, 3}));
+    EXPECT_EQ(items[1].role, ArgumentRole::Input);
+    EXPECT_EQ(arguments[4].kind, ValueKind::None);
+    EXPECT_EQ(arguments[4].left_out, ValueKind::String);
+}
+
+TEST(Arguments, FactsBecomeTheRangesDetailAndNoArgument) {
+    LogWriter log;
+    const Trace trace =
+        build(log, log.values().integer("n", 1).facts(1ll << 60, 0xfffffff0, ~0ull).integer("m", 2), 0);
+    EXPECT_EQ(trace.range_arguments(0).size(), 0u);  // facts stay whatever was asked for
+    ASSERT_NE(trace.range_detail(0), nullptr);
+    EXPECT_EQ(trace.range_detail(0)->sequence, 1ll << 60);
+    EXPECT_EQ(trace.range_detail(0)->forward_thread, 0xfffffff0u);
+    EXPECT_EQ(trace.range_detail(0)->id, ~0ull);
+}
+
+TEST(Arguments, FactsThatSayNothingMakeNoDetail) {
+    LogWriter log;
+    EXPECT_EQ(build(log, log.values().facts(-1)).range_detail(0), nullptr);
+}
+
+TEST(Arguments, AForwardThreadThatNoThreadCanHaveIsDamage) {
+    LogWriter log;
+    const Trace trace = build(log, log.values().facts(3, 1ull << 32 | 1).integer("n", 1));
+    EXPECT_EQ(trace.range_detail(0), nullptr);
+    EXPECT_EQ(trace.range_arguments(0).size(), 1u);
+    EXPECT_EQ(problem_codes(trace), "damaged_values");
+}
+
+/// One of everything: an array, a scalar, a list of scalars and one of arrays as inputs, and two keywords.
+Values everything(LogWriter& log) {
+    auto values = log.values();
+    values.input().array("", {.sizes = {2, 3}}).input().text("", "secret");
+    values.input().list("", 2).integer("", 5).integer("", 6);
+    values.input().list("", 2).array("", {.sizes = {1}}).integer("", 9);
+    values.output().real("", 2.5).integer("n", 7).array("grid", {.sizes = {8}});
+    values.list("mixed", 2).array("", {.sizes = {3}}).integer("", 4);
+    return values;
+}
+
+TEST(Arguments, WithoutShapesThereAreNoArraysInputsOrOutputs) {
+    LogWriter log;
+    const Trace trace = build(log, everything(log), kOptionValues | kOptionConcreteInputs);
+    const auto arguments = trace.range_arguments(0);
+    ASSERT_EQ(arguments.size(), 2u);
+    EXPECT_EQ(arguments[0].integer, 7);
+    ASSERT_EQ(arguments[1].kind, ValueKind::List);  // positions in a list stay
+    const auto items = trace.list_items().subspan(arguments[1].list.first, arguments[1].list.count);
+    EXPECT_EQ(items[0].kind, ValueKind::None);
+    EXPECT_EQ(items[0].left_out, ValueKind::Array);
+    EXPECT_EQ(items[1].integer, 4);
+    EXPECT_TRUE(trace.arrays().empty());
+    EXPECT_TRUE(trace.array_extents().empty());
+}
+
+// C17
+TEST(Arguments, WithoutConcreteInputsOnlyTheirKindsAreKnownAndArraysStay) {
+    LogWriter log;
+    const Trace trace = build(log, everything(log), kOptionShapes);
+    const auto arguments = trace.range_arguments(0);
+    ASSERT_EQ(arguments.size(), 5u);
+    EXPECT_EQ(arguments[0].kind, ValueKind::Array);
+    EXPECT_EQ(arguments[1].kind, ValueKind::None);
+    EXPECT_EQ(arguments[1].left_out, ValueKind::String);
+    EXPECT_EQ(arguments[2].kind, ValueKind::None);
+    EXPECT_EQ(arguments[2].left_out, ValueKind::List);
+    ASSERT_EQ(arguments[3].kind, ValueKind::List);
+    const auto items = trace.list_items().subspan(arguments[3].list.first, arguments[3].list.count);
+    EXPECT_EQ(items[0].kind, ValueKind::Array);
+    EXPECT_EQ(items[1].left_out, ValueKind::Int);
+    EXPECT_EQ(arguments[4].left_out, ValueKind::Double);
+    EXPECT_EQ(arguments[4].role, ArgumentRole::Output);
+    EXPECT_EQ(trace.arrays().size(), 2u);
+    for (StringId id = 0; id < trace.string_count(); ++id) EXPECT_NE(trace.string(id), "secret");
+}
+
+TEST(Arguments, WithoutValuesThereAreNoKeywords) {
+    LogWriter log;
+    const Trace trace = build(log, everything(log), kOptionShapes | kOptionConcreteInputs);
+    const auto arguments = trace.range_arguments(0);
+    ASSERT_EQ(arguments.size(), 5u);
+    for (const Argument& argument : arguments) EXPECT_NE(argument.role, ArgumentRole::Keyword);
+    EXPECT_EQ(trace.string(arguments[1].string), "secret");
+}
+
+TEST(Arguments, TwoSessionsOfOneLogSeeEachWhatItAskedFor) {
+    LogWriter log;
+    log.start(1, 0, {.option_bits = 0}).start(2, 0, {.option_bits = LogWriter::kAllOptions});
+    log.thread(1).long_range("a", 1, 10, 0, 0, everything(log).bytes());
+    EXPECT_EQ(build_trace(log.raw(), {.session = 1}).range_arguments(0).size(), 0u);
+    EXPECT_EQ(build_trace(log.raw(), {.session = 2}).range_arguments(0).size(), 8u);
+}
+
+TEST(Arguments, APayloadThatBreaksOffGivesWhatIsWholeAndLeavesNoRests) {
+    LogWriter names;
+    const std::vector<std::byte> whole = everything(names).bytes();
+    for (std::size_t length = 0; length < whole.size(); length += 8) {
+        for (const std::uint32_t bits : {0u, LogWriter::kAllOptions, std::uint32_t{kOptionShapes}}) {
+            LogWriter log;
+            log.start(1, 0, {.option_bits = bits});
+            log.thread(1).long_range("a", 1, 10, 0, 0,
+                                     {whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length)});
+            const Trace trace = build_trace(log.raw());
+            ASSERT_EQ(find_fault(trace), "") << length;
+            EXPECT_LE(trace.range_arguments(0).size(), 8u);
+            std::size_t items = 0, arrays = 0;
+            for (const Argument& argument : trace.range_arguments(0)) {
+                items += argument.kind == ValueKind::List ? argument.list.count : 0;
+                arrays += argument.kind == ValueKind::Array ? 1 : 0;
+            }
+            for (const Argument& item : trace.list_items()) arrays += item.kind == ValueKind::Array ? 1 : 0;
+            EXPECT_EQ(trace.list_items().size(), items) << length;
+            EXPECT_EQ(trace.arrays().size(), arrays) << length;
+        }
+    }
+}
+
+TEST(Arguments, SizesThatAreNotThereAreDamageAndTakeNoMemory) {
+    LogWriter log;
+    auto values = log.values();
+    values.input().array("", {.sizes = {1, 2}});
+    std::vector<std::byte> bytes = values.bytes();
+    const std::uint16_t count = 0xffff;
+    std::memcpy(bytes.data() + offsetof(ValueHeader, count), &count, sizeof count);
+    log.start(1, 0, {.option_bits = LogWriter::kAllOptions});
+    log.thread(1).long_range("a", 1, 10, 0, 0, bytes);
+    const Trace trace = build_trace(log.raw());
+    EXPECT_EQ(problem_codes(trace), "damaged_values");
+    EXPECT_TRUE(trace.array_extents().empty());
+    EXPECT_TRUE(trace.arrays().empty());
+}
+
+TEST(Arguments, RandomBytesAreSurvivedUnderAnyOptions) {
+    std::mt19937 random(3);
+    for (int round = 0; round < 3000; ++round) {
+        LogWriter log;
+        std::vector<std::byte> bytes = testing::random_values(log, random);
+        for (std::uint32_t i = random() % 4; i-- != 0 && !bytes.empty();)
+            bytes[random() % bytes.size()] = static_cast<std::byte>(random());
+        log.start(1, 0, {.option_bits = static_cast<std::uint32_t>(random() % 16)});
+        log.thread(1).long_range("a", 1, 10, 0, 0, bytes);
+        ASSERT_EQ(find_fault(build_trace(log.raw())), "") << round;
+    }
+}
+
+TEST(Arguments, WhatIsEncodedDecodesEqual) {
+    std::mt19937 random(8);
+    for (int round = 0; round < 500; ++round) {
+        LogWriter log;
+        const std::vector<std::byte> bytes = testing::random_values(log, random);
+        log.thread(1).long_range("a", 1, 10, 0, 0, bytes);
+        const Trace trace = build_trace(log.raw());
+        std::vector<std::byte> again;
+        for (const Argument& argument : trace.range_arguments(0))
+            encode_argument(trace.data(), argument, again);
+        if (trace.range_detail(0) != nullptr) encode_detail(*trace.range_detail(0), again);
+        TraceData data;
+        data.strings = trace.data().strings;
+        StringPool strings(data.strings);
+        ArgumentDecoder decoder(data, strings);
+        decoder.decode_range(again, 0);
+        EXPECT_EQ(decoder.damaged(), 0u);
+        ASSERT_EQ(data.arguments.size(), trace.range_arguments(0).size());
+        EXPECT_EQ(data.arrays.size(), trace.arrays().size());
+        EXPECT_EQ(data.array_extents, trace.data().array_extents);
+        std::vector<std::byte> third;
+        for (const Argument& argument : data.arguments) encode_argument(data, argument, third);
+        for (const RangeDetail& detail : data.range_details) encode_detail(detail, third);
+        EXPECT_EQ(again, third);
+    }
+}
+
+}  // namespace
+}  // namespace kymo

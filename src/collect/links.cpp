@@ -1,0 +1,121 @@
+// links.cpp: forward and backward ranges, joined by thread and sequence number.
+#include "collect/links.h"
+
+#include <algorithm>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace kymo {
+namespace {
+
+constexpr std::string_view kEvaluate = "autograd::engine::evaluate_function: ";
+
+struct Key {
+    std::uint64_t thread;
+    std::uint64_t sequence;
+    friend bool operator==(const Key&, const Key&) = default;
+};
+struct KeyHash {
+    std::size_t operator()(const Key& key) const noexcept {
+        std::uint64_t mixed = (key.thread * 0x9e3779b97f4a7c15u) ^ key.sequence;
+        mixed = (mixed ^ (mixed >> 32)) * 0xd6e8feb86659fd93u;
+        return static_cast<std::size_t>(mixed ^ (mixed >> 32));
+    }
+};
+
+/// A range that may be an end of a link.
+struct Candidate {
+    std::int64_t end_ns;
+    Row range;
+    std::uint32_t thread;          ///< its own
+    std::uint32_t forward_thread;  ///< 0: a forward range
+    std::uint64_t sequence;
+};
+
+bool is_evaluation(const TraceData& data, Row range) {
+    const std::uint32_t site = data.range_site[range];
+    if (site >= data.sites.size() || data.sites[site].scope != Scope::Function) return false;
+    return std::string_view(data.strings[data.sites[site].name]).starts_with(kEvaluate);
+}
+
+/// The rows, ascending, that take over their first child's number. Their details are made or changed.
+std::vector<Row> inherit_sequences(TraceData& data) {
+    std::vector<RangeDetail> inherited;
+    for (const RangeDetail& detail : data.range_details) {
+        const Row row = detail.range;
+        if (detail.forward_thread == 0 || row == 0 || data.range_parent[row] != row - 1) continue;
+        if (!is_evaluation(data, row - 1)) continue;
+        inherited.push_back({row - 1, detail.sequence, detail.forward_thread, 0});
+    }
+    std::vector<Row> rows;
+    if (inherited.empty()) return rows;
+    std::vector<RangeDetail> merged;
+    merged.reserve(data.range_details.size() + inherited.size());
+    auto next = inherited.begin();
+    for (const RangeDetail& detail : data.range_details) {
+        while (next != inherited.end() && next->range < detail.range) merged.push_back(*next++);
+        merged.push_back(detail);
+        if (next != inherited.end() && next->range == detail.range) {
+            merged.back().sequence = next->sequence;
+            merged.back().forward_thread = next->forward_thread;
+            ++next;
+        }
+    }
+    data.range_details = std::move(merged);  // a child comes behind its parent: none is left over
+    rows.reserve(inherited.size());
+    for (const RangeDetail& detail : inherited) rows.push_back(detail.range);
+    return rows;
+}
+
+/// Every range with a number, except those that only inherited it.
+std::vector<Candidate> find_candidates(const TraceData& data, const std::vector<Row>& inherited) {
+    std::vector<Candidate> candidates;
+    auto next_inherited = inherited.begin();
+    auto track = data.tracks.begin();
+    for (const RangeDetail& detail : data.range_details) {
+        const Row row = detail.range;
+        while (next_inherited != inherited.end() && *next_inherited < row) ++next_inherited;
+        if (next_inherited != inherited.end() && *next_inherited == row) continue;
+        if (detail.sequence < 0) continue;
+        while (track != data.tracks.end() && row - track->first_range >= track->range_count) ++track;
+        if (track == data.tracks.end()) break;
+        candidates.push_back({data.range_start_ns[row] + data.range_duration_ns[row], row,
+                              data.threads[track->thread].id, detail.forward_thread,
+                              static_cast<std::uint64_t>(detail.sequence)});
+    }
+    return candidates;
+}
+
+}  // namespace
+
+void link_forward_backward(TraceData& data) {
+    std::vector<Candidate> candidates = find_candidates(data, inherit_sequences(data));
+    std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
+        if (a.end_ns != b.end_ns) return a.end_ns < b.end_ns;
+        if ((a.forward_thread == 0) != (b.forward_thread == 0)) return a.forward_thread == 0;
+        return a.range < b.range;
+    });
+    std::unordered_map<Key, Row, KeyHash> offers;
+    for (const Candidate& candidate : candidates) {
+        if (candidate.forward_thread == 0) {
+            const auto [offer, is_new] =
+                offers.try_emplace({candidate.thread, candidate.sequence}, candidate.range);
+            const std::int64_t start = data.range_start_ns[candidate.range];
+            const std::int64_t known = data.range_start_ns[offer->second];
+            // At the same time: the inner one.
+            if (!is_new && (start > known || (start == known && candidate.range > offer->second)))
+                offer->second = candidate.range;
+            continue;
+        }
+        const auto offer = offers.find({candidate.forward_thread, candidate.sequence});
+        if (offer == offers.end()) continue;
+        data.links.push_back({offer->second, candidate.range, LinkKind::ForwardBackward});
+        offers.erase(offer);
+    }
+    std::sort(data.links.begin(), data.links.end(), [](const LinkInfo& a, const LinkInfo& b) {
+        return a.from != b.from ? a.from < b.from : a.to < b.to;
+    });
+}
+
+}  // namespace kymo

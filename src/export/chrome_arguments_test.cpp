@@ -1,0 +1,199 @@
+// chrome_arguments_test.cpp: inputs and outputs under the keys of PyTorch, keywords under their own.
+#include "export/chrome_arguments.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "analyze/trace_fixture.h"
+#include "base/strict_json.h"
+
+namespace kymo {
+namespace {
+
+/// A range's values, put together by hand.
+class ChromeArgumentsTest : public ::testing::Test {
+  protected:
+    ChromeArgumentsTest() { fixture_.thread("main", {{"a", 0, 10}}); }
+
+    static Argument integer(std::int64_t number) {
+        Argument value;
+        value.kind = ValueKind::Int;
+        value.integer = number;
+        return value;
+    }
+    static Argument real(double number) {
+        Argument value;
+        value.kind = ValueKind::Double;
+        value.real = number;
+        return value;
+    }
+    static Argument boolean(bool truth) {
+        Argument value;
+        value.kind = ValueKind::Bool;
+        value.boolean = truth;
+        return value;
+    }
+    Argument text(const std::string& text) {
+        Argument value;
+        value.kind = ValueKind::String;
+        value.string = fixture_.string(text);
+        return value;
+    }
+    Argument array(DType dtype, const std::vector<std::int64_t>& sizes,
+                   const std::vector<std::int64_t>& strides = {}, bool is_defined = true) {
+        TraceData& data = fixture_.data();
+        ArrayInfo info;
+        info.dtype = dtype;
+        info.is_defined = is_defined;
+        info.has_strides = !strides.empty();
+        info.first_extent = static_cast<std::uint32_t>(data.array_extents.size());
+        info.dimensions = static_cast<std::uint32_t>(sizes.size());
+        data.array_extents.insert(data.array_extents.end(), sizes.begin(), sizes.end());
+        data.array_extents.insert(data.array_extents.end(), strides.begin(), strides.end());
+        Argument value;
+        value.kind = ValueKind::Array;
+        value.array = static_cast<Row>(data.arrays.size());
+        data.arrays.push_back(info);
+        return value;
+    }
+    Argument list(const std::vector<Argument>& items, bool truncated = false) {
+        std::vector<Argument>& all = fixture_.data().list_items;
+        Argument value;
+        value.kind = ValueKind::List;
+        value.truncated = truncated;
+        value.list = {static_cast<std::uint32_t>(all.size()), static_cast<std::uint32_t>(items.size())};
+        all.insert(all.end(), items.begin(), items.end());
+        return value;
+    }
+    static Argument left_out(ValueKind kind) {
+        Argument value;
+        value.left_out = kind;
+        return value;
+    }
+    void put(Argument value, ArgumentRole role = ArgumentRole::Input, const std::string& key = "") {
+        value.role = role;
+        fixture_.value(key, value);
+    }
+
+    /// The members, checked to be strict JSON with keys that differ. Ends the fixture.
+    std::string members(const RangeDetail* detail = nullptr) {
+        const Trace trace = fixture_.trace();
+        std::string text = "{";
+        ChromeArguments arguments(trace, text);
+        arguments.begin();
+        arguments.append_values(trace.range_arguments(0));
+        if (detail != nullptr) arguments.append_detail(*detail);
+        text += "}";
+        StrictJson::Value value;
+        EXPECT_EQ(StrictJson::parse(text, value), "") << text;
+        return text;
+    }
+
+    TraceFixture fixture_;
+};
+
+// C18, C19
+TEST_F(ChromeArgumentsTest, InputsAreListsWithOneEntryForEach) {
+    put(array(DType::Float32, {2, 3}, {3, 1}));
+    put(integer(1));
+    put(list({array(DType::Int64, {4}), array(DType::Int64, {}, {})}));
+    put(list({integer(1), integer(2)}));
+    put(text("same"));
+    EXPECT_EQ(members(), R"({"Input Dims":[[2,3],[],[[4],[]],[],[]],)"
+                         R"("Input type":["float","Scalar","TensorList","ScalarList",""],)"
+                         R"("Input Strides":[[3,1],[],[[],[]],[],[]],)"
+                         R"("Concrete Inputs":["","1","","[1, 2]","same"]})");
+}
+
+// C19
+TEST_F(ChromeArgumentsTest, ElementTypesHaveTheNamesOfCPlusPlus) {
+    for (const DType dtype :
+         {DType::Bool, DType::Int8, DType::Int16, DType::Int32, DType::Int64, DType::UInt8, DType::Float16,
+          DType::BFloat16, DType::Float32, DType::Float64, DType::Complex64, DType::Complex128,
+          DType::Float8E4M3, static_cast<DType>(200)}) {
+        put(array(dtype, {}));
+    }
+    EXPECT_NE(
+        members().find(R"("Input type":["bool","signed char","short int","int","long int","unsigned char",)"
+                       R"("c10::Half","c10::BFloat16","float","double","c10::complex<float>",)"
+                       R"("c10::complex<double>","float8_e4m3","other"])"),
+        std::string::npos);
+}
+
+// C15, C18
+TEST_F(ChromeArgumentsTest, OfUndefinedArraysAndListsWithOneNothingIsSaid) {
+    put(array(DType::Float32, {}, {}, false));
+    put(list({array(DType::Float32, {1}), array(DType::Float32, {}, {}, false)}));
+    EXPECT_EQ(
+        members(),
+        R"({"Input Dims":[[],[]],"Input type":["",""],"Input Strides":[[],[]],"Concrete Inputs":["",""]})");
+}
+
+// C19
+TEST_F(ChromeArgumentsTest, AListOfArraysThatWasCutShowsNone) {
+    put(list({array(DType::Float32, {1}), array(DType::Float32, {2})}, true));
+    EXPECT_EQ(
+        members(),
+        R"({"Input Dims":[[]],"Input type":["TensorList"],"Input Strides":[[]],"Concrete Inputs":[""]})");
+}
+
+// C17
+TEST_F(ChromeArgumentsTest, WhatWasNotRecordedIsAnEmptyText) {
+    put(left_out(ValueKind::Int));
+    put(left_out(ValueKind::List));
+    put(left_out(ValueKind::None));
+    EXPECT_EQ(members(),
+              R"({"Input Dims":[[],[],[]],"Input type":["Scalar","",""],"Input Strides":[[],[],[]],)"
+              R"("Concrete Inputs":["","",""]})");
+}
+
+TEST_F(ChromeArgumentsTest, ConcreteInputsAreWrittenAsPyTorchPrintsThem) {
+    put(boolean(true));
+    put(real(2));
+    put(real(0.5));
+    put(real(-std::numeric_limits<double>::infinity()));
+    put(list({real(1), boolean(false)}, true));
+    put(list({}));
+    put(text("a \"quoted\"\n"));
+    EXPECT_NE(members().find(
+                  R"("Concrete Inputs":["True","2.","0.5","-inf","[1., False, ...]","[]","a \"quoted\"\n"])"),
+              std::string::npos);
+}
+
+// C21
+TEST_F(ChromeArgumentsTest, OutputsHaveKeysOfTheirOwn) {
+    put(array(DType::Float32, {7}), ArgumentRole::Output);
+    put(integer(3), ArgumentRole::Input);
+    EXPECT_EQ(
+        members(),
+        R"({"Input Dims":[[]],"Input type":["Scalar"],"Input Strides":[[]],"Concrete Inputs":["3"],)"
+        R"("Output Dims":[[7]],"Output type":["float"],"Output Strides":[[]],"Concrete Outputs":[""]})");
+}
+
+TEST_F(ChromeArgumentsTest, KeywordsKeepTheirKeysAndAnyKeysAreMadeToDiffer) {
+    put(integer(1), ArgumentRole::Keyword, "Input Dims");
+    put(integer(2), ArgumentRole::Keyword, "n");
+    put(integer(3), ArgumentRole::Keyword, "n");
+    put(integer(4), ArgumentRole::Keyword, "n (3)");
+    put(integer(5), ArgumentRole::Keyword);
+    put(integer(6), ArgumentRole::Keyword);
+    put(array(DType::Int8, {2, 2}), ArgumentRole::Keyword, "grid");
+    put(left_out(ValueKind::Array), ArgumentRole::Keyword, "none");
+    EXPECT_EQ(members(), R"x({"Input Dims (1)":1,"n":2,"n (3)":3,"n (3) (4)":4,"value":5,"value (6)":6,)x"
+                         R"("grid":{"dims":[2,2],"type":"signed char"},"none":null})");
+}
+
+TEST_F(ChromeArgumentsTest, NumbersOfARangeAreThereWhenItHasThem) {
+    const RangeDetail all{0, 5, 0, ~0ull};
+    EXPECT_EQ(members(&all),
+              R"({"Sequence number":5,"Fwd thread id":0,"Record function id":18446744073709551615})");
+    const Trace trace;
+    std::string text;
+    ChromeArguments arguments(trace, text);
+    arguments.append_detail({0, -1, 3, 0});
+    EXPECT_EQ(text, "");
+}
+
+}  // namespace
+}  // namespace kymo
