@@ -31,7 +31,7 @@ ROOMS = {
     "src/sources/cuda":   [PUBLIC, DETAIL, "src/record", "src/base"],
     "src/emitters":       [PUBLIC, DETAIL, "src/record", "src/base"],
     "src/collect":        [PUBLIC, DETAIL, "src/record", "src/trace", "src/base"],
-    "src/trace":          ["include/kymo/trace.h", "include/kymo/scope.h", "include/kymo/error.h", DETAIL, "src/base"],
+    "src/trace":          ["include/kymo/trace.h", "include/kymo/scope.h", "include/kymo/value.h", "include/kymo/error.h", DETAIL, "src/base"],
     "src/analyze":        [PUBLIC, "src/trace", "src/base"],
     "src/export":         [PUBLIC, "src/trace", "src/analyze", "src/base"],
     "src/import":         [PUBLIC, "src/trace", "src/analyze", "src/base"],

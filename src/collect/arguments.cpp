@@ -15,8 +15,14 @@ namespace {
 constexpr int kMostNesting = 4;  // lists in lists; recorders write one level
 constexpr std::size_t kMostExtents = 0xffffffff;
 
+/// How many sizes and strides follow an array's header, and in how many bytes.
+std::size_t written_extents(const ArrayHeader& array, std::uint32_t dimensions) {
+    return std::size_t{dimensions} * ((array.flags & kArrayStrides) != 0 ? 2 : 1);
+}
 std::size_t array_bytes(const ArrayHeader& array, std::uint32_t dimensions) {
-    return std::size_t{dimensions} * sizeof(std::int64_t) * ((array.flags & kArrayStrides) != 0 ? 2 : 1);
+    const bool is_small = (array.flags & kArraySmall) != 0;
+    return round_up_8(written_extents(array, dimensions) *
+                      (is_small ? sizeof(std::uint32_t) : sizeof(std::int64_t)));
 }
 
 /// Goes past one value. False when it is not whole. `has_array` becomes true when it is or holds an array.
@@ -148,21 +154,35 @@ bool ArgumentDecoder::read_array(std::span<const std::byte>& rest, std::uint32_t
     if (rest.size() < sizeof(ArrayHeader)) return false;
     const auto head = read_as<ArrayHeader>(rest.data());
     const std::size_t bytes = array_bytes(head, dimensions);
-    const std::size_t extents = bytes / sizeof(std::int64_t);
+    const std::size_t written = written_extents(head, dimensions);
+    const bool is_dense = (head.flags & (kArrayContiguous | kArrayStrides)) == kArrayContiguous;
+    const std::size_t extents = is_dense ? 2 * written : written;
     rest = rest.subspan(sizeof head);
     if (rest.size() < bytes || data_.array_extents.size() + extents > kMostExtents) return false;
     ArrayInfo array;
     array.dtype = static_cast<DType>(head.dtype);
     array.layout = static_cast<Layout>(head.layout);
     array.is_defined = (head.flags & kArrayUndefined) == 0;
-    array.has_strides = (head.flags & kArrayStrides) != 0;
+    array.has_strides = is_dense || (head.flags & kArrayStrides) != 0;
     array.device = {static_cast<DeviceType>(head.device_type), head.device_index};
     array.first_extent = static_cast<std::uint32_t>(data_.array_extents.size());
     array.dimensions = dimensions;
     array.storage = head.storage;
     array.storage_id = head.storage_id;
     data_.array_extents.resize(data_.array_extents.size() + extents);
-    if (extents != 0) std::memcpy(data_.array_extents.data() + array.first_extent, rest.data(), bytes);
+    std::int64_t* const first = data_.array_extents.data() + array.first_extent;
+    for (std::size_t i = 0; i < written; ++i) {
+        first[i] = (head.flags & kArraySmall) != 0
+                       ? std::int64_t{read_as<std::uint32_t>(rest.data() + i * sizeof(std::uint32_t))}
+                       : read_as<std::int64_t>(rest.data() + i * sizeof(std::int64_t));
+    }
+    if (is_dense) {
+        std::uint64_t stride = 1;
+        for (std::size_t i = dimensions; i-- != 0;) {
+            first[dimensions + i] = static_cast<std::int64_t>(stride);
+            stride *= static_cast<std::uint64_t>(first[i]);
+        }
+    }
     rest = rest.subspan(bytes);
     value.array = static_cast<Row>(data_.arrays.size());
     data_.arrays.push_back(array);
