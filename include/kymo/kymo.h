@@ -5,6 +5,8 @@
 #include <kymo/error.h>
 #include <kymo/export.h>
 #include <kymo/range.h>
+#include <kymo/record_profile.h>
+#include <kymo/remote.h>
 #include <kymo/scope.h>
 #include <kymo/session.h>
 #include <kymo/trace.h>

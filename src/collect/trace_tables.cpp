@@ -5,6 +5,7 @@
 
 #include "collect/arguments.h"
 #include "collect/problem_list.h"
+#include "collect/remote_events.h"
 #include "collect/replayed_log.h"
 
 namespace kymo {
@@ -65,6 +66,7 @@ class TableFiller {
         add_async_tracks(strings, arguments);
         fill_points(arguments);
         fill_unknown_site(strings);
+        add_remote_events(state_, strings);
         fill_infos();
         fill_problems(arguments.damaged());
     }
