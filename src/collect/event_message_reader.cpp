@@ -2,6 +2,7 @@
 #include <bit>
 #include <cstring>
 #include <limits>
+#include <span>
 
 #include <kymo/error.h>
 #include <kymo/remote.h>

@@ -2,6 +2,7 @@
 #include "collect/event_message.h"
 
 #include <random>
+#include <span>
 #include <string>
 
 #include <gtest/gtest.h>

@@ -1,6 +1,7 @@
 // event_message_writer.cpp: pack_events: an EventMessage as bytes.
 #include <bit>
 #include <cstring>
+#include <span>
 #include <unordered_map>
 
 #include <kymo/error.h>
