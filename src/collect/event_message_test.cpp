@@ -1,6 +1,8 @@
 // event_message_test.cpp: messages keep everything, and nothing that is not one is taken for one.
 #include "collect/event_message.h"
 
+#include <cstdlib>
+#include <fstream>
 #include <random>
 #include <span>
 #include <string>
@@ -227,6 +229,13 @@ TEST(EventMessage, FieldsThatALaterKymoMayAddAreSkipped) {
     const std::string added("\xa0\x06\x01\xab\x06\x02hi\xb4\x06\x01\xff", 12);
     const std::string packed = pack_events(rich_message());
     expect_equal(rich_message(), unpack_events(forged(body_of(packed) + added)));
+}
+
+// The fuzzer's seed: a body with every field.
+TEST(EventMessage, TheCorpusCanBeWrittenAnew) {
+    if (std::getenv("KYMO_WRITE_CORPUS") == nullptr) GTEST_SKIP() << "KYMO_WRITE_CORPUS is not set";
+    const std::string body = body_of(pack_events(rich_message()));
+    std::ofstream(KYMO_SOURCE_DIR "/tests/corpus/event_message/every_field.body") << body;
 }
 
 TEST(EventMessage, RandomBodiesAreReadOrRefusedButNothingElse) {

@@ -109,13 +109,14 @@ std::size_t whole_records(std::span<const std::byte> records, std::size_t room) 
 
 constexpr std::size_t kStreamRoom = kBlockBytes - sizeof(BlockHeader);  // of one block
 
-// The first record if no block holds it whole (an event message can be that large), else nothing.
-std::span<const std::byte> large_record(std::span<const std::byte> records) noexcept {
+// The first record of a journal if no block holds it whole (an event message can be that large), else
+// nothing. Names are never that long.
+std::span<const std::byte> large_record(std::span<const std::byte> records, detail::BlockKind kind) noexcept {
     detail::StreamRecord head;
-    if (records.size() < sizeof head) return {};
+    if (kind != detail::BlockKind::Journal || records.size() < sizeof head) return {};
     std::memcpy(&head, records.data(), sizeof head);
-    return head.bytes > kStreamRoom && head.bytes <= records.size() ? records.first(head.bytes)
-                                                                    : records.first(0);
+    const bool is_large = head.bytes > kStreamRoom && head.bytes <= records.size();
+    return records.first(is_large ? head.bytes : 0);
 }
 
 }  // namespace
@@ -241,7 +242,7 @@ bool Spool::append(Stream& stream, std::span<const std::byte> records) noexcept 
             fits = whole_records(records, stream.current->capacity() - used);
         }
         if (fits == 0) {
-            if (const auto large = large_record(records); !large.empty()) {
+            if (const auto large = large_record(records, stream.kind); !large.empty()) {
                 if (!append_large(stream, large)) return false;
                 records = records.subspan(large.size());
                 continue;
@@ -335,7 +336,7 @@ std::string write_cut(const std::string& wanted_path, std::span<const std::byte>
         const auto write_stream = [&](detail::BlockKind kind, std::span<const std::byte> records) {
             std::size_t of_large = 0;  // what is left of a record that goes over several blocks
             while (!records.empty()) {
-                if (of_large == 0) of_large = large_record(records).size();
+                if (of_large == 0) of_large = large_record(records, kind).size();
                 const std::size_t bytes =
                     of_large != 0 ? std::min(of_large, kStreamRoom) : whole_records(records, kStreamRoom);
                 if (bytes == 0) break;
