@@ -2,6 +2,7 @@
 // all.
 #pragma once
 
+#include <iosfwd>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,6 +36,8 @@ KYMO_API void export_trace(const Trace& trace, const std::string& path, std::str
 /// "baseTimeNanoseconds"), exact to the nanosecond; ranges are clipped to the window and nest on every row.
 /// ".gz" compresses. Throws kymo::Error.
 KYMO_API void write_chrome_json(const Trace& trace, const std::string& path);
+/// The same to a stream, which need not be good: that it is not is a kymo::Error.
+KYMO_API void write_chrome_json(const Trace& trace, std::ostream& stream);
 
 /// A summary as JSON or CSV text; times in nanoseconds. Rows stand in the order they have in `summary`.
 KYMO_API std::string summary_json(const Trace& trace, const Summary& summary);

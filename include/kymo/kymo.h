@@ -8,6 +8,8 @@
 #include <kymo/observe.h>
 #include <kymo/operation.h>
 #include <kymo/range.h>
+#include <kymo/record_profile.h>
+#include <kymo/remote.h>
 #include <kymo/scope.h>
 #include <kymo/session.h>
 #include <kymo/trace.h>

@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include <kymo/detail/export.h>
+#include <kymo/remote.h>
 #include <kymo/scope.h>
 #include <kymo/trace.h>
 
@@ -62,6 +64,11 @@ class KYMO_API Session {
     /// Stops without building a trace (a capture file is completed all the same).
     void discard() noexcept;
     bool is_running() const noexcept;
+    /// Takes in events of another process (pack_events): its trace shows them as that process's, flagged
+    /// kRemote. With an output file they survive this process from then on. Throws kymo::Error when the
+    /// message is not to be trusted (see unpack_events), is over 256 MiB or more than max_bytes allows, and
+    /// when this session is not running.
+    void add_events(std::string_view message, const RemoteOptions& options = {});
     /// Where the capture is: differs from the output asked for when that name was taken. Empty without a
     /// file.
     const std::string& output_path() const noexcept { return output_path_; }

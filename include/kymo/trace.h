@@ -75,7 +75,8 @@ struct TrackInfo {
 
 enum RangeFlags : std::uint16_t {
     kBeganBefore = 1 << 0,  ///< started before the trace's window
-    kUnfinished = 1 << 1,   ///< still open at the window's end (its end is the window's end)
+    kUnfinished = 1 << 1,   ///< still open at the window's end (its end is the window's end; kRemote: or when
+                            ///< its own session ended)
     kAsync = 1 << 2,        ///< ended out of order or on another thread
     kRemote = 1 << 3,       ///< came from another process's session
     kEndInferred = 1 << 4,  ///< closed by a resync, its end is when that was noticed

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <ostream>
 
 #include <kymo/error.h>
 
@@ -101,6 +102,12 @@ OutputFile::OutputFile(std::string path) : path_(std::move(path)), target_(path_
     limit_ = cursor_ + kBufferBytes;
 }
 
+OutputFile::OutputFile(std::ostream& stream)
+    : path_("the output stream"), stream_(&stream), buffer_(new char[kBufferBytes]) {
+    cursor_ = buffer_.get();
+    limit_ = cursor_ + kBufferBytes;
+}
+
 OutputFile::~OutputFile() {
     abandon();
 }
@@ -171,6 +178,10 @@ void OutputFile::flush(bool all) {
 }
 
 void OutputFile::write_to_disk(const char* bytes, std::size_t size) {
+    if (stream_ != nullptr) {
+        if (!stream_->write(bytes, static_cast<std::streamsize>(size))) fail("cannot write", EIO);
+        return;
+    }
     while (size > 0) {
         const ssize_t written = ::write(file_, bytes, size);
         if (written < 0) {
@@ -185,6 +196,10 @@ void OutputFile::write_to_disk(const char* bytes, std::size_t size) {
 void OutputFile::commit() {
     flush(true);
     if (compressor_) compressor_->compress(nullptr, 0, true);
+    if (stream_ != nullptr) {
+        if (!stream_->flush()) fail("cannot write", EIO);
+        return;
+    }
     if (nameless_) give_name();
     const int closed = ::close(file_);
     file_ = -1;

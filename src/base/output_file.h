@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <iosfwd>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -19,6 +20,8 @@ class OutputFile {
     static constexpr std::size_t kBufferBytes = std::size_t{1} << 18;
 
     explicit OutputFile(std::string path);
+    /// To a stream instead, which must outlive this and gets what is written as it comes.
+    explicit OutputFile(std::ostream& stream);
     ~OutputFile();
     OutputFile(const OutputFile&) = delete;
     OutputFile& operator=(const OutputFile&) = delete;
@@ -53,6 +56,7 @@ class OutputFile {
     std::string temporary_;  ///< the file beside the target; empty while it has no name
     bool nameless_ = false;  ///< the file beside the target gets its name in commit()
     int file_ = -1;
+    std::ostream* stream_ = nullptr;  ///< null: a file
     std::unique_ptr<char[]> buffer_;
     char* cursor_ = nullptr;
     char* limit_ = nullptr;

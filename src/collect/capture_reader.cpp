@@ -165,6 +165,8 @@ class CaptureParser {
                          [](const Run& a, const Run& b) { return a.header.sequence < b.header.sequence; });
         std::size_t whole = 0;
         bool damaged = false;
+        std::size_t all = 0;
+        for (const Run& run : runs) all += run.committed.size();
         for (const Run& run : runs) {
             stream.insert(stream.end(), run.committed.begin(), run.committed.end());
             StreamCursor at{std::span<const std::byte>(stream).subspan(whole)};
@@ -173,12 +175,15 @@ class CaptureParser {
             whole = stream.size() - at.rest_bytes();
             if (!at.ended_early()) continue;
             // A record may go on in the next block. One that cannot be a record at all is dropped with its
-            // block.
+            // block. Only messages are that large that they go over many blocks.
             const auto rest = std::span(stream).subspan(whole);
-            const bool can_go_on = rest.size() < sizeof(StreamRecord) ||
-                                   (read_as<StreamRecord>(rest.data()).bytes % 8 == 0 &&
-                                    read_as<StreamRecord>(rest.data()).bytes > rest.size() &&
-                                    read_as<StreamRecord>(rest.data()).bytes <= kBlockBytes * kLargeBlocks);
+            bool can_go_on = rest.size() < sizeof(StreamRecord);
+            if (!can_go_on) {
+                const auto head = read_as<StreamRecord>(rest.data());
+                const bool is_message = head.kind == static_cast<std::uint16_t>(JournalKind::RemoteEvents);
+                can_go_on = head.bytes % 8 == 0 && head.bytes > rest.size() &&
+                            head.bytes <= (is_message ? all - whole : kBlockBytes * kLargeBlocks);
+            }
             if (!can_go_on) {
                 stream.resize(whole);
                 damaged = true;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "collect/log_records.h"
 
@@ -131,8 +132,15 @@ class JournalReader {
                     if (!tail.empty()) std::memcpy(sessions.data(), tail.data(), tail.size());
                 }
                 break;
+            case JournalKind::RemoteEvents:
+                if (RemoteEventsRecord record; at.get(record) && record.session == wanted_) {
+                    journal_.messages.push_back({record, at.tail<RemoteEventsRecord>(record.message_bytes)});
+                    saw(record.call_end);
+                }
+                break;
             default:
                 if (at.kind() == kSavedFactsKind) read_saved(at);
+                if (at.kind() == kSavedLinksKind) read_links(at);
                 break;
         }
     }
@@ -189,6 +197,16 @@ class JournalReader {
                                   strnlen(record.clock_source, sizeof record.clock_source));
         saved.log_bytes = record.log_bytes;
         saved.ceiling_reached = record.ceiling_reached != 0;
+    }
+
+    void read_links(const StreamCursor& at) {
+        SavedLinksRecord record;
+        if (!at.get(record) || record.count > std::numeric_limits<std::uint32_t>::max()) return;
+        const auto rows = at.tail<SavedLinksRecord>(record.count * 2 * sizeof(Row));
+        for (std::size_t i = 0; i + 2 * sizeof(Row) <= rows.size(); i += 2 * sizeof(Row)) {
+            journal_.saved_links.push_back({read_as<Row>(rows.data() + i),
+                                            read_as<Row>(rows.data() + i + sizeof(Row)), LinkKind::Remote});
+        }
     }
 
     Journal& journal_;

@@ -73,6 +73,12 @@ struct SavedFacts {
     bool ceiling_reached = false;
 };
 
+/// A message of another process, for the session asked for.
+struct JournalMessage {
+    detail::RemoteEventsRecord record;
+    std::span<const std::byte> bytes;  ///< lies in the stream that was read
+};
+
 /// The journal, in one pass. Records that are too short or speak of nothing known are skipped.
 struct Journal {
     std::map<std::uint32_t, JournalThread> threads;  ///< by logical id
@@ -82,13 +88,16 @@ struct Journal {
     std::vector<detail::CostRecord> costs;
     std::vector<JournalNote> notes;
     std::vector<OpenRange> open_at_stop;  ///< of the session asked for
+    std::vector<JournalMessage> messages;
+    std::vector<LinkInfo> saved_links;  ///< unchecked
     SavedFacts saved;
     std::uint64_t latest_ticks = 0;
 
     const JournalSession* find_session(std::uint64_t id) const noexcept;
 };
 
-/// `session`: whose OpenAtStop records are wanted (0: of the first session).
+/// `session`: whose OpenAtStop and RemoteEvents records are wanted (0: of the first session). The stream must
+/// outlive the journal's messages.
 Journal read_journal(std::span<const std::byte> stream, std::uint64_t session);
 
 /// Journal kinds from here on are written by savers of traces, not by recorders.
@@ -105,5 +114,12 @@ struct SavedFactsRecord {
     char clock_source[24];  ///< NUL-padded
 };
 static_assert(sizeof(SavedFactsRecord) == 64);
+
+/// The links of kind Remote: `count` times u32 from, u32 to (rows of the range table).
+inline constexpr std::uint16_t kSavedLinksKind = 0x101;
+struct SavedLinksRecord {
+    detail::StreamRecord head;
+    std::uint64_t count;
+};
 
 }  // namespace kymo

@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -332,10 +333,18 @@ class LogWriter {
         if (!tail.empty()) std::memcpy(tail.data(), sessions.data(), tail.size());
         return journal(detail::JournalKind::Context, record, tail);
     }
+    /// Events of another process; `head.reserved` says whether its clock is ours.
+    LogWriter& remote(detail::RemoteEventsRecord record, std::string_view prefix, std::string_view message) {
+        record.prefix = string(prefix);
+        record.message_bytes = static_cast<std::uint32_t>(message.size());
+        const auto bytes = std::as_bytes(std::span(message));
+        return journal(detail::JournalKind::RemoteEvents, record, {bytes.begin(), bytes.end()});
+    }
     template <class Record>
     LogWriter& journal(detail::JournalKind kind, Record record, const std::vector<std::byte>& tail = {}) {
         const std::size_t bytes = (sizeof record + tail.size() + 7) / 8 * 8;
-        record.head = {static_cast<std::uint16_t>(kind), 0, static_cast<std::uint32_t>(bytes)};
+        record.head.kind = static_cast<std::uint16_t>(kind);
+        record.head.bytes = static_cast<std::uint32_t>(bytes);
         journal_.add(record);
         journal_.add_bytes(tail.data(), tail.size());
         journal_.pad(8);

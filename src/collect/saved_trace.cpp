@@ -12,6 +12,7 @@
 #include "collect/compact.h"
 #include "collect/journal.h"
 #include "collect/log_records.h"
+#include "collect/remote_events.h"
 #include "trace/trace_data.h"
 
 namespace kymo {
@@ -37,8 +38,6 @@ class TraceWriter {
     explicit TraceWriter(const Trace& trace) : trace_(trace), data_(trace.data()) {}
 
     RawLog write() {
-        if (data_.processes.size() > 1)
-            throw Error("a trace of several processes cannot be saved as one capture");
         find_base();
         write_facts();
         write_names();
@@ -123,8 +122,11 @@ class TraceWriter {
             static_cast<std::int64_t>(static_cast<std::uint64_t>(base_) + static_cast<std::uint64_t>(offset)),
             0};
         put(JournalKind::Clock, clock);
-        for (const ThreadInfo& thread : data_.threads) write_thread(thread);
+        for (const ThreadInfo& thread : data_.threads) {
+            if (thread.process == 0) write_thread(thread);
+        }
         write_session();
+        if (data_.processes.size() > 1) write_remote();
         for (const CostInfo& cost : data_.costs) {
             CostRecord record{};
             if (!cost_kind(cost.kind, record.event)) continue;
@@ -142,6 +144,42 @@ class TraceWriter {
         const std::size_t length = std::min(data_.clock.source.size(), sizeof saved.clock_source);
         std::memcpy(saved.clock_source, data_.clock.source.data(), length);
         put(static_cast<JournalKind>(kSavedFactsKind), saved);
+    }
+
+    // What came from other processes goes back into a message; its times are those of this trace.
+    void write_remote() {
+        const std::string message = pack_events(remote_events_of(trace_));
+        if (message.size() > std::numeric_limits<std::uint32_t>::max() / 2)
+            throw Error("the trace has more events of other processes than a capture holds");
+        RemoteEventsRecord record{};
+        record.session = data_.window.session_id;
+        record.node = -1;
+        record.message_bytes = static_cast<std::uint32_t>(message.size());
+        put_with_tail(static_cast<std::uint16_t>(JournalKind::RemoteEvents), kRemoteClockIsOurs, record,
+                      std::as_bytes(std::span(message)));
+        std::vector<Row> rows;
+        for (const LinkInfo& link : data_.links) {
+            if (link.kind == LinkKind::Remote) rows.insert(rows.end(), {link.from, link.to});
+        }
+        SavedLinksRecord links{};
+        links.count = rows.size() / 2;
+        if (rows.size() > std::numeric_limits<std::uint32_t>::max() / 8)
+            throw Error("the trace has more links than a capture holds");
+        put_with_tail(kSavedLinksKind, 0, links, std::as_bytes(std::span(rows)));
+    }
+
+    template <class Record>
+    void put_with_tail(std::uint16_t kind, std::uint16_t reserved, Record record,
+                       std::span<const std::byte> tail) {
+        record.head = {kind, reserved, static_cast<std::uint32_t>(sizeof record + round_up_8(tail.size()))};
+        append(log_.journal, record);
+        log_.journal.insert(log_.journal.end(), tail.begin(), tail.end());
+        pad(log_.journal, 8);
+    }
+
+    // Recorded here: has a log to stand in.
+    bool is_local(Row thread) const {
+        return thread < data_.threads.size() && data_.threads[thread].process == 0;
     }
 
     static bool cost_kind(const std::string& name, std::uint32_t& event) {
@@ -192,7 +230,9 @@ class TraceWriter {
         start.option_bits = kOptionValues | kOptionShapes | kOptionConcreteInputs | kOptionMemory;
         start.policy = window.policy == "ring" ? 2 : window.policy == "drop" ? 1 : 0;
         put(JournalKind::SessionStart, start);
-        for (const ThreadInfo& thread : data_.threads) write_losses(thread);  // counted from the start on
+        for (const ThreadInfo& thread : data_.threads) {  // counted from the start on
+            if (thread.process == 0) write_losses(thread);
+        }
         if (!window.finished) return;
         SessionStopRecord stop{};
         stop.session = window.session_id;
@@ -222,12 +262,12 @@ class TraceWriter {
         for (int pass = 0; pass < 2;
              ++pass) {  // what nests first: async ranges take no part and stand at the end
             for (const TrackInfo& track : data_.tracks) {
-                if (track.thread >= memory->size() || (track.kind == TrackKind::Async) != (pass == 1))
-                    continue;
+                if (!is_local(track.thread) || (track.kind == TrackKind::Async) != (pass == 1)) continue;
                 write_track(track, (*memory)[track.thread]);
             }
         }
         for (Row row = 0; row < data_.instant_time_ns.size(); ++row) {
+            if (!is_local(data_.instant_thread[row])) continue;
             put_long((*memory)[data_.instant_thread[row]], RecordKind::LongInstant, 0,
                      data_.instant_site[row], ticks(data_.instant_time_ns[row]), 0, 0,
                      trace_.instant_arguments(row));
@@ -239,7 +279,7 @@ class TraceWriter {
                      ticks(data_.counter_time_ns[row]), bits, 0, {});
         }
         for (Row row = 0; row < data_.memory_time_ns.size(); ++row) {
-            write_memory(row, (*memory)[data_.memory_thread[row]]);
+            if (is_local(data_.memory_thread[row])) write_memory(row, (*memory)[data_.memory_thread[row]]);
         }
         for (std::size_t i = 0; i < memory->size(); ++i) {
             const Bytes& records = (*memory)[i];

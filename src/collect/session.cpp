@@ -1,11 +1,14 @@
 // session.cpp: kymo::Session over the recorder and the trace builder.
 #include <kymo/session.h>
 
+#include <string>
 #include <utility>
 
 #include <kymo/error.h>
 
+#include "collect/remote_events.h"
 #include "collect/trace_builder.h"
+#include "record/clock.h"
 #include "record/recorder.h"
 
 namespace kymo {
@@ -57,6 +60,29 @@ void Session::discard() noexcept {
 
 bool Session::is_running() const noexcept {
     return id_ != 0 && Recorder::get().is_running(id_);
+}
+
+void Session::add_events(std::string_view message, const RemoteOptions& options) {
+    constexpr std::size_t kMostBytes = std::size_t{256} << 20;  // the journal counts a record in 32 bits
+    constexpr std::size_t kMostPrefixBytes = 1024;
+    if (!is_running()) throw Error("events cannot be added to a session that is not running");
+    if (message.size() > kMostBytes)
+        throw Error("event message: of " + std::to_string(message.size()) +
+                    " bytes; a session takes up to 256 MiB in one message");
+    if (options.prefix.size() > kMostPrefixBytes)
+        throw Error("the prefix of an event message is longer than 1024 bytes");
+    const EventMessage checked = unpack_events(message);
+    detail::RemoteEventsRecord record{};
+    if (!checked.boot_id.empty() && checked.boot_id == Recorder::get().process_facts().boot_id)
+        record.head.reserved = kRemoteClockIsOurs;
+    record.call_end = Clock::now();
+    if (options.call != nullptr) {
+        record.call_start = options.call->start_;
+        if (options.call->end_ != 0) record.call_end = options.call->end_;
+        record.thread = options.call->thread_;
+    }
+    record.node = options.node;
+    Recorder::get().add_remote_events(id_, record, options.prefix, std::as_bytes(std::span(message)));
 }
 
 }  // namespace kymo

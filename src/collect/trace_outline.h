@@ -131,7 +131,7 @@ inline std::string find_fault(const Trace& trace) {
             if (trace.track_of(row) != t) return "track_of" + where;
             const std::int64_t clipped = trace.clipped_duration_ns(row);
             if (ranges.self_ns[row] < 0 || ranges.self_ns[row] > clipped) return "self time" + where;
-            if (((ranges.flags[row] & kUnfinished) != 0) && end != window.end_ns)
+            if ((ranges.flags[row] & (kUnfinished | kRemote)) == kUnfinished && end != window.end_ns)
                 return "unfinished end" + where;
             if (((ranges.flags[row] & kAsync) != 0) != (track.kind == TrackKind::Async))
                 return "async flag" + where;
@@ -183,6 +183,16 @@ inline std::string find_fault(const Trace& trace) {
     }
     for (const SiteInfo& site : trace.sites()) {
         if (site.name >= trace.string_count() || site.file >= trace.string_count()) return "a site's strings";
+    }
+    Row last_from = 0;
+    for (const LinkInfo& link : trace.links()) {
+        if (link.from >= count || link.to >= count || link.from == link.to) return "a link leads nowhere";
+        if (link.from < last_from) return "links are not sorted";
+        last_from = link.from;
+    }
+    const MemoryColumns memory = trace.memory();
+    for (Row row = 0; row < memory.size(); ++row) {
+        if (memory.thread[row] >= trace.threads().size()) return "an allocation without a thread";
     }
     for (const ThreadInfo& thread : trace.threads()) {
         if (thread.process >= trace.processes().size()) return "a thread without a process";

@@ -7,6 +7,7 @@
 #include "collect/links.h"
 #include "collect/log_records.h"
 #include "collect/problem_list.h"
+#include "collect/remote_events.h"
 #include "collect/replayed_log.h"
 
 namespace kymo {
@@ -69,6 +70,7 @@ class TableFiller {
         fill_points(arguments);
         fill_memory();
         fill_unknown_site(strings);
+        add_remote_events(state_, strings);
         fill_infos();
         fill_problems(arguments.damaged());
     }

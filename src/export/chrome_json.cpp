@@ -63,7 +63,9 @@ std::string_view base_name(std::string_view path) {
 
 class ChromeJson {
   public:
-    ChromeJson(const Trace& trace, const std::string& path) : trace_(trace), rows_(trace), file_(path) {
+    /// `target`: a path or a stream.
+    template <typename Target>
+    ChromeJson(const Trace& trace, Target& target) : trace_(trace), rows_(trace), file_(target) {
         window_start_ns_ = trace.window().start_ns;
         window_end_ns_ = std::max(trace.window().end_ns, window_start_ns_);
     }
@@ -382,6 +384,10 @@ class ChromeJson {
 
 void write_chrome_json(const Trace& trace, const std::string& path) {
     ChromeJson(trace, path).write();
+}
+
+void write_chrome_json(const Trace& trace, std::ostream& stream) {
+    ChromeJson(trace, stream).write();
 }
 
 }  // namespace kymo

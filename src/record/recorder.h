@@ -69,6 +69,7 @@ struct SessionEntry {
     std::uint64_t outer_context = 0;  ///< and before
     std::deque<Block*> chunks;
     std::uint64_t claimed_bytes = 0;
+    std::uint64_t remote_bytes = 0;  ///< of messages taken in (remote_call.cpp)
 };
 
 /// Locking: `mutex_` guards everything here unless a member says otherwise. It is taken at thread birth and
@@ -101,6 +102,13 @@ class Recorder {
     bool snapshot(std::uint64_t id, RawLog& log);
     void discard(std::uint64_t id) noexcept;
     bool is_running(std::uint64_t id) noexcept;
+    /// Journals a message, which the caller has checked, for session `id`; fills in what `record` lacks
+    /// (session, prefix, length). Throws kymo::Error when the session is not running or would outgrow its
+    /// max_bytes.
+    void add_remote_events(std::uint64_t id, detail::RemoteEventsRecord record, std::string_view prefix,
+                           std::span<const std::byte> message);
+    /// What captures say of this process.
+    detail::FileHeader process_facts() noexcept;
     /// At the end of the process: completes every capture file.
     void finish_all() noexcept;
 

@@ -108,6 +108,18 @@ std::size_t whole_records(std::span<const std::byte> records, std::size_t room) 
     return end;
 }
 
+constexpr std::size_t kStreamRoom = kBlockBytes - sizeof(BlockHeader);  // of one block
+
+// The first record of a journal if no block holds it whole (an event message can be that large), else
+// nothing. Names are never that long.
+std::span<const std::byte> large_record(std::span<const std::byte> records, detail::BlockKind kind) noexcept {
+    detail::StreamRecord head;
+    if (kind != detail::BlockKind::Journal || records.size() < sizeof head) return {};
+    std::memcpy(&head, records.data(), sizeof head);
+    const bool is_large = head.bytes > kStreamRoom && head.bytes <= records.size();
+    return records.first(is_large ? head.bytes : 0);
+}
+
 }  // namespace
 
 namespace {
@@ -236,7 +248,12 @@ bool Spool::append(Stream& stream, std::span<const std::byte> records) noexcept 
             fits = whole_records(records, stream.current->capacity() - used);
         }
         if (fits == 0) {
-            if (whole_records(records, kBlockBytes - sizeof(BlockHeader)) == 0) return false;
+            if (const auto large = large_record(records, stream.kind); !large.empty()) {
+                if (!append_large(stream, large)) return false;
+                records = records.subspan(large.size());
+                continue;
+            }
+            if (whole_records(records, kStreamRoom) == 0) return false;
             Block* block = take_block(stream.kind);
             if (block == nullptr && stream.spare != nullptr) {
                 block = std::exchange(stream.spare, nullptr);
@@ -251,6 +268,33 @@ bool Spool::append(Stream& stream, std::span<const std::byte> records) noexcept 
         detail::store_release(stream.current->header->committed, std::uint64_t{used + fits});
         records = records.subspan(fits);
     }
+    return true;
+}
+
+// All of its blocks or none: behind half a record nothing could be read. They become part of the stream in
+// their order; whoever is killed meanwhile leaves a stream that breaks off.
+bool Spool::append_large(Stream& stream, std::span<const std::byte> record) noexcept {
+    std::vector<Block*> blocks;
+    for (std::size_t bytes = 0; bytes < record.size(); bytes += kStreamRoom) {
+        Block* const block = take_block(detail::BlockKind::Free);
+        if (block == nullptr) {
+            for (Block* taken : blocks) {
+                taken->claims = 0;
+                store_.give_back(taken);
+            }
+            return false;
+        }
+        blocks.push_back(block);
+    }
+    for (Block* block : blocks) {
+        const auto part = record.first(std::min(record.size(), kStreamRoom));
+        std::memcpy(block->data(), part.data(), part.size());
+        detail::store_release(block->header->committed, std::uint64_t{part.size()});
+        block->header->sequence = next_stream_block_++;
+        detail::store_release(block->header->kind, static_cast<std::uint16_t>(stream.kind));
+        record = record.subspan(part.size());
+    }
+    stream.current = blocks.back();
     return true;
 }
 
@@ -296,9 +340,13 @@ std::string write_cut(const std::string& wanted_path, std::span<const std::byte>
         write_all(fd, block.data(), block.size(), wanted_path);
         std::uint64_t sequence = 1;
         const auto write_stream = [&](detail::BlockKind kind, std::span<const std::byte> records) {
+            std::size_t of_large = 0;  // what is left of a record that goes over several blocks
             while (!records.empty()) {
-                const std::size_t bytes = whole_records(records, kBlockBytes - sizeof(BlockHeader));
+                if (of_large == 0) of_large = large_record(records, kind).size();
+                const std::size_t bytes =
+                    of_large != 0 ? std::min(of_large, kStreamRoom) : whole_records(records, kStreamRoom);
                 if (bytes == 0) break;
+                of_large -= std::min(of_large, bytes);
                 std::fill(block.begin(), block.end(), std::byte{0});
                 BlockHeader header;
                 header.magic = detail::kBlockMagic;

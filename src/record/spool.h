@@ -57,6 +57,7 @@ class Spool {
     };
     Spool(int fd, std::string path, detail::FileHeader* header) noexcept;
     bool append(Stream& stream, std::span<const std::byte> records) noexcept;
+    bool append_large(Stream& stream, std::span<const std::byte> record) noexcept;
     Block* take_block(detail::BlockKind kind) noexcept;
 
     BlockStore store_;

@@ -175,12 +175,26 @@ TEST_F(SpoolTest, CarriesStreamsOverBlocksAndTakesNoRecordApart) {
     }
 }
 
-TEST_F(SpoolTest, TakesRecordsUpToABlockAndRefusesLargerOnes) {
+TEST_F(SpoolTest, TakesNamesUpToABlockAndRefusesLargerOnes) {
     const std::shared_ptr<Spool> spool = Spool::create(path());
     const auto most = static_cast<std::uint32_t>(kBlockBytes - sizeof(BlockHeader));
     EXPECT_TRUE(spool->append_names(records(3, most)));
     EXPECT_FALSE(spool->append_names(records(1, most + 8)));
     EXPECT_EQ(names_of(path()), records(3, most));
+}
+
+TEST_F(SpoolTest, AJournalRecordMayGoOverSeveralBlocks) {
+    const std::shared_ptr<Spool> spool = Spool::create(path());
+    const std::vector<std::byte> small = records(3, 64);
+    const std::vector<std::byte> large = records(1, 3 * kBlockBytes);
+    std::vector<std::byte> all;
+    for (const auto* part : {&small, &large, &small, &large, &small}) {
+        EXPECT_TRUE(spool->append_journal(*part));
+        all.insert(all.end(), part->begin(), part->end());
+        EXPECT_EQ(journal_of(path()), all);
+    }
+    const std::string cut = write_cut(path(), {}, all, {});
+    EXPECT_EQ(journal_of(cut), all);
 }
 
 TEST_F(SpoolTest, IsCutToItsLengthWhenFinished) {

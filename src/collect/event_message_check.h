@@ -1,0 +1,61 @@
+// event_message_check.h: whether an event message holds together, whoever made it.
+#pragma once
+
+#include <string>
+
+#include <kymo/error.h>
+#include <kymo/remote.h>
+
+#include "collect/event_message.h"
+
+namespace kymo {
+
+[[noreturn]] inline void refuse_message(const std::string& why) {
+    throw Error("event message: " + why);
+}
+
+/// Throws kymo::Error, saying what contradicts what. What passes has only indexes that lead somewhere, known
+/// kinds, and times whose differences do not overflow.
+inline void check_message(const EventMessage& message) {
+    const auto require = [](bool holds, const char* why) {
+        if (!holds) refuse_message(why);
+    };
+    const auto is_time = [](std::int64_t ns) {
+        return ns >= -event_message::kLatestNs && ns <= event_message::kLatestNs;
+    };
+    const auto is_string = [&](StringId id) { return id < message.strings.size(); };
+    require(!message.strings.empty() && message.strings[0].empty(), "string 0 is not empty");
+    require(!message.processes.empty(), "it names no process");
+    require(is_time(message.start_ns) && is_time(message.end_ns) && message.start_ns <= message.end_ns,
+            "its time is impossible");
+    for (const RemoteThread& thread : message.threads) {
+        require(thread.process < message.processes.size(), "a thread is of a process that is not there");
+        require(is_string(thread.name), "a thread's name is a string that is not there");
+    }
+    for (std::size_t i = 0; i < message.events.size(); ++i) {
+        const RemoteEvent& event = message.events[i];
+        require(event.kind <= RemoteEvent::Kind::Memory, "an event is of no known kind");
+        require(static_cast<unsigned>(event.scope) < 32, "an event is of an impossible scope");
+        require(is_string(event.name), "an event's name is a string that is not there");
+        require(event.process < message.processes.size(), "an event is of a process that is not there");
+        require(is_time(event.start_ns), "an event's time is impossible");
+        if (event.kind == RemoteEvent::Kind::Range) {
+            require(is_time(event.end_ns) && event.start_ns <= event.end_ns, "a range ends before it starts");
+        }
+        require(event.caller >= -1 && event.caller < static_cast<std::int64_t>(message.events.size()) &&
+                    event.caller != static_cast<std::int64_t>(i),
+                "an event's caller is not there");
+        require(event.sequence >= -1, "an event's sequence number is impossible");
+        require(event.device_ns >= -1, "an event's device time is impossible");
+        for (const StringId frame : event.stack) {
+            require(is_string(frame), "a stack's frame is a string that is not there");
+        }
+        for (const RemoteValue& value : event.values) {
+            const auto* const text = std::get_if<StringId>(&value.value);
+            require(is_string(value.key) && (text == nullptr || is_string(*text)),
+                    "a value is a string that is not there");
+        }
+    }
+}
+
+}  // namespace kymo

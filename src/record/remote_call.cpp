@@ -1,0 +1,51 @@
+// remote_call.cpp: when a call to another process was under way, and what it brought back.
+#include <kymo/error.h>
+#include <kymo/range.h>
+#include <kymo/remote.h>
+
+#include "record/clock.h"
+#include "record/journal.h"
+#include "record/recorder.h"
+#include "record/thread_log.h"
+
+namespace kymo {
+
+RemoteCall::RemoteCall() noexcept {
+    if (is_recording()) {
+        const SlowPath path;
+        const detail::ThreadState* const state = path ? ready_thread() : nullptr;
+        if (state != nullptr) thread_ = static_cast<const ThreadEntry*>(state->owner)->id;
+    }
+    start_ = Clock::now();
+}
+
+void RemoteCall::end() noexcept {
+    if (end_ == 0) end_ = Clock::now();
+}
+
+detail::FileHeader Recorder::process_facts() noexcept {
+    std::lock_guard lock(mutex_);
+    detail::FileHeader facts;
+    fill_file_header(facts);
+    return facts;
+}
+
+void Recorder::add_remote_events(std::uint64_t id, detail::RemoteEventsRecord record, std::string_view prefix,
+                                 std::span<const std::byte> message) {
+    std::lock_guard lock(mutex_);
+    SessionEntry* const session = find(id);
+    if (session == nullptr || session->is_closed)
+        throw Error("events cannot be added to a session that is not running");
+    // A message is never dropped in part: what does not fit is refused while its owner can still act.
+    if (message.size() > session->max_bytes - std::min(session->max_bytes, session->remote_bytes))
+        throw Error("events cannot be added: with " + std::to_string(message.size()) +
+                    " more bytes the session would exceed its max_bytes");
+    record.session = id;
+    record.prefix = names_.intern(prefix);
+    record.message_bytes = static_cast<std::uint32_t>(message.size());
+    publish_names();
+    journal(detail::JournalKind::RemoteEvents, record, message);
+    session->remote_bytes += message.size();
+}
+
+}  // namespace kymo

@@ -1,0 +1,75 @@
+// remote_program.cpp: a server that profiles each request and sends the events with its answer, and a client
+// of it that can be killed.
+//
+//   remote_program serve LISTENING_FD NODE    answers "work", "burst N" and "forward PORT", until "stop"
+//   remote_program client PORT CAPTURE        calls, takes in the events, says "ready" and waits to be killed
+#include <cstdio>
+#include <cstring>
+
+#include <kymo/kymo.h>
+
+#include "remote_wire.h"
+
+namespace {
+
+void work() {
+    KYMO_RANGE_SCOPE(kymo::Scope::Function, "compute", "rows", 42, "table", "users");
+    kymo::instant("cache miss", "key", "k1");
+    { KYMO_RANGE("lookup"); }
+    { KYMO_RANGE("format"); }
+}
+
+// What a server does with a request that is to be profiled: a session of this request's thread, around it.
+std::string handle(const std::string& request, int node) {
+    kymo::Session session({.name = "request", .threads = kymo::Threads::Tasks});
+    {
+        KYMO_RANGE("handle");
+        if (request.rfind("forward ", 0) == 0) {
+            KYMO_RANGE("rpc_sync#work(middle -> far)");
+            const kymo::RemoteCall call;
+            const std::string answer = remote_wire::call(std::atoi(request.c_str() + 8), "work");
+            session.add_events(answer, {.prefix = "rpc_sync#work(middle -> far)#remote_op: ", .call = &call});
+        } else if (request.rfind("burst ", 0) == 0) {
+            for (int i = 0; i < std::atoi(request.c_str() + 6); ++i) work();
+        } else {
+            work();
+        }
+    }
+    kymo::EventMessage message = kymo::events_of(session.stop());
+    message.processes[0].node = node;
+    return kymo::pack_events(message);
+}
+
+int serve(int listening, int node) {
+    kymo::thread_name("server");
+    while (true) {
+        const int fd = accept(listening, nullptr, nullptr);
+        std::string request;
+        if (fd < 0 || !remote_wire::receive_text(fd, request)) return 1;
+        if (request == "stop") return 0;
+        remote_wire::send_text(fd, handle(request, node));
+        close(fd);
+    }
+}
+
+int client(int port, const char* capture) {
+    kymo::Session session({.output = capture});
+    KYMO_RANGE("still open");
+    KYMO_RANGE("rpc_sync#work(client -> server)");
+    kymo::RemoteCall call;
+    const std::string answer = remote_wire::call(port, "work");
+    call.end();
+    session.add_events(answer, {.prefix = "server: ", .node = 9, .call = &call});
+    std::puts("ready");
+    std::fflush(stdout);
+    pause();
+    return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    if (argc == 4 && std::strcmp(argv[1], "serve") == 0) return serve(std::atoi(argv[2]), std::atoi(argv[3]));
+    if (argc == 4 && std::strcmp(argv[1], "client") == 0) return client(std::atoi(argv[2]), argv[3]);
+    return 2;
+}
