@@ -102,10 +102,12 @@ void Range::begin(std::string_view name, Scope scope, std::uint32_t side) noexce
 
 void Range::finish() noexcept {
     const std::uint64_t id = std::exchange(id_, 0);
-    if (detail::load_relaxed(detail::current_thread->armed) == 0) return;
+    if (detail::load_relaxed(detail::current_thread->armed) == 0 && !Recorder::get().has_open_session())
+        return;
     SlowPath path;
     if (!path) return;
-    if (ThreadState* const state = recording_thread()) {
+    ThreadState* const state = ending_thread();
+    if (state != nullptr && writes_ends(*state)) {
         write_event(*state, RecordKind::AsyncEnd, 0, site_, id, std::as_bytes(std::span(&start_, 1)));
     }
 }

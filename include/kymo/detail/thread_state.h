@@ -17,7 +17,8 @@ inline constexpr std::uint64_t kArmedSlowClock = 1ull << 34;  ///< the counter c
 inline constexpr std::uint64_t kArmedValues = 1ull << 35;     ///< values given to ranges are wanted
 inline constexpr std::uint64_t kArmedMemory = 1ull << 36;
 inline constexpr std::uint64_t kArmedRecorder = 1ull << 37;  ///< some session records
-inline constexpr std::uint64_t kArmedShapes = 1ull << 38;
+inline constexpr std::uint64_t kArmedShapes = 1ull << 38;    ///< metadata of array inputs is wanted
+inline constexpr std::uint64_t kArmedConcrete = 1ull << 39;  ///< values of scalar inputs are wanted
 inline constexpr std::uint64_t kArmedOutOfLine = kArmedAttention | kArmedObservers | kArmedSlowClock;
 
 /// An open range. `start` is 0 while the slot is being filled or is empty.
@@ -41,7 +42,7 @@ struct SideEntry {
     std::uint32_t slot;  ///< the open slot that it belonged to when it was pushed
 };
 
-/// Owned by its thread; `armed` and `is_inline` alone are written by others (under the recorder's lock).
+/// Owned by its thread; `armed` and `is_inline` alone are written by others too (under ThreadEntry::arming).
 /// Others read `depth`, slots and `*committed` while the thread runs. Pointers mean nothing in a file;
 /// readers use the block headers.
 struct ThreadState {
