@@ -1,8 +1,10 @@
 // context.h: what follows a task from thread to thread: values in slots, sessions, observers.
 #pragma once
 
+#include <concepts>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -45,14 +47,19 @@ class ContextGuard {
     /// Null: does nothing.
     ContextGuard(const ContextSlot<T>& slot, std::shared_ptr<const T> value) noexcept {
         if (value == nullptr) return;
-        node_.key = &slot;
         node_.value = value.get();
         node_.owner = std::move(value);
-        node_.next = detail::context_head;
-        detail::context_head = &node_;
+        push(slot);
     }
-    ContextGuard(const ContextSlot<T>& slot, T value)
-        : ContextGuard(slot, std::make_shared<const T>(std::move(value))) {}
+    /// A value of its own. Contexts get a copy, made when the first one is captured.
+    ContextGuard(const ContextSlot<T>& slot, T value) requires std::copy_constructible<T>
+        : own_(std::move(value)) {
+        node_.value = &*own_;
+        node_.copy = [](const void* from) -> std::shared_ptr<const void> {
+            return std::make_shared<const T>(*static_cast<const T*>(from));
+        };
+        push(slot);
+    }
     ~ContextGuard() {
         if (detail::context_head == &node_) [[likely]] {
             detail::context_head = node_.next;
@@ -64,6 +71,13 @@ class ContextGuard {
     ContextGuard& operator=(const ContextGuard&) = delete;
 
   private:
+    void push(const ContextSlot<T>& slot) noexcept {
+        node_.key = &slot;
+        node_.next = detail::context_head;
+        detail::context_head = &node_;
+    }
+
+    std::optional<T> own_;
     detail::GuardNode node_;
 };
 

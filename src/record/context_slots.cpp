@@ -50,7 +50,7 @@ AdoptionNode* innermost_adoption() noexcept {
 
 // The calling thread's slots as a list that others can hold. Each guard is copied once.
 std::shared_ptr<SharedSlot> share_slots() {
-    std::vector<GuardNode*> fresh;
+    std::vector<GuardNode*> fresh;  // newest first
     std::shared_ptr<SharedSlot> list;
     for (ContextNode* node = context_head; node != nullptr; node = node->next) {
         if (AdoptionNode* const adoption = as_adoption(node)) {
@@ -67,8 +67,8 @@ std::shared_ptr<SharedSlot> share_slots() {
     for (std::size_t i = fresh.size(); i-- != 0;) {
         auto slot = std::make_shared<SharedSlot>();
         slot->key = fresh[i]->key;
-        slot->value = fresh[i]->value;
-        slot->owner = fresh[i]->owner;
+        slot->owner = fresh[i]->owner != nullptr ? fresh[i]->owner : fresh[i]->copy(fresh[i]->value);
+        slot->value = fresh[i]->owner != nullptr ? fresh[i]->value : slot->owner.get();
         slot->next = list.get();
         slot->rest = std::move(list);
         list = std::move(slot);

@@ -20,7 +20,9 @@ struct ContextNode {
 };
 
 struct GuardNode : ContextNode {
-    std::shared_ptr<const void> owner;   ///< of `value`
+    std::shared_ptr<const void> owner;  ///< of `value`; null: the guard holds the value itself
+    std::shared_ptr<const void> (*copy)(const void* value) =
+        nullptr;                         ///< for a context, if there is no owner
     std::shared_ptr<SharedSlot> shared;  ///< the list from here on, once a context has captured it
 };
 
