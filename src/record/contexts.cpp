@@ -81,8 +81,9 @@ void enter_sessions(const ContextSessions* sessions) noexcept {
         Recorder::get().arm(entry);
     }
     state->context = sessions != nullptr ? sessions->id : 0;
-    if (((before | load_relaxed(state->armed)) & detail::kArmedRecorder) == 0) return;
-    state = ready_thread();  // it may have been off for long
+    const std::uint64_t after = load_relaxed(state->armed);
+    if (((before | after) & detail::kArmedRecorder) == 0) return;
+    if ((after & detail::kArmedAttention) != 0) state = ready_thread();  // it has been off for long
     if (state == nullptr || !ensure_room(*state, sizeof(detail::LongRecord), now)) return;
     write_context_mark(*state, now);
     entry.has_marks = true;

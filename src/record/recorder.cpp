@@ -296,7 +296,9 @@ void Recorder::leave_chunk(ThreadEntry& entry, bool reusable) noexcept {
     ThreadState& state = *entry.state;
     state.cursor = state.limit = nullptr;
     if (chunk == nullptr) return;
-    remember_last_full(entry, chunk);
+    // Not one of a file that is finished: its blocks go with the last thread that stands in it.
+    const bool stays = chunk->store == &memory_ || chunk->store == &current_store();
+    remember_last_full(entry, stays ? chunk : nullptr);
     const std::size_t left = chunk->capacity() - load_relaxed(chunk->header->committed);
     if (reusable && chunk->store == &current_store() && chunk->claims != 0 && left >= 256) {
         leftover_chunks_.push_back(chunk);  // the next new thread goes on in it
