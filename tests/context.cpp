@@ -1,14 +1,9 @@
-// context.cpp: contexts: slots and guards, adoption, propagation, and sessions that follow tasks.
+// context.cpp: contexts: slots and guards, adoption, propagation, continuations.
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <condition_variable>
-#include <deque>
 #include <future>
-#include <latch>
 #include <memory>
-#include <mutex>
-#include <set>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -19,6 +14,8 @@
 #include <kymo/c.h>
 #include <kymo/kymo.h>
 
+#include "thread_pool.h"
+
 #if defined(__SANITIZE_THREAD__)
 // The child of a fork starts a thread of its own here (the recorder's), which works.
 extern "C" __attribute__((visibility("default"))) const char* __tsan_default_options() {
@@ -28,90 +25,14 @@ extern "C" __attribute__((visibility("default"))) const char* __tsan_default_opt
 
 namespace {
 
-using Names = std::multiset<std::string>;
-
 inline constexpr kymo::ContextSlot<std::string> kProducer{"producer"};
 inline constexpr kymo::ContextSlot<int> kRequest{"request"};
 inline constexpr kymo::ContextSlot<int> kOther{"request"};  // a slot is its address, not its name
-
-Names names(const kymo::Trace& trace) {
-    Names found;
-    for (kymo::Row row = 0; row < trace.ranges().size(); ++row)
-        found.insert(std::string(trace.range_name(row)));
-    return found;
-}
-
-std::size_t unfinished(const kymo::Trace& trace) {
-    std::size_t count = 0;
-    for (const std::uint16_t flags : trace.ranges().flags) count += (flags & kymo::kUnfinished) != 0;
-    return count;
-}
-
-kymo::SessionOptions of_tasks() {
-    return {.threads = kymo::Threads::Tasks};
-}
 
 std::string producer() {
     const std::string* const value = kymo::context_value(kProducer);
     return value != nullptr ? *value : "none";
 }
-
-/// Runs tasks in order on threads of its own, started before anything is posted.
-class ThreadPool {
-  public:
-    explicit ThreadPool(int threads) {
-        for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { run(); });
-    }
-    ~ThreadPool() {
-        {
-            std::lock_guard lock(mutex_);
-            is_ending_ = true;
-        }
-        changed_.notify_all();
-        for (std::thread& thread : threads_) thread.join();
-    }
-    template <class Task>
-    auto post(Task task) {
-        std::packaged_task<std::invoke_result_t<Task&>()> packaged(std::move(task));
-        auto result = packaged.get_future();
-        {
-            std::lock_guard lock(mutex_);
-            tasks_.push_back(std::make_unique<Holder<decltype(packaged)>>(std::move(packaged)));
-        }
-        changed_.notify_one();
-        return result;
-    }
-
-  private:
-    struct AnyTask {
-        virtual ~AnyTask() = default;
-        virtual void run() = 0;
-    };
-    template <class Task>
-    struct Holder : AnyTask {
-        explicit Holder(Task&& held) : task(std::move(held)) {}
-        void run() override { task(); }
-        Task task;
-    };
-
-    void run() {
-        for (;;) {
-            std::unique_lock lock(mutex_);
-            changed_.wait(lock, [this] { return is_ending_ || !tasks_.empty(); });
-            if (tasks_.empty()) return;
-            const std::unique_ptr<AnyTask> task = std::move(tasks_.front());
-            tasks_.pop_front();
-            lock.unlock();
-            task->run();
-        }
-    }
-
-    std::mutex mutex_;
-    std::condition_variable changed_;
-    std::deque<std::unique_ptr<AnyTask>> tasks_;
-    bool is_ending_ = false;
-    std::vector<std::thread> threads_;
-};
 
 }  // namespace
 
@@ -313,270 +234,6 @@ TEST(Propagate, ServesThreadsAsyncAndPools) {
     EXPECT_EQ(pool.post(producer).get(), "none");
     std::thread([&] { seen = producer(); }).join();
     EXPECT_EQ(seen, "none");
-}
-
-// ---- sessions that follow tasks ----
-
-// T6
-// T9
-TEST(TasksSessions, FollowThreadsAsyncAndPoolsAndNothingElse) {
-    ThreadPool pool(2);
-    kymo::Session all(kymo::SessionOptions{});
-    kymo::Session mine(of_tasks());
-    { KYMO_RANGE("own"); }
-    std::thread(kymo::propagate([] { KYMO_RANGE("thread"); })).join();
-    std::thread([] { KYMO_RANGE("foreign thread"); }).join();
-    std::async(std::launch::async, kymo::propagate([] { KYMO_RANGE("async"); })).get();
-    pool.post(kymo::propagate([] { KYMO_RANGE("pool"); })).get();
-    for (int i = 0; i < 4; ++i) pool.post([] { KYMO_RANGE("foreign pool"); }).get();
-    pool.post(kymo::propagate([&pool] {  // a task of a task
-            KYMO_RANGE("task");
-            return pool.post(kymo::propagate([] { KYMO_RANGE("task of a task"); }));
-        }))
-        .get()
-        .get();
-    const kymo::Trace trace = mine.stop();
-    const Names own{"own", "thread", "async", "pool", "task", "task of a task"};
-    EXPECT_EQ(names(trace), own);
-    EXPECT_TRUE(trace.problems().empty());
-    Names everything = own;
-    everything.insert({"foreign thread", "foreign pool", "foreign pool", "foreign pool", "foreign pool"});
-    EXPECT_EQ(names(all.stop()), everything);
-}
-
-TEST(TasksSessions, ArmAThreadOnlyWhileItIsInTheirContext) {
-    kymo::Session mine(of_tasks());
-    const kymo::Context context = kymo::Context::current();
-    std::thread([&] {
-        EXPECT_FALSE(kymo::is_recording());
-        {
-            const kymo::ContextAdoption adoption(context);
-            EXPECT_TRUE(kymo::is_recording());
-            const kymo::Context empty;
-            const kymo::ContextAdoption nothing(empty);
-            EXPECT_FALSE(kymo::is_recording());
-            KYMO_RANGE("unseen");
-        }
-        EXPECT_FALSE(kymo::is_recording());
-    }).join();
-    {
-        const kymo::Context empty;
-        const kymo::ContextAdoption nothing(empty);
-        KYMO_RANGE("elsewhere");  // the session's own thread, in another context
-    }
-    { KYMO_RANGE("back"); }
-    EXPECT_EQ(names(mine.stop()), (Names{"back"}));
-}
-
-TEST(TasksSessions, LetGoOfAdoptingThreadsWhenTheyStop) {
-    kymo::Session mine(of_tasks());
-    const kymo::Context context = kymo::Context::current();
-    std::latch adopted(1), stopped(1);
-    std::thread worker([&] {
-        const kymo::ContextAdoption adoption(context);
-        { KYMO_RANGE("before"); }
-        adopted.count_down();
-        stopped.wait();
-        EXPECT_FALSE(kymo::is_recording());
-        const kymo::ContextAdoption again(context);
-        EXPECT_FALSE(kymo::is_recording());
-    });
-    adopted.wait();
-    const kymo::Trace trace = mine.stop();
-    stopped.count_down();
-    worker.join();
-    EXPECT_EQ(names(trace), (Names{"before"}));
-    EXPECT_FALSE(kymo::is_recording());
-    EXPECT_TRUE(kymo::Context::current().is_empty());
-}
-
-TEST(TasksSessions, ShowWhatTheirTasksHaveOpenAtTheStop) {
-    kymo::Session all(kymo::SessionOptions{});
-    kymo::Session mine(of_tasks());
-    std::latch open(2), done(1);
-    std::thread task(kymo::propagate([&] {
-        KYMO_RANGE("open in the task");
-        open.count_down();
-        done.wait();
-    }));
-    std::thread foreign([&] {
-        KYMO_RANGE("open elsewhere");
-        open.count_down();
-        done.wait();
-    });
-    open.wait();
-    EXPECT_EQ(names(mine.snapshot()), (Names{"open in the task"}));
-    const kymo::Trace trace = mine.stop();
-    const kymo::Trace everything = all.stop();
-    done.count_down();
-    task.join();
-    foreign.join();
-    EXPECT_EQ(names(trace), (Names{"open in the task"}));
-    EXPECT_EQ(names(everything), (Names{"open in the task", "open elsewhere"}));
-}
-
-TEST(TasksSessions, KeepARangeThatEndsAfterItsContextWasLeft) {
-    kymo::Session mine(of_tasks());
-    const kymo::Context context = kymo::Context::current();
-    kymo::Range handed("handed over");
-    std::thread([&] {
-        {
-            const kymo::ContextAdoption adoption(context);
-            kymo_begin_named("begun inside");
-        }
-        kymo_end();
-        handed.end();
-        { KYMO_RANGE("outside"); }
-    }).join();
-    const kymo::Trace trace = mine.stop();
-    EXPECT_EQ(names(trace), (Names{"begun inside", "handed over"}));
-    EXPECT_EQ(unfinished(trace), 0u);
-}
-
-// T6
-TEST(TasksSessions, OfTwoThreadsAtOnceSeeEachItsOwn) {
-    std::latch both(2), recorded(2);
-    const auto run = [&](const std::string& name) {
-        kymo::Session mine(of_tasks());
-        both.arrive_and_wait();
-        for (int i = 0; i < 100; ++i) {
-            { KYMO_RANGE_DYNAMIC(name); }
-            std::thread(kymo::propagate([&] { KYMO_RANGE_DYNAMIC(name); })).join();
-        }
-        recorded.arrive_and_wait();
-        return names(mine.stop());
-    };
-    auto one = std::async(std::launch::async, run, "one");
-    auto two = std::async(std::launch::async, run, "two");
-    const Names of_one = one.get();
-    const Names of_two = two.get();
-    EXPECT_EQ(of_one.size(), 200u);
-    EXPECT_EQ(of_one.count("one"), 200u);
-    EXPECT_EQ(of_two.size(), 200u);
-    EXPECT_EQ(of_two.count("two"), 200u);
-}
-
-TEST(TasksSessions, SeeAlsoWhatAnInnerOneRecords) {
-    kymo::Session outer(of_tasks());
-    { KYMO_RANGE("before"); }
-    kymo::Session inner(of_tasks());
-    { KYMO_RANGE("within"); }
-    std::thread(kymo::propagate([] { KYMO_RANGE("task within"); })).join();
-    EXPECT_EQ(names(inner.stop()), (Names{"within", "task within"}));
-    { KYMO_RANGE("after"); }
-    std::thread(kymo::propagate([] { KYMO_RANGE("task after"); })).join();
-    EXPECT_EQ(names(outer.stop()), (Names{"before", "within", "task within", "after", "task after"}));
-}
-
-// T12
-// T13
-TEST(TasksSessions, AreStoppedThroughTheirOwnHandles) {
-    kymo::Session all(kymo::SessionOptions{});
-    kymo::Session second(kymo::SessionOptions{});  // T12: no slot that only one can have
-    kymo::Session mine(of_tasks());
-    { KYMO_RANGE("one"); }
-    EXPECT_EQ(names(mine.stop()), (Names{"one"}));
-    EXPECT_TRUE(all.is_running());
-    EXPECT_TRUE(kymo::is_recording());
-    { KYMO_RANGE("two"); }
-    EXPECT_EQ(names(all.stop()), (Names{"one", "two"}));
-    { KYMO_RANGE("three"); }
-    EXPECT_EQ(names(second.stop()), (Names{"one", "two", "three"}));
-}
-
-// T4
-// T13
-TEST(TasksSessions, MayStopInAnyOrderInsideForeignGuardsAndOnAnyThread) {
-    auto outer = std::make_unique<kymo::Session>(of_tasks());
-    const kymo::ContextGuard guard(kRequest, 1);
-    auto inner = std::make_unique<kymo::Session>(of_tasks());
-    { KYMO_RANGE("both"); }
-    EXPECT_EQ(names(outer->stop()), (Names{"both"}));
-    { KYMO_RANGE("inner"); }
-    Names seen;
-    std::thread([&] { seen = names(inner->stop()); }).join();
-    EXPECT_EQ(seen, (Names{"both", "inner"}));
-    EXPECT_FALSE(kymo::is_recording());
-    EXPECT_EQ(*kymo::context_value(kRequest), 1);
-}
-
-TEST(TasksSessions, StartedInATaskEndWithItsContext) {
-    kymo::Session mine(of_tasks());
-    kymo::Session started;
-    std::thread(kymo::propagate([&] {
-        const kymo::Context context = kymo::Context::current();
-        {
-            const kymo::ContextAdoption adoption(context);
-            started.start(of_tasks());
-            KYMO_RANGE("inner task");
-        }
-        KYMO_RANGE("outer task");
-    })).join();
-    EXPECT_EQ(names(started.stop()), (Names{"inner task"}));
-    EXPECT_EQ(names(mine.stop()), (Names{"inner task", "outer task"}));
-}
-
-// T10
-TEST(TasksSessions, AreAdoptedByManyThreadsWhileOthersStartAndStop) {
-    kymo::Session all(kymo::SessionOptions{.max_bytes = 16 << 20, .policy = kymo::Policy::Ring});
-    constexpr int kRounds = 200;
-    const auto run = [&] {
-        for (int i = 0; i < kRounds; ++i) {
-            kymo::Session mine(of_tasks());
-            const kymo::Context context = kymo::Context::current();
-            std::thread other([&] {
-                for (int j = 0; j < 20; ++j) {
-                    const kymo::ContextAdoption adoption(context);
-                    KYMO_RANGE("adopted");
-                }
-            });
-            { KYMO_RANGE("own"); }
-            other.join();
-            const Names seen = names(mine.stop());
-            ASSERT_EQ(seen.count("adopted"), 20u);
-            ASSERT_EQ(seen.size(), 21u);
-        }
-    };
-    std::thread one(run), two(run);
-    one.join();
-    two.join();
-}
-
-// ---- asking ----
-
-// T11
-TEST(Asking, SeesSessionsOfBothKinds) {
-    EXPECT_FALSE(kymo::is_recording());
-    EXPECT_FALSE(kymo::inputs_wanted());
-    EXPECT_TRUE(kymo::active_options().scopes.empty());
-    {
-        kymo::Session all(kymo::SessionOptions{.record_shapes = true});
-        std::thread([] {
-            EXPECT_TRUE(kymo::is_recording());
-            EXPECT_TRUE(kymo::inputs_wanted());
-            EXPECT_TRUE(kymo::active_options().record_shapes);
-        }).join();
-        EXPECT_EQ(kymo::active_options().threads, kymo::Threads::All);
-    }
-    kymo::Session mine(kymo::SessionOptions{.threads = kymo::Threads::Tasks,
-                                            .scopes = {kymo::Scope::User},
-                                            .record_values = false,
-                                            .concrete_inputs = true});
-    EXPECT_TRUE(kymo::inputs_wanted());
-    const kymo::SessionOptions active = kymo::active_options();
-    EXPECT_TRUE(active.concrete_inputs);
-    EXPECT_FALSE(active.record_shapes);
-    EXPECT_FALSE(active.record_values);
-    EXPECT_EQ(active.scopes, kymo::ScopeSet{kymo::Scope::User});
-    EXPECT_EQ(active.threads, kymo::Threads::Tasks);
-    std::thread([] {
-        EXPECT_FALSE(kymo::inputs_wanted());
-        EXPECT_FALSE(kymo::active_options().concrete_inputs);
-    }).join();
-    std::thread(kymo::propagate([] {
-        EXPECT_TRUE(kymo::inputs_wanted());
-        EXPECT_TRUE(kymo::active_options().concrete_inputs);
-    })).join();
 }
 
 // ---- ending ranges ----
