@@ -33,6 +33,12 @@ int main(void) {
     kymo_counter_int("count", 3);
     kymo_counter_double("load", 0.5);
     kymo_thread_name("main");
+    kymo_context* const context = kymo_context_capture();
+    if (context == NULL) return fail("no context");
+    kymo_adoption* const adoption = kymo_context_adopt(context);
+    kymo_context_free(context);
+    if (!kymo_is_recording()) return fail("a session of all threads is in every context");
+    kymo_context_restore(adoption);
     kymo_session_stop(session);
     if (kymo_is_recording()) return fail("still recording");
     if (kymo_intern(NULL, NULL, 0, KYMO_SCOPE_USER) != 0) return fail("a site without a name");

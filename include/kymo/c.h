@@ -55,6 +55,17 @@ KYMO_C_API int kymo_is_recording(void);
 KYMO_C_API uint64_t kymo_session_start(const char* options, char* error, size_t error_bytes);
 KYMO_C_API void kymo_session_stop(uint64_t session);
 
+/* Contexts (kymo/context.h). Capture takes the calling thread's, or NULL when there is no memory; any thread
+   may adopt it, any number of times, and free it, also while it is adopted. Adopting puts the calling thread
+   into it (NULL: into an empty one), restoring puts the same thread back; a NULL adoption (no memory) changed
+   nothing. */
+typedef struct kymo_context kymo_context;
+typedef struct kymo_adoption kymo_adoption;
+KYMO_C_API kymo_context* kymo_context_capture(void);
+KYMO_C_API void kymo_context_free(kymo_context* context);
+KYMO_C_API kymo_adoption* kymo_context_adopt(const kymo_context* context);
+KYMO_C_API void kymo_context_restore(kymo_adoption* adoption);
+
 /* ---- for sources: everything else that writes into logs goes through this table
  * ---------------------------- */
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <kymo/analyze.h>
+#include <kymo/context.h>
 #include <kymo/error.h>
 #include <kymo/export.h>
 #include <kymo/memory.h>

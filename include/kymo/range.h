@@ -102,6 +102,13 @@ inline bool is_recording() noexcept {
     return (detail::load_relaxed(detail::current_thread->armed) & detail::kArmedRecorder) != 0;
 }
 
+/// True when a session that sees the calling thread wants the inputs of ranges (record_shapes or
+/// concrete_inputs).
+inline bool inputs_wanted() noexcept {
+    constexpr std::uint64_t kInputs = detail::kArmedShapes | detail::kArmedConcrete;
+    return (detail::load_relaxed(detail::current_thread->armed) & kInputs) != 0;
+}
+
 }  // namespace kymo
 
 #define KYMO_DETAIL_JOIN2(a, b) a##b

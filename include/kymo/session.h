@@ -80,4 +80,8 @@ class KYMO_API Session {
     Trace trace_;
 };
 
+/// What the sessions that see the calling thread's ranges ask for together, of whichever kind they are: the
+/// union of scopes and switches, the largest ceiling. No scopes: there is none. Takes a lock.
+KYMO_API SessionOptions active_options();
+
 }  // namespace kymo

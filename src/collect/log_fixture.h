@@ -157,8 +157,8 @@ class ThreadLog {
     ThreadLog& dropped(std::uint64_t count, std::uint32_t least_depth, std::uint64_t time = 0) {
         return put(detail::RecordKind::Dropped, 0, 0, time, count, least_depth);
     }
-    ThreadLog& mark(std::uint64_t context, std::uint64_t time) {
-        return put(detail::RecordKind::ContextMark, 0, 0, time, context, 0);
+    ThreadLog& mark(std::uint64_t context, std::uint64_t time, std::uint32_t depth = 0) {
+        return put(detail::RecordKind::ContextMark, 0, 0, time, context, depth);
     }
     /// What follows in this chunk belongs to another thread; go on with this object.
     ThreadLog& switch_to(std::uint32_t thread, std::uint64_t birth) {

@@ -15,42 +15,70 @@ using namespace detail;
 namespace {
 
 /// For a session of one thread and its tasks: was the session's context in force on this thread at a time?
-/// A range belongs to the context in which it began.
+/// A range belongs to the context in which it began. Counters tick coarsely, so a mark and what begins beside
+/// it may have the same time: then the order in the log and the depth tell which came first.
 class ContextTimes {
   public:
     ContextTimes(const ThreadReplay& replay, const View& view)
         : start_(view.start_ticks), is_home_(replay.thread == view.thread) {
+        if (!view.filters_contexts) return;
+        std::size_t events = 0;
         for (const LogPiece* piece : replay.pieces) {
-            if (!piece->has_marks) continue;
+            if (!piece->has_marks && !piece->has_async) continue;
             for (std::uint32_t i = 0; i < piece->long_count; ++i) {
                 const std::byte* const record = piece->span->data + piece->longs[i];
                 if (record_bytes(record, piece->end - piece->longs[i]) == 0) continue;
                 const auto head = read_as<LongRecord>(record);
-                if (head.kind != static_cast<std::uint8_t>(RecordKind::ContextMark)) continue;
-                // On the session's own thread what went before its start says nothing.
-                if (is_home_ && head.time < start_) continue;
+                const auto kind = static_cast<RecordKind>(head.kind);
+                events += kind == RecordKind::AsyncBegin || kind == RecordKind::AsyncEnd ? 1 : 0;
+                if (kind != RecordKind::ContextMark || !counts(head)) continue;
                 const std::uint64_t time =
                     marks_.empty() ? head.time : std::max(head.time, marks_.back().time);
-                marks_.push_back({time, view.contexts.count(head.word2) != 0});
+                marks_.push_back({time, events, head.depth, view.contexts.count(head.word2) != 0});
             }
         }
+        see_all();
     }
 
-    bool contains(std::uint64_t time) const noexcept {
+    /// From here on only marks that come before something in the log are looked at: before the end of the
+    /// log, before the thread's async record number `event`, or (replaying backwards) before this mark.
+    void see_all() noexcept { seen_ = marks_.size(); }
+    void see_before_event(std::size_t event) noexcept {
+        seen_ = static_cast<std::size_t>(
+            std::upper_bound(marks_.begin(), marks_.end(), event,
+                             [](std::size_t at, const Mark& mark) { return at < mark.events_before; }) -
+            marks_.begin());
+    }
+    void pass_back(const LongRecord& mark) noexcept {
+        if (seen_ != 0 && counts(mark)) --seen_;
+    }
+
+    /// For something that began at `time`, `depth` deep; kNoDepth when it did so right where it is in the
+    /// log.
+    bool contains(std::uint64_t time, std::uint64_t depth) const noexcept {
         if (is_home_ && time < start_) return true;  // was open when the session started
-        const auto after =
-            std::upper_bound(marks_.begin(), marks_.end(), time,
-                             [](std::uint64_t at, const Mark& mark) { return at < mark.time; });
+        const auto end = marks_.begin() + static_cast<std::ptrdiff_t>(seen_);
+        auto after = std::upper_bound(marks_.begin(), end, time,
+                                      [](std::uint64_t at, const Mark& mark) { return at < mark.time; });
+        // Was it open already when the mark was made?
+        while (after != marks_.begin() && (after - 1)->time == time && depth < (after - 1)->depth) --after;
         return after == marks_.begin() ? is_home_ : (after - 1)->is_in;
     }
+    static constexpr std::uint64_t kNoDepth = ~std::uint64_t{0};
 
   private:
     struct Mark {
         std::uint64_t time;
+        std::size_t events_before;  ///< async records in the log
+        std::uint32_t depth;        ///< ranges open
         bool is_in;
     };
+    // On the session's own thread what went before its start says nothing.
+    bool counts(const LongRecord& mark) const noexcept { return !is_home_ || mark.time >= start_; }
+
     std::uint64_t start_;
     bool is_home_;
+    std::size_t seen_ = 0;
     std::vector<Mark> marks_;
 };
 
@@ -124,24 +152,32 @@ class Replayer {
     }
 
   private:
-    bool is_wanted(std::uint32_t site, std::uint64_t start, std::uint64_t end) const {
+    bool is_wanted(std::uint32_t site, std::uint64_t start, std::uint64_t end,
+                   std::uint64_t depth = ContextTimes::kNoDepth) const {
         return view_.intersects(start, end) && view_.wants_site(site) &&
-               (!view_.filters_contexts || contexts_.contains(start));
+               (!view_.filters_contexts || contexts_.contains(start, depth));
     }
 
     void keep_async() {
-        for (const AsyncEvent& event : replay_.async_events) {
+        for (std::size_t i = 0; i < replay_.async_events.size(); ++i) {
+            const AsyncEvent& event = replay_.async_events[i];
             if (event.range == AsyncEvent::kNobody) continue;
             AsyncRange& range = async_[event.range];
             // A range whose begin is not in the log is shown where it ended, if the end tells when it began.
             if (event.is_begin ? false : range.has_begin || range.start == 0) continue;
             const std::uint64_t end = range.has_end ? std::max(range.start, range.end) : ~std::uint64_t{0};
+            if (event.is_begin) {
+                contexts_.see_before_event(i);
+            } else {
+                contexts_.see_all();
+            }
             range.is_kept = is_wanted(range.site, range.start, end);
             if (range.is_kept && !range.nests) {
                 nesting_.add_async(range.start, end, range.site, flags_of(range.flags),
                                    {range.payload, range.payload_bytes});
             }
         }
+        contexts_.see_all();
     }
 
     // What never ended, outermost first: scopes at their depth, movable ranges between them.
@@ -156,7 +192,7 @@ class Replayer {
         };
         for (const OpenRange* open : replay_.open) {
             push_async_above(open->depth);
-            const bool fits = is_wanted(open->site, open->start, ~std::uint64_t{0});
+            const bool fits = is_wanted(open->site, open->start, ~std::uint64_t{0}, open->depth);
             if (!fits || (open->flags & kRecordAsync) != 0) continue;
             nesting_.push_scope(open->depth, open->start, ~std::uint64_t{0}, open->site,
                                 flags_of(open->flags), open->payload);
@@ -213,7 +249,7 @@ class Replayer {
     // end from what began after it.
     bool takes_part(std::uint32_t site, std::uint64_t start, std::uint64_t end, std::uint32_t depth) {
         if (is_open_at_stop(start, end, site)) return false;
-        if (is_wanted(site, start, end)) return true;
+        if (is_wanted(site, start, end, depth)) return true;
         nesting_.pass_dropped(depth);
         return false;
     }
@@ -247,6 +283,9 @@ class Replayer {
             case RecordKind::Dropped:
                 nesting_.pass_dropped(head.depth);
                 break;
+            case RecordKind::ContextMark:
+                contexts_.pass_back(head);
+                break;
             default:
                 break;
         }
@@ -257,7 +296,8 @@ class Replayer {
         if ((head.flags & kRecordAsync) != 0) {
             // What a session's open list says is as of its stop: later changes of depth are not in it.
             if (!(view_.stopped && end > view_.stop_ticks)) nesting_.pass_removed(head.depth, head.time);
-            if (is_wanted(head.site, head.time, end) && !is_open_at_stop(head.time, end, head.site)) {
+            if (is_wanted(head.site, head.time, end, head.depth) &&
+                !is_open_at_stop(head.time, end, head.site)) {
                 nesting_.add_async(head.time, end, head.site, flags_of(head.flags), payload);
             }
             return;

@@ -275,6 +275,35 @@ TEST(TraceBuilder, ASessionOfOneThreadFollowsItsContexts) {
     EXPECT_EQ(trace.threads().size(), 2u);
 }
 
+TEST(TraceBuilder, MarksOfTheSameTickAreTakenInTheOrderOfTheLog) {
+    LogWriter log;
+    log.start(1, 10, {.thread = 1}).context(5, {1}).stop(1, 1000);
+    log.thread(2)
+        .range("before", 20, 20, 1)
+        .mark(5, 20, 1)  // "around" is open
+        .range("task", 20, 20, 1)
+        .async_begin(77, "moved task", 20, 1)
+        .mark(0, 20, 1)
+        .async_begin(78, "moved after", 20, 1)
+        .range("after", 20, 20, 1)
+        .async_end(77, 30, 1)
+        .async_end(78, 30, 1)
+        .range("around", 20, 40, 0);
+    log.thread(3).mark(5, 50, 0).mark(0, 60, 1).range("ends later", 60, 70, 0).range("next", 80, 90, 0);
+    EXPECT_EQ(outline(build(log)),
+              "thread 2: task 20-20\nthread 3: ends later 60-70\nthread 2 async: moved task 20-30~\n");
+}
+
+TEST(TraceBuilder, OpenRangesBelongToTheContextInWhichTheyBegan) {
+    LogWriter log;
+    log.start(1, 10, {.thread = 1}).context(5, {1}).stop(1, 1000);
+    log.open_at_stop(1, 2, "before", 12, 0).open_at_stop(1, 2, "task", 30, 1);
+    log.open_at_stop(1, 3, "foreign", 30, 0);
+    log.thread(2).mark(5, 20, 1);
+    log.thread(3).mark(0, 20);
+    EXPECT_EQ(outline(build(log)), "thread 2: task 30-1000>\n");
+}
+
 TEST(TraceBuilder, AMovableRangeThatNestsIsShownAmongTheScopes) {
     LogWriter log;
     log.thread(1)

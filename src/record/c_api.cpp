@@ -3,7 +3,9 @@
 
 #include <cstring>
 #include <mutex>
+#include <new>
 
+#include <kymo/context.h>
 #include <kymo/memory.h>
 #include <kymo/range.h>
 
@@ -99,7 +101,7 @@ std::uint32_t pop_begin(std::uint32_t site) noexcept {
         if (unregistered_off_begins != 0) --unregistered_off_begins;
         return kNotOpen;
     }
-    state = ready_thread();
+    state = ending_thread();
     if (state == nullptr) return kNotOpen;
     const std::uint32_t index = innermost_begin(*state, site);
     if (index == kNotOpen) {
@@ -222,6 +224,16 @@ constexpr kymo_writer kWriter = {
 
 using namespace kymo;
 
+struct kymo_context {
+    Context context;
+};
+
+struct kymo_adoption {
+    explicit kymo_adoption(const Context& adopted) noexcept : context(adopted), adoption(context) {}
+    Context context;  // so that the caller may free his
+    ContextAdoption adoption;
+};
+
 extern "C" {
 
 kymo_site kymo_intern(const char* name, const char* file, std::uint32_t line, std::uint8_t scope) {
@@ -260,10 +272,13 @@ std::uint64_t kymo_async_begin(kymo_site site) {
 }
 
 void kymo_async_end(kymo_site site, std::uint64_t id) {
-    if (id == 0 || !is_on()) return;
-    with_log(nullptr, [&](ThreadState& state) {
-        return write_at(state, RecordKind::AsyncEnd, site, Clock::now(), id, {});
-    });
+    if (id == 0 || (!is_on() && !Recorder::get().has_open_session())) return;
+    SlowPath path;
+    if (!path) return;
+    ThreadState* const state = ending_thread();
+    if (state != nullptr && writes_ends(*state)) {
+        write_at(*state, RecordKind::AsyncEnd, site, Clock::now(), id, {});
+    }
 }
 
 void kymo_instant(const char* name) {
@@ -309,6 +324,26 @@ std::uint64_t kymo_session_start(const char* options, char* error, std::size_t e
         }
         return 0;
     }
+}
+
+kymo_context* kymo_context_capture(void) {
+    try {
+        return new kymo_context{Context::current()};
+    } catch (const std::bad_alloc&) {
+        return nullptr;
+    }
+}
+
+void kymo_context_free(kymo_context* context) {
+    delete context;
+}
+
+kymo_adoption* kymo_context_adopt(const kymo_context* context) {
+    return new (std::nothrow) kymo_adoption(context != nullptr ? context->context : Context());
+}
+
+void kymo_context_restore(kymo_adoption* adoption) {
+    delete adoption;
 }
 
 void kymo_session_stop(std::uint64_t session) {

@@ -121,10 +121,12 @@ void Range::begin(std::string_view name, Scope scope, std::uint32_t side) noexce
 void Range::finish() noexcept {
     const AsEnabled enabled;
     const std::uint64_t id = std::exchange(id_, 0);
-    if (id != 0 && detail::load_relaxed(detail::current_thread->armed) != 0) {
+    const bool may_write =
+        detail::load_relaxed(detail::current_thread->armed) != 0 || Recorder::get().has_open_session();
+    if (id != 0 && may_write) {
         const SlowPath path;
-        ThreadState* const state = path ? recording_thread() : nullptr;
-        if (state != nullptr)
+        ThreadState* const state = path ? ending_thread() : nullptr;
+        if (state != nullptr && writes_ends(*state))
             write_event(*state, RecordKind::AsyncEnd, 0, site_, id, std::as_bytes(std::span(&start_, 1)));
     }
     if (void* const frame = std::exchange(frame_, nullptr)) end_frame(static_cast<ObserverFrame*>(frame));

@@ -101,6 +101,7 @@ void Recorder::after_fork_in_child() noexcept {
     names_in_spool_ = 0;
     std::vector<Block*> chunks;
     for (const auto& session : sessions_) {
+        if (session->tasks != nullptr) session->tasks->is_closed.store(true, std::memory_order_relaxed);
         for (Block* chunk : session->chunks) {
             if (chunk->store != &memory_) continue;
             chunk->is_open = false;
@@ -111,7 +112,6 @@ void Recorder::after_fork_in_child() noexcept {
     sessions_.clear();
     leftover_chunks_.clear();
     overwritten_.clear();
-    contexts_.clear();
     journal_.clear();
     noted_.clear();
     std::sort(chunks.begin(), chunks.end());
@@ -147,6 +147,8 @@ void Recorder::after_fork_in_child() noexcept {
         entry.chunks_taken = 0;
         entry.state->cursor = entry.state->limit = nullptr;
         entry.state->context = 0;
+        entry.sessions = nullptr;  // its slots stay
+        entry.has_marks = false;
         if (entry.is_thread) {
             entry.os_tid = gettid();
             detail::current_thread = entry.state;

@@ -178,6 +178,7 @@ void Observers::change(Recorder& recorder) noexcept {
     version_.fetch_add(1, std::memory_order_relaxed);
     armed_ = armed_for(global_);
     for (const auto& entry : recorder.threads_) {
+        const std::lock_guard lock(entry->arming);
         const ThreadObservers* const part = part_of(*entry->state);
         entry->own_observers_armed = part != nullptr && part->own ? armed_for(*part->own) : 0;
     }
@@ -203,12 +204,30 @@ ObserverHandle Observers::add(Recorder& recorder, const Observer& observer, bool
     if (for_this_thread) {
         ObserverList list = part->own ? *part->own : ObserverList();
         list.push_back(entry);
-        part->own = std::make_shared<const ObserverList>(std::move(list));
+        set_own(*part, std::make_shared<const ObserverList>(std::move(list)));
     } else {
         global_.push_back(entry);
     }
     change(recorder);
     return entry->handle;
+}
+
+void Observers::set_own(ThreadObservers& thread, std::shared_ptr<const ObserverList> list) noexcept {
+    auto& entry = *static_cast<ThreadEntry*>(own_thread()->owner);
+    const std::lock_guard lock(entry.arming);
+    thread.own.swap(list);
+}
+
+void Observers::adopt(Recorder& recorder, std::shared_ptr<const ObserverList> list) noexcept {
+    const AsEnabled enabled;
+    ThreadObservers* const part = part_of_this_thread(recorder);
+    if (part == nullptr) return;
+    auto& entry = *static_cast<ThreadEntry*>(detail::current_thread->owner);
+    part->version = 0;  // what it calls is put together anew
+    const std::lock_guard lock(entry.arming);
+    part->own.swap(list);
+    entry.own_observers_armed = part->own ? armed_for(*part->own) : 0;
+    recorder.arm(entry);
 }
 
 Observers::Found Observers::find(ThreadObservers* thread, ObserverHandle handle) const noexcept {
@@ -237,7 +256,7 @@ bool Observers::remove(Recorder& recorder, ObserverHandle handle, Removal how) {
         if (found.is_own) {
             ObserverList list = *thread->own;
             std::erase_if(list, is_it);
-            thread->own = list.empty() ? nullptr : std::make_shared<const ObserverList>(std::move(list));
+            set_own(*thread, list.empty() ? nullptr : std::make_shared<const ObserverList>(std::move(list)));
         } else {
             std::erase_if(global_, is_it);
         }
@@ -276,7 +295,8 @@ bool Observers::switch_on(Recorder& recorder, ObserverHandle handle, bool on) no
 void Observers::clear(Recorder& recorder, bool global, bool own) noexcept {
     std::lock_guard lock(recorder.mutex_);
     if (global) global_.clear();
-    if (ThreadObservers* const thread = part_of(*own_thread()); own && thread != nullptr) thread->own.reset();
+    if (ThreadObservers* const thread = part_of(*own_thread()); own && thread != nullptr)
+        set_own(*thread, nullptr);
     change(recorder);
 }
 

@@ -120,9 +120,10 @@ struct ThreadObservers {
     std::uint64_t version = 0;  ///< of the registry, when `current` was made; 0: make it anew
     std::unique_ptr<ObserverSnapshot> current;
     std::vector<std::unique_ptr<ObserverSnapshot>> old;  ///< with ranges open
-    std::shared_ptr<const ObserverList> own;             ///< null: none
-    std::uint32_t inside = 0;                            ///< in a callback, or about to be
-    std::uint32_t thread = 0;                            ///< logical id
+    std::shared_ptr<const ObserverList>
+        own;                   ///< null: none. Written by its thread, under ThreadEntry::arming
+    std::uint32_t inside = 0;  ///< in a callback, or about to be
+    std::uint32_t thread = 0;  ///< logical id
     std::atomic<const ObserverEntry*> executing{nullptr};
     ObserverFrame* pool = nullptr;
     std::uint64_t random = 0;
@@ -142,6 +143,8 @@ class Observers {
     ObserverHandle add(Recorder& recorder, const Observer& observer, bool for_this_thread);
     enum class Removal { Plain, Drained };
     bool remove(Recorder& recorder, ObserverHandle handle, Removal how);
+    /// Gives the calling thread another list of its own. Takes no lock that threads share.
+    void adopt(Recorder& recorder, std::shared_ptr<const ObserverList> list) noexcept;
     bool switch_on(Recorder& recorder, ObserverHandle handle, bool on) noexcept;
     void clear(Recorder& recorder, bool global, bool own) noexcept;
     bool has_any(Recorder& recorder, bool global, bool own) noexcept;
@@ -169,6 +172,7 @@ class Observers {
     };
     Found find(ThreadObservers* thread, ObserverHandle handle) const noexcept;
     ThreadObservers* part_of_this_thread(Recorder& recorder) noexcept;
+    static void set_own(ThreadObservers& thread, std::shared_ptr<const ObserverList> list) noexcept;
     void change(Recorder& recorder) noexcept;
     void rebuild(ThreadObservers& thread) noexcept;
     void sweep() noexcept;

@@ -44,56 +44,6 @@ bool Recorder::is_any_open() const noexcept {
                        [](const auto& session) { return !session->is_closed; });
 }
 
-// ---- arming ----
-
-namespace {
-
-std::uint64_t armed_bits(const SessionOptions& options) noexcept {
-    std::uint64_t bits = options.scopes.bits() | detail::kArmedRecorder;
-    if (options.record_values) bits |= detail::kArmedValues;
-    if (options.record_shapes) bits |= detail::kArmedShapes;
-    if (options.record_shapes && options.concrete_inputs) bits |= detail::kArmedConcrete;
-    if (options.profile_memory) bits |= detail::kArmedMemory | detail::kArmedMemoryRecorder;
-    if (!Clock::is_inline()) bits |= detail::kArmedSlowClock;
-    return bits;
-}
-
-}  // namespace
-
-std::uint64_t Recorder::armed_for(const ThreadEntry& entry) const noexcept {
-    std::uint64_t bits = entry.tasks_armed | entry.own_observers_armed | observers_.armed();
-    for (const auto& session : sessions_) {
-        if (!session->is_closed && session->tasks_thread == 0) bits |= armed_bits(session->options);
-    }
-    return bits;
-}
-
-void Recorder::rearm() noexcept {
-    std::uint64_t shared = observers_.armed();
-    for (const auto& session : sessions_) {
-        if (!session->is_closed && session->tasks_thread == 0) shared |= armed_bits(session->options);
-    }
-    // A thread that has never recorded comes to attend() first.
-    if (disabled_) shared = 0;
-    const bool restart = restart_environment_;
-    set_armed(unregistered_thread, restart ? ~std::uint64_t{0} >> 32 | detail::kArmedAttention
-                                           : (shared != 0 ? shared | detail::kArmedAttention : 0));
-    for (const auto& entry : threads_) {
-        entry->tasks_armed = 0;
-        for (const auto& session : sessions_) {
-            if (!session->is_closed && session->tasks_thread == entry->id) {
-                entry->tasks_armed |= armed_bits(session->options);
-            }
-        }
-        std::uint64_t bits = shared | entry->tasks_armed | entry->own_observers_armed;
-        if (restart) bits = ~std::uint64_t{0} >> 32;
-        const bool attention = restart || entry->spool != spool_ || entry->period != period_;
-        if (attention && bits != 0) bits |= detail::kArmedAttention;
-        set_armed(*entry->state, bits);
-    }
-    __atomic_fetch_add(&room_epoch_, 1, __ATOMIC_RELAXED);
-}
-
 // ---- threads ----
 
 namespace {
@@ -144,7 +94,9 @@ void Recorder::bring_up_to_date(ThreadEntry& entry) noexcept {
     if (entry.period != period_) leave_chunk(entry, false);
     entry.period = period_;
     if (entry.spool != spool_) move_to_current_store(entry);
-    set_armed(*entry.state, armed_for(entry));
+    std::lock_guard lock(entry.arming);
+    entry.wants_attention = false;
+    arm(entry);
 }
 
 bool Recorder::give_state_block(ThreadEntry& entry) noexcept {
@@ -184,7 +136,7 @@ ThreadEntry* Recorder::register_current_thread() noexcept {
     ThreadEntry& added = *threads_.back();
     if (!sessions_.empty()) journal_thread(added);
     publish_names();
-    set_armed(*added.state, armed_for(added));
+    arm(added);  // nobody else has it yet: we hold the recorder's lock
     detail::current_thread = added.state;
     return &added;
 }
@@ -299,7 +251,7 @@ ThreadEntry* Recorder::make_log(std::string_view name) noexcept {
     ThreadEntry& added = *threads_.back();
     publish_names();
     if (!sessions_.empty()) journal_thread(added);
-    set_armed(*added.state, armed_for(added));
+    arm(added);  // nobody else has it yet: we hold the recorder's lock
     return &added;
 }
 
@@ -353,7 +305,9 @@ void Recorder::leave_chunk(ThreadEntry& entry, bool reusable) noexcept {
     ThreadState& state = *entry.state;
     state.cursor = state.limit = nullptr;
     if (chunk == nullptr) return;
-    remember_last_full(entry, chunk);
+    // Not one of a file that is finished: its blocks go with the last thread that stands in it.
+    const bool stays = chunk->store == &memory_ || chunk->store == &current_store();
+    remember_last_full(entry, stays ? chunk : nullptr);
     const std::size_t left = chunk->capacity() - load_relaxed(chunk->header->committed);
     if (reusable && chunk->store == &current_store() && chunk->claims != 0 && left >= 256) {
         leftover_chunks_.push_back(chunk);  // the next new thread goes on in it

@@ -17,6 +17,7 @@
 #include <kymo/session.h>
 
 #include "record/block_store.h"
+#include "record/contexts.h"
 #include "record/inside_mutex.h"
 #include "record/name_table.h"
 #include "record/observers.h"
@@ -27,7 +28,8 @@
 namespace kymo {
 
 /// A thread (or another owner of a log), as the recorder knows it.
-/// `state` is written by its owner alone (but for `armed`); the rest is guarded by the recorder's lock.
+/// `state` is written by its owner alone (but for `armed`); the rest is guarded by the recorder's lock,
+/// unless a member says otherwise.
 struct ThreadEntry {
     std::uint32_t id = 0;
     std::int64_t os_tid = 0;
@@ -46,11 +48,18 @@ struct ThreadEntry {
     Block* last_full = nullptr;          ///< the chunk before, as long as its store is in use
     std::vector<Block*> open_segments;
     Block* side_segment = nullptr;
-    std::uint64_t tasks_armed = 0;          ///< bits that sessions of this thread's tasks ask for
-    std::uint64_t own_observers_armed = 0;  ///< bits that its own observers ask for
-    std::uint64_t period = 0;               ///< Recorder::period_ when it last came to attention
-    std::uint64_t no_room_since = 0;        ///< Recorder::room_epoch_ when a chunk was refused; owner only
-    std::mutex log_lock;                    ///< logs that are not threads: one writer at a time
+    std::uint64_t period = 0;         ///< Recorder::period_ when it last came to attention
+    std::uint64_t no_room_since = 0;  ///< Recorder::room_epoch_ when a chunk was refused; owner only
+    std::mutex log_lock;              ///< logs that are not threads: one writer at a time
+
+    /// The thread's armed word, by its owner (contexts) and the recorder: both hold `arming`, the recorder
+    /// inside its own lock. `sessions` is written by the owner alone.
+    ArmingLock arming;
+    std::atomic<bool> wants_attention{false};    ///< goes with its bits as long as there are any
+    const ContextSessions* sessions = nullptr;   ///< of the context that the thread runs under
+    std::shared_ptr<const void> sessions_owner;  ///< of `sessions`, where no adoption owns it; owner only
+    bool has_marks = false;                      ///< its log speaks of contexts; owner only
+    std::uint64_t own_observers_armed = 0;       ///< bits that its own observers ask for
 };
 
 /// A running session, or one that its ceiling has closed and that nobody has collected yet.
@@ -64,9 +73,8 @@ struct SessionEntry {
     bool is_closed = false;  ///< its end is in the journal; it claims nothing more
     bool is_full = false;    ///< policy drop: it claims no more chunks
     bool ceiling_reached = false;
-    std::uint32_t tasks_thread = 0;
-    std::uint64_t context = 0;        ///< what the starting thread runs under since
-    std::uint64_t outer_context = 0;  ///< and before
+    std::uint32_t tasks_thread = 0;       ///< the thread that started it, if it follows tasks
+    std::shared_ptr<TasksSession> tasks;  ///< if it follows tasks: itself, as contexts know it
     std::deque<Block*> chunks;
     std::uint64_t claimed_bytes = 0;
     std::uint64_t remote_bytes = 0;  ///< of messages taken in (remote_call.cpp)
@@ -125,10 +133,12 @@ class Recorder {
     void retire_current_thread() noexcept;
     void name_current_thread(std::string_view name) noexcept;
     void count_lost(std::uint64_t records = 1) noexcept;
-    /// Puts the calling thread into a context, with a mark in its log.
-    void enter_context(std::uint64_t context) noexcept;
-    /// If the calling thread runs under the context that session `id` gave it: back to the one before.
-    void leave_context(std::uint64_t id) noexcept;
+    /// Sets a thread's armed word by its sessions and those of all threads; its `arming` is held.
+    void arm(ThreadEntry& entry) noexcept;
+    /// Some session is open, whether or not it sees the calling thread.
+    bool has_open_session() const noexcept { return has_open_session_.load(std::memory_order_relaxed); }
+    /// kymo::active_options.
+    SessionOptions active_options() noexcept;
 
     // -- names --
     std::uint32_t register_site(const detail::Site& site) noexcept;
@@ -179,7 +189,6 @@ class Recorder {
 
     // All of these need mutex_.
     void rearm() noexcept;
-    std::uint64_t armed_for(const ThreadEntry& entry) const noexcept;
     ThreadEntry* register_current_thread() noexcept;
     bool give_state_block(ThreadEntry& entry) noexcept;
     bool copy_to_current_store(ThreadEntry& entry, std::vector<Block*>& left) noexcept;
@@ -199,7 +208,8 @@ class Recorder {
     void evict_oldest(SessionEntry& session) noexcept;
     void close_session(SessionEntry& session, std::uint64_t ticks) noexcept;
     void collect(SessionEntry& session, RawLog& log) noexcept;
-    std::uint64_t make_context(std::uint64_t outer, std::uint64_t session) noexcept;
+    std::shared_ptr<const ContextSessions> make_context(const ThreadEntry& entry,
+                                                        const SessionEntry& session);
     void finish_output(SessionEntry& session) noexcept;
     void forget(std::uint64_t id) noexcept;
     void close_spool() noexcept;
@@ -237,8 +247,6 @@ class Recorder {
     std::unordered_map<std::uint32_t, std::uint64_t> overwritten_;  ///< chunks, by thread
     std::vector<Block*> leftover_chunks_;                           ///< of dead threads, with room left
     std::vector<std::unique_ptr<SessionEntry>> sessions_;
-    std::unordered_map<std::uint64_t, std::vector<std::uint64_t>>
-        contexts_;  ///< the sessions of each context
     std::uint32_t next_thread_ = 1;
     std::uint64_t next_session_ = 1;
     std::uint64_t next_context_ = 1;
@@ -248,6 +256,10 @@ class Recorder {
     std::uint64_t lost_outside_ = 0;  ///< records of threads that could not be registered; atomic
     std::uint64_t room_epoch_ = 1;    ///< counts up when room may have appeared; atomic
     bool disabled_ = false;
+    /// What the sessions of all threads ask of every thread, and whether there is any session: written by
+    /// rearm(), read by anybody.
+    std::atomic<std::uint64_t> shared_armed_{0};
+    std::atomic<bool> has_open_session_{false};
     std::uint64_t environment_session_ = 0;  ///< its id while it runs
     bool restart_environment_ = false;       ///< a forked child starts its own when it first records
     bool restarting_ = false;                ///< a thread of that child is starting it

@@ -90,7 +90,8 @@ Recorder::Started Recorder::start(const SessionOptions& options) {
     std::lock_guard source_lock(source_mutex_);
     measure_costs();
     Started started{};
-    std::uint64_t tasks_context = 0;
+    std::shared_ptr<const ContextSessions> context;
+    ThreadEntry* own = nullptr;
     {
         std::unique_lock lock(mutex_);
         if (disabled_)
@@ -105,8 +106,11 @@ Recorder::Started Recorder::start(const SessionOptions& options) {
             detail::ThreadState* const state = ready_thread();
             lock.lock();
             if (state == nullptr) throw Error("this thread cannot record");
-            session->tasks_thread = static_cast<ThreadEntry*>(state->owner)->id;
-            session->outer_context = state->context;
+            own = static_cast<ThreadEntry*>(state->owner);
+            session->tasks_thread = own->id;
+            session->tasks = std::make_shared<TasksSession>();
+            session->tasks->session = session->id;
+            session->tasks->armed = armed_bits(options);
         }
         const bool first = sessions_.empty();
         if (first) {
@@ -157,15 +161,16 @@ Recorder::Started Recorder::start(const SessionOptions& options) {
         record.policy = static_cast<std::uint32_t>(options.policy);
         publish_names();
         journal(JournalKind::SessionStart, record);
-        if (session->tasks_thread != 0) {
-            tasks_context = session->context = make_context(session->outer_context, session->id);
-        }
+        if (own != nullptr) context = make_context(*own, *session);
         started = {session->id, session->output_path};
         sessions_.push_back(std::move(session));
         rearm();
         if (background_idles_) wake_.notify_all();
     }
-    if (tasks_context != 0) enter_context(tasks_context);
+    if (context != nullptr) {
+        enter_sessions(context.get());
+        if (own->sessions == context.get()) own->sessions_owner = std::move(context);
+    }
     tell_sources();
     return started;
 }
@@ -174,30 +179,6 @@ void Recorder::start_for_environment(const SessionOptions& options) {
     const Started started = start(options);
     std::lock_guard lock(mutex_);
     environment_session_ = started.id;
-}
-
-std::uint64_t Recorder::make_context(std::uint64_t outer, std::uint64_t session) noexcept {
-    const std::uint64_t context = next_context_++;
-    std::vector<std::uint64_t>& members = contexts_[context];
-    if (const auto found = contexts_.find(outer); found != contexts_.end()) members = found->second;
-    std::erase_if(members, [this](std::uint64_t id) { return find(id) == nullptr; });
-    members.push_back(session);
-    detail::ContextRecord record{};
-    record.context = context;
-    record.count = members.size();
-    journal(JournalKind::Context, record, std::as_bytes(std::span(members)));
-    return context;
-}
-
-void Recorder::enter_context(std::uint64_t context) noexcept {
-    SlowPath path;
-    if (!path) return;
-    detail::ThreadState* const state = ready_thread();
-    if (state == nullptr) return;
-    const std::uint64_t now = Clock::now();
-    state->context = context;
-    if (!ensure_room(*state, sizeof(detail::LongRecord), now)) return;
-    write_context_mark(*state, now);
 }
 
 // ---- reading threads while they run ----
@@ -264,9 +245,10 @@ void Recorder::copy_open_payload(const ThreadEntry& entry, std::uint32_t side, s
 
 void Recorder::close_session(SessionEntry& session, std::uint64_t ticks) noexcept {
     session.is_closed = true;
+    if (session.tasks != nullptr) session.tasks->is_closed.store(true, std::memory_order_relaxed);
     session.end_ticks = ticks;
+    // Of every thread, also for a session that follows tasks: the marks in the logs tell which are its own.
     for (const auto& entry : threads_) {
-        if (session.tasks_thread != 0 && session.tasks_thread != entry->id) continue;
         for (const OpenRange& range : open_ranges(*entry)) {
             detail::OpenAtStopRecord record{};
             record.session = session.id;
@@ -313,7 +295,6 @@ void Recorder::collect(SessionEntry& session, RawLog& log) noexcept {
     if (!session.is_closed) {
         log.end_ticks = Clock::now();
         for (const auto& entry : threads_) {
-            if (session.tasks_thread != 0 && session.tasks_thread != entry->id) continue;
             std::vector<OpenRange> open = open_ranges(*entry);
             std::move(open.begin(), open.end(), std::back_inserter(log.open));
             journal_losses(*entry);
@@ -396,7 +377,6 @@ void Recorder::forget(std::uint64_t id) noexcept {
         }
         leftover_chunks_.clear();
         overwritten_.clear();
-        contexts_.clear();
         journal_.clear();
         for (const auto& entry : threads_) {
             entry->in_journal = false;
@@ -418,21 +398,8 @@ void Recorder::close_spool() noexcept {
     spool_owner_ = 0;
 }
 
-void Recorder::leave_context(std::uint64_t id) noexcept {
-    std::uint64_t outer = 0;
-    {
-        std::lock_guard lock(mutex_);
-        const SessionEntry* const session = find(id);
-        if (session == nullptr || session->context == 0) return;
-        if (session->context != detail::current_thread->context) return;
-        outer = session->outer_context;
-    }
-    enter_context(outer);
-}
-
 bool Recorder::stop(std::uint64_t id, RawLog& log) {
     std::lock_guard source_lock(source_mutex_);
-    leave_context(id);
     flush_sources();
     {
         std::unique_lock lock(mutex_);
@@ -459,7 +426,6 @@ bool Recorder::snapshot(std::uint64_t id, RawLog& log) {
 
 void Recorder::discard(std::uint64_t id) noexcept {
     std::lock_guard source_lock(source_mutex_);
-    leave_context(id);
     flush_sources();
     {
         std::unique_lock lock(mutex_);

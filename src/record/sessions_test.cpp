@@ -305,5 +305,23 @@ TEST(Usage, ComesBackToNothingWhenTheLastSessionEnds) {
     EXPECT_EQ(Recorder::get().usage().threads, 1u);
 }
 
+TEST(Usage, AThreadRemembersNoChunkOfAFileThatIsFinished) {
+    char name[] = "/tmp/kymo-usage-XXXXXX";
+    const std::string path = std::string(mkdtemp(name)) + "/file.kymo";
+    {
+        Session session(SessionOptions{.output = path});
+        { KYMO_RANGE("in the file"); }
+    }
+    for (int i = 0; i < 2; ++i) {
+        Session session(SessionOptions{});
+        { KYMO_RANGE("in memory"); }
+        const auto* const entry = static_cast<const ThreadEntry*>(detail::current_thread->owner);
+        // Sanitizers see more: its blocks have been freed.
+        EXPECT_TRUE(i != 0 || entry->last_full == nullptr);
+    }
+    unlink(path.c_str());
+    rmdir(name);
+}
+
 }  // namespace
 }  // namespace kymo

@@ -113,11 +113,33 @@ ThreadState* ready_thread() noexcept {
     return ready;
 }
 
+namespace {
+
+bool records(const ThreadState& state) noexcept {
+    return (load_relaxed(state.armed) & kArmedRecorder) != 0;
+}
+
+}  // namespace
+
+bool writes_ends(const ThreadState& state) noexcept {
+    if (records(state)) return true;
+    const auto* const entry = static_cast<const ThreadEntry*>(state.owner);
+    return entry != nullptr && Recorder::get().has_open_session() &&
+           !entry->wants_attention.load(std::memory_order_relaxed);
+}
+
+ThreadState* ending_thread() noexcept {
+    ThreadState* const state = ready_thread();
+    if (state == nullptr || writes_ends(*state) || !Recorder::get().has_open_session()) return state;
+    ThreadState* const current = Recorder::get().attend();
+    if (current != nullptr) store_relaxed(current->busy, 1u);
+    return current;
+}
+
 // ---- appending ----
 
 void count_dropped(ThreadState& state, std::uint32_t depth) noexcept {
-    if ((load_relaxed(state.armed) & kArmedRecorder) == 0)
-        return;  // its ceiling has ended the last session: no loss
+    if (!records(state)) return;  // its ceiling has ended the last session: no loss
     store_relaxed(state.dropped, state.dropped + 1);
     ++state.gap_records;
     state.gap_min_depth = std::min(state.gap_min_depth, depth);
@@ -168,8 +190,8 @@ bool ensure_room(ThreadState& state, std::size_t bytes, std::uint64_t ticks) noe
         state.gap_records = 0;
         state.gap_min_depth = ~0u;
     }
-    if (state.context != 0)
-        write_context_mark(state, ticks);  // a ring may take the chunk with the first mark
+    if (state.context != 0 || entry->has_marks)
+        write_context_mark(state, ticks);  // a ring may take the chunk with the last one
     return static_cast<std::size_t>(state.limit - state.cursor) >= bytes;
 }
 
@@ -336,7 +358,7 @@ void pop_open(ThreadState& state, std::uint32_t index, std::uint64_t now, std::u
         now = start;
         store_relaxed(state.clamped, state.clamped + 1);
     }
-    if ((load_relaxed(state.armed) & kArmedRecorder) == 0) {
+    if (!writes_ends(state)) {
         // Nothing records any more: the range is in the views of the sessions that saw it open.
     } else if (site == 0) {
         // It only kept count of a begin made while nothing recorded. What was inside it must not seem to lie
@@ -392,7 +414,7 @@ Opened open_recorded(std::uint32_t site, Scope scope, std::uint32_t side) noexce
 void close_recorded(std::uint32_t index, std::uint64_t start, std::uint64_t now) noexcept {
     SlowPath path;
     if (!path) return;
-    ThreadState* const state = detail::current_thread->owner != nullptr ? ready_thread() : nullptr;
+    ThreadState* const state = detail::current_thread->owner != nullptr ? ending_thread() : nullptr;
     if (state == nullptr) return;  // the thread has ended, or is in between fork's handlers
     if (!Clock::is_inline()) now = Clock::now();
     Recorder& recorder = Recorder::get();

@@ -21,7 +21,7 @@ detail::ThreadState* own_thread() noexcept;
 /// Object-less begins made while off by a thread that is not registered yet.
 extern constinit thread_local std::uint32_t unregistered_off_begins;
 
-/// Sets a thread's armed word and what follows from it. Needs the recorder's lock, unless nobody else knows
+/// Sets a thread's armed word and what follows from it. Needs ThreadEntry::arming, unless nobody else knows
 /// the state.
 void set_armed(detail::ThreadState& state, std::uint64_t armed) noexcept;
 
@@ -83,6 +83,11 @@ void write_context_mark(detail::ThreadState& state, std::uint64_t ticks) noexcep
 
 /// Registers the calling thread or does what it was called to attention for. Null: it cannot record.
 detail::ThreadState* ready_thread() noexcept;
+/// Whether ends of ranges go into the log: something records here, or a session is open that may have seen
+/// them begin (this thread has left its context since), and the log is up to date.
+bool writes_ends(const detail::ThreadState& state) noexcept;
+/// ready_thread() for the end of a range: brings the log up to date also where only ends go into it.
+detail::ThreadState* ending_thread() noexcept;
 /// Opens a range of the calling thread if something records; its observers have been called. Takes no
 /// SlowPath from its caller.
 detail::Opened open_recorded(std::uint32_t site, Scope scope, std::uint32_t side) noexcept;

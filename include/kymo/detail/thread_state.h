@@ -44,7 +44,7 @@ struct SideEntry {
     std::uint32_t slot;  ///< the open slot that it belonged to when it was pushed
 };
 
-/// Owned by its thread; `armed` and `is_inline` alone are written by others (under the recorder's lock).
+/// Owned by its thread; `armed` and `is_inline` alone are written by others too (under ThreadEntry::arming).
 /// Others read `depth`, slots and `*committed` while the thread runs. Pointers mean nothing in a file;
 /// readers use the block headers.
 struct ThreadState {

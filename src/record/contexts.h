@@ -1,0 +1,88 @@
+// contexts.h: what contexts are made of: shared slots, and the sessions that follow tasks.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include <kymo/detail/context_node.h>
+#include <kymo/detail/thread_state.h>
+#include <kymo/session.h>
+
+namespace kymo {
+
+/// A session of one thread and its tasks, as contexts know it. Outlives the session.
+struct TasksSession {
+    std::uint64_t session = 0;
+    std::uint64_t armed = 0;             ///< bits of ThreadState::armed that it asks for
+    std::atomic<bool> is_closed{false};  ///< set once, with the recorder's lock
+};
+
+/// The sessions of a context: an immutable set with an id, of which marks in logs speak. Any thread reads it.
+struct ContextSessions : std::enable_shared_from_this<ContextSessions> {
+    std::uint64_t id = 0;
+    std::vector<std::shared_ptr<const TasksSession>> members;
+    /// The set without the newest member, as it was when that one started.
+    std::shared_ptr<const ContextSessions> outer;
+
+    std::size_t live_count() const noexcept;
+    std::uint64_t armed() const noexcept;  ///< the bits that the living members ask for
+    bool holds(const TasksSession& session) const noexcept;
+};
+/// Steps out of sets whose newest members have closed: the same living sessions, in the oldest such set. Null
+/// when none lives.
+const ContextSessions* settled(const ContextSessions* sessions) noexcept;
+
+/// The bits of ThreadState::armed that a session asks for.
+std::uint64_t armed_bits(const SessionOptions& options) noexcept;
+
+/// Guards one thread's armed word against its owner and the recorder at once. Held for a few instructions,
+/// never while anything else is taken.
+class ArmingLock {
+  public:
+    void lock() noexcept {
+        while (flag_.test_and_set(std::memory_order_acquire)) std::this_thread::yield();
+    }
+    void unlock() noexcept { flag_.clear(std::memory_order_release); }
+
+  private:
+    std::atomic_flag flag_{};
+};
+
+/// Puts the calling thread under a set of sessions (null: none), with a mark in its log if anything records.
+/// The set must live until the thread is put under another one. Locks nothing that threads share, but for a
+/// thread's first registration. In a signal handler that interrupted the recorder it does nothing.
+void enter_sessions(const ContextSessions* sessions) noexcept;
+/// The calling thread's set, settled; null: none.
+const ContextSessions* current_sessions() noexcept;
+
+/// The seam for observers and the per-thread switch: what the calling thread has, and giving it what a
+/// context carries. apply_extras is on the way of every adoption: it must not write what threads share.
+detail::ThreadExtras capture_extras() noexcept;
+void apply_extras(const detail::ThreadExtras& extras) noexcept;
+
+namespace detail {
+inline namespace layout1 {
+
+struct SharedSlot : ContextNode {
+    std::shared_ptr<const void> owner;  ///< of `value`
+    std::shared_ptr<SharedSlot> rest;   ///< `next`
+
+    SharedSlot() = default;
+    SharedSlot(const SharedSlot&) = delete;
+    SharedSlot& operator=(const SharedSlot&) = delete;
+    ~SharedSlot();  ///< of a long list, without recursion
+};
+
+struct ContextData {
+    std::shared_ptr<SharedSlot> slots;
+    std::shared_ptr<const ContextSessions> sessions;
+    ThreadExtras extras;
+};
+
+}  // namespace layout1
+}  // namespace detail
+
+}  // namespace kymo
