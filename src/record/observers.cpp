@@ -376,8 +376,13 @@ void Observers::rebuild(ThreadObservers& thread) noexcept {
             }
         }
         for (ObserverSnapshot::PerScope& scope : fresh->scopes) {
+            scope.first = scope.entries.data();
+            scope.count = static_cast<std::uint32_t>(scope.entries.size());
             const auto is_sampled = [](const ObserverEntry* entry) { return entry->is_sampled(); };
-            if (std::none_of(scope.entries.begin(), scope.entries.end(), is_sampled)) continue;
+            if (std::none_of(scope.entries.begin(), scope.entries.end(), is_sampled)) {
+                scope.is_plain = scope.count != 0 && scope.count <= ObserverFrame::kFew && !scope.needs.ids;
+                continue;
+            }
             for (ObserverEntry* entry : scope.entries)
                 scope.items.push_back({entry, draw_countdown(thread, entry->observer.sampling)});
             scope.all_sampled = std::all_of(scope.entries.begin(), scope.entries.end(), is_sampled);
@@ -389,6 +394,7 @@ void Observers::rebuild(ThreadObservers& thread) noexcept {
         std::erase_if(thread.old, [](const auto& snapshot) { return snapshot->is_done(); });
         if (thread.current && !thread.current->is_done()) thread.old.push_back(std::move(thread.current));
         thread.current = std::move(fresh);
+        thread.snapshot = thread.current.get();
     } catch (const std::bad_alloc&) {
         made_for = 0;  // no memory: those of before are called once more
     }
@@ -480,6 +486,7 @@ bool choose(ThreadObservers& thread, ObserverSnapshot::PerScope& ranges, Observe
 }
 
 void give_room(ObserverFrame& frame) {
+    frame.is_changed = true;
     frame.many_contexts.resize(frame.count);
     frame.contexts = frame.many_contexts.data();
 }
@@ -504,7 +511,6 @@ void give_room(ObserverFrame& frame) {
             give_frame(&thread, frame);
             return nullptr;
         }
-        frame->contexts = frame->few_contexts;
         if (frame->count > ObserverFrame::kFew) [[unlikely]]
             give_room(*frame);
     } catch (const std::bad_alloc&) {
@@ -519,22 +525,26 @@ void give_room(ObserverFrame& frame) {
     return frame;
 }
 
-[[gnu::always_inline]] inline void start(ThreadObservers* thread, ObserverFrame& frame) noexcept {
-    for (std::uint32_t i = 0; i < frame.count; ++i) {
-        ObserverEntry& entry = *frame.entries[i];
+[[gnu::always_inline]] inline void start(ThreadObservers* thread, ObserverFrame& frame,
+                                         ObserverEntry* const* entries, std::uint32_t count,
+                                         ObserverContext** contexts) noexcept {
+    for (ObserverEntry* const* const end = entries + count; entries != end; ++entries, ++contexts) {
+        ObserverEntry& entry = **entries;
         const Observer& observer = entry.observer;
-        frame.contexts[i] = nullptr;
+        *contexts = nullptr;
         if (observer.start == nullptr) continue;
         call_observer(thread, entry,
-                      [&] { frame.contexts[i] = observer.start(frame.range, observer.data).release(); });
+                      [&] { *contexts = observer.start(frame.range, observer.data).release(); });
     }
 }
 
-[[gnu::always_inline]] inline void finish(ThreadObservers* thread, ObserverFrame& frame) noexcept {
-    for (std::uint32_t i = 0; i < frame.count; ++i) {
-        ObserverEntry& entry = *frame.entries[i];
+[[gnu::always_inline]] inline void finish(ThreadObservers* thread, ObserverFrame& frame,
+                                          ObserverContext** contexts) noexcept {
+    ObserverEntry* const* entries = frame.entries;
+    for (ObserverEntry* const* const end = entries + frame.count; entries != end; ++entries, ++contexts) {
+        ObserverEntry& entry = **entries;
         const Observer& observer = entry.observer;
-        ObserverContext* const context = frame.contexts[i];
+        ObserverContext* const context = *contexts;
         if (observer.end != nullptr)
             call_observer(thread, entry, [&] { observer.end(frame.range, context, observer.data); });
         if (context != nullptr) call_guarded(entry, [&] { delete context; });
@@ -547,54 +557,84 @@ void give_room(ObserverFrame& frame) {
     } else {
         frame->snapshot->ended_elsewhere.fetch_add(1, std::memory_order_release);
     }
-    frame->reset();
+    if (frame->is_changed) frame->reset();
     give_frame(thread, frame);
 }
 
 }  // namespace
 
-bool skip_unsampled(const ThreadState& state, Scope scope) noexcept {
-    constexpr std::uint64_t kLooked =
-        detail::kArmedRecorder | detail::kArmedAttention | detail::kArmedObservers;
-    const ThreadObservers* const part = part_of(state);
-    if ((load_relaxed(state.armed) & kLooked) != detail::kArmedObservers || part == nullptr ||
-        part->version != Observers::version()) {
-        return false;
-    }
-    ObserverSnapshot::PerScope& ranges = part->current->scopes[static_cast<std::size_t>(scope)];
-    if (ranges.skip == 0) return false;
-    --ranges.skip;
-    return true;
-}
+namespace {
 
 // Observers come before the recorder, so that the range's time is not theirs.
-detail::Opened open_observed(std::uint32_t site, Scope scope, std::uint32_t side) noexcept {
+[[gnu::noinline]] detail::Opened open_any(std::uint32_t site, Scope scope, std::uint32_t side) noexcept {
     ThreadObservers* const thread = ready_part();
     ObserverFrame* frame = nullptr;
     if (thread != nullptr && site != 0) {
         const Inside inside(thread);
         frame = begin(*thread, site, scope);
-        if (frame != nullptr && side == 0) start(thread, *frame);
     }
-    if (frame != nullptr && side != 0) run_starts_with(*frame, side);
+    if (frame != nullptr) run_starts_with(*frame, side);
     detail::Opened opened{0, detail::kNotOpen};
     if ((load_relaxed(detail::current_thread->armed) & (detail::kArmedRecorder | detail::kArmedAttention)) !=
         0)
         opened = open_recorded(site, scope, side);
     if (side != 0 && opened.index == detail::kNotOpen) drop_side(*detail::current_thread, side);
     if (frame == nullptr) return opened;
-    if (opened.index != detail::kNotOpen) frame->opened = opened;
+    if (opened.index != detail::kNotOpen) frame->set_opened(opened);
     return {reinterpret_cast<std::uint64_t>(frame), detail::kOpenObserved};
 }
 
-void close_observed(ObserverFrame* frame) noexcept {
+// The short way: a few observers, none sampled, no values, nothing recorded.
+[[gnu::noinline]] detail::Opened open_plain(ThreadObservers& thread, ObserverSnapshot::PerScope& ranges,
+                                            std::uint32_t site, Scope scope) noexcept {
+    ObserverFrame* const frame = thread.pool;
+    if (frame == nullptr) [[unlikely]]
+        return open_any(site, scope, 0);
+    thread.inside = 1;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    thread.pool = frame->next;
+    ObserverSnapshot* const snapshot = thread.snapshot;
+    frame->set_range(site, scope, thread.thread);
+    frame->snapshot = snapshot;
+    ++snapshot->open;
+    frame->entries = ranges.first;
+    frame->count = ranges.count;
+    frame->needs = ranges.needs;
+    start(&thread, *frame, ranges.first, ranges.count, frame->few_contexts);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    thread.inside = 0;
+    return {reinterpret_cast<std::uint64_t>(frame), detail::kOpenObserved};
+}
+
+}  // namespace
+
+detail::Opened open_observed(const ThreadState& state, std::uint32_t site, Scope scope,
+                             std::uint32_t side) noexcept {
+    constexpr std::uint64_t kLooked = detail::kArmedRecorder | detail::kArmedAttention;
+    ThreadObservers* const part = part_of(state);
+    if (part != nullptr && side == 0 && part->inside == 0 && part->version == Observers::version() &&
+        (load_relaxed(state.armed) & kLooked) == 0) [[likely]] {
+        ObserverSnapshot::PerScope& ranges = part->snapshot->scopes[static_cast<std::size_t>(scope)];
+        if (ranges.skip != 0) {
+            --ranges.skip;
+            return {0, detail::kNotOpen};
+        }
+        if (ranges.is_plain && site != 0) [[likely]]
+            return open_plain(*part, ranges, site, scope);
+    }
+    return open_any(site, scope, side);
+}
+
+namespace {
+
+[[gnu::noinline]] void close_any(ObserverFrame* frame) noexcept {
+    const AsEnabled enabled;
     if (frame->opened.index != detail::kNotOpen)
         close_recorded(frame->opened.index, frame->opened.start, Clock::now());
-    ThreadObservers* const thread = part_of(*detail::current_thread);
-    const Inside inside(thread);
-    finish(thread, *frame);
-    give_back(thread, frame);
+    end_frame(frame);
 }
+
+}  // namespace
 
 ObserverFrame* begin_frame(std::uint32_t site, Scope scope) noexcept {
     ThreadObservers* const thread = ready_part();
@@ -606,7 +646,7 @@ ObserverFrame* begin_frame(std::uint32_t site, Scope scope) noexcept {
 void run_starts(ObserverFrame& frame) noexcept {
     ThreadObservers* const thread = part_of(*own_thread());
     const Inside inside(thread);
-    start(thread, frame);
+    start(thread, frame, frame.entries, frame.count, frame.contexts);
     frame.set_inputs({}, {});
 }
 
@@ -624,7 +664,7 @@ void run_starts_with(ObserverFrame& frame, std::uint32_t side) noexcept {
 void end_frame(ObserverFrame* frame) noexcept {
     ThreadObservers* const thread = part_of(*own_thread());
     const Inside inside(thread);
-    finish(thread, *frame);
+    finish(thread, *frame, frame->contexts);
     give_back(thread, frame);
 }
 
@@ -649,6 +689,23 @@ void observe_memory(const MemoryReport& report) noexcept {
 
 namespace detail {
 inline namespace layout1 {
+
+void close_observed(std::uint64_t handle) noexcept {
+    auto* const frame = reinterpret_cast<ObserverFrame*>(handle);
+    ThreadObservers* const thread = part_of(*current_thread);
+    if (frame->is_changed || thread == nullptr || thread->thread != frame->range.start_thread() ||
+        thread->inside != 0) [[unlikely]] {
+        return close_any(frame);
+    }
+    thread->inside = 1;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    finish(thread, *frame, frame->few_contexts);
+    --frame->snapshot->open;
+    frame->next = thread->pool;
+    thread->pool = frame;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    thread->inside = 0;
+}
 
 bool observers_want_inputs(Scope scope) noexcept {
     const ThreadObservers* const thread = ready_part();

@@ -17,11 +17,11 @@ struct ThreadEntry;
 
 /// An observer that was added. Lives until the last range that it has seen start has ended.
 struct ObserverEntry {
-    ObserverHandle handle = 0;
     Observer observer;
-    ScopeSet scopes;
-    std::atomic<bool> is_enabled{true};
     std::atomic<bool> is_drained{false};  ///< none of its callbacks may start any more
+    std::atomic<bool> is_enabled{true};
+    ObserverHandle handle = 0;
+    ScopeSet scopes;
     std::atomic<bool> has_thrown{false};
     std::atomic<std::uint32_t> running_elsewhere{
         0};  ///< callbacks on threads that the recorder does not know
@@ -54,11 +54,14 @@ struct ObserverSnapshot {
         }
     };
     struct PerScope {
-        std::vector<ObserverEntry*> entries;  ///< global ones first, each group in the order of adding
-        Needs needs;                          ///< of all of them together
+        std::uint64_t skip = 0;                 ///< all_sampled: ranges that nobody will see, still to come
+        ObserverEntry* const* first = nullptr;  ///< of `entries`
+        std::uint32_t count = 0;                ///< of `entries`
+        Needs needs;                            ///< of all of them together
+        bool is_plain = false;                  ///< a few, none sampled, nobody asks for ids: the short way
+        std::vector<ObserverEntry*> entries;    ///< global ones first, each group in the order of adding
         std::vector<Item> items;  ///< the same as `entries`, when any of them is sampled; else empty
         bool all_sampled = false;
-        std::uint64_t skip = 0;   ///< all_sampled: ranges that nobody will see, still to come
         std::uint64_t drawn = 0;  ///< what `skip` was set to
     };
     PerScope scopes[kScopeCount];
@@ -79,11 +82,12 @@ class ObserverFrame {
     ObserverSnapshot* snapshot = nullptr;
     ObserverFrame* next = nullptr;            ///< in a pool
     ObserverEntry* const* entries = nullptr;  ///< those that see it: the snapshot's, or own_entries
-    ObserverContext** contexts = nullptr;     ///< one for each
     std::uint32_t count = 0;
     ObserverSnapshot::Needs needs;
+    bool is_changed = false;  ///< more was set than begin_frame() sets
 
     static constexpr std::size_t kFew = 6;
+    ObserverContext** contexts = few_contexts;  ///< one for each
     ObserverContext* few_contexts[kFew];
     std::vector<ObserverContext*> many_contexts;  ///< keeps its room in the pool
     std::vector<ObserverEntry*> own_entries;
@@ -93,19 +97,35 @@ class ObserverFrame {
         range.scope_ = scope;
         range.start_thread_ = thread;
     }
-    void set_async() noexcept { range.is_async_ = true; }
+    void set_opened(detail::Opened recorded) noexcept {
+        is_changed = true;
+        opened = recorded;
+    }
+    void set_async() noexcept {
+        is_changed = true;
+        range.is_async_ = true;
+    }
     void set_facts(std::int64_t sequence, std::uint32_t forward_thread) noexcept {
+        is_changed = true;
         range.sequence_ = sequence;
         range.forward_thread_ = forward_thread;
     }
-    void set_id(std::uint64_t id) noexcept { range.id_ = id; }
+    void set_id(std::uint64_t id) noexcept {
+        is_changed = true;
+        range.id_ = id;
+    }
     void set_inputs(std::span<const Value> inputs, std::span<const KeyedValue> keywords) noexcept {
         range.inputs_ = inputs;
         range.keywords_ = keywords;
     }
-    void set_outputs(std::span<const Value> outputs) noexcept { range.outputs_ = outputs; }
-    /// Makes it as a new one, as far as somebody has changed it.
+    void set_outputs(std::span<const Value> outputs) noexcept {
+        is_changed = true;
+        range.outputs_ = outputs;
+    }
+    /// Makes it as a new one.
     void reset() noexcept {
+        is_changed = false;
+        contexts = few_contexts;
         range.is_async_ = false;
         range.id_ = 0;
         range.sequence_ = -1;
@@ -117,15 +137,16 @@ class ObserverFrame {
 
 /// One thread's part. Used by that thread alone, but for `executing`.
 struct ThreadObservers {
-    std::uint64_t version = 0;  ///< of the registry, when `current` was made; 0: make it anew
-    std::unique_ptr<ObserverSnapshot> current;
-    std::vector<std::unique_ptr<ObserverSnapshot>> old;  ///< with ranges open
-    std::shared_ptr<const ObserverList>
-        own;                   ///< null: none. Written by its thread, under ThreadEntry::arming
+    std::uint64_t version = 0;             ///< of the registry, when `current` was made; 0: make it anew
+    ObserverSnapshot* snapshot = nullptr;  ///< `current`
+    ObserverFrame* pool = nullptr;
     std::uint32_t inside = 0;  ///< in a callback, or about to be
     std::uint32_t thread = 0;  ///< logical id
     std::atomic<const ObserverEntry*> executing{nullptr};
-    ObserverFrame* pool = nullptr;
+    std::unique_ptr<ObserverSnapshot> current;
+    std::vector<std::unique_ptr<ObserverSnapshot>> old;  ///< with ranges open
+    std::shared_ptr<const ObserverList>
+        own;  ///< null: none. Written by its thread, under ThreadEntry::arming
     std::uint64_t random = 0;
     std::uint64_t seed = 0;
     struct Objectless {
@@ -190,11 +211,9 @@ class Observers {
 };
 
 /// A scope that opens while somebody observes: its observers, then the recorder.
-detail::Opened open_observed(std::uint32_t site, Scope scope, std::uint32_t side) noexcept;
-void close_observed(ObserverFrame* frame) noexcept;
-/// True when nobody but sampled observers would see ranges of this scope and none will see this one: it is
-/// then counted as passed. The cheapest answer there is.
-bool skip_unsampled(const detail::ThreadState& state, Scope scope) noexcept;
+/// `state` is the calling thread's.
+detail::Opened open_observed(const detail::ThreadState& state, std::uint32_t site, Scope scope,
+                             std::uint32_t side) noexcept;
 /// The frame of a range of `scope` that begins now, with the observers that will see it; null: none will.
 ObserverFrame* begin_frame(std::uint32_t site, Scope scope) noexcept;
 /// Calls the start callbacks; the frame's range has been filled in.

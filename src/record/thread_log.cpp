@@ -483,14 +483,14 @@ inline namespace layout1 {
 
 Opened open_site_slowly(std::uint32_t site, Scope scope, std::uint32_t side) noexcept {
     if ((load_relaxed(current_thread->armed) & kArmedObservers) == 0) return open_recorded(site, scope, side);
-    return open_observed(site, scope, side);
+    return open_observed(*current_thread, site, scope, side);
 }
 
 Opened open_slowly(Site& site, std::uint32_t side) noexcept {
-    const std::uint64_t armed = load_relaxed(current_thread->armed);
-    if ((armed & kArmedObservers) == 0) return open_recorded(site_id(site), site.scope, side);
-    if (side == 0 && skip_unsampled(*current_thread, site.scope)) return {0, kNotOpen};
-    return open_observed(site_id(site), site.scope, side);
+    const ThreadState& state = *current_thread;
+    if ((load_relaxed(state.armed) & kArmedObservers) == 0)
+        return open_recorded(site_id(site), site.scope, side);
+    return open_observed(state, site_id(site), site.scope, side);
 }
 
 std::uint32_t register_site(Site& site) noexcept {
@@ -506,7 +506,6 @@ void close_slowly(std::uint32_t index, std::uint64_t start) noexcept {
         const AsEnabled enabled;
         return close_slowly(index, start);
     }
-    if (index == kOpenObserved) return close_observed(reinterpret_cast<ObserverFrame*>(start));
     close_recorded(index, start, Clock::now());
 }
 
@@ -516,6 +515,7 @@ void close_unusual(std::uint32_t index, std::uint64_t start, std::uint64_t now) 
     std::atomic_signal_fence(std::memory_order_seq_cst);
     store_relaxed(state->busy, 0u);
     if (done) return;
+    if (index == kOpenObserved) return close_observed(start);
     if (now == 0) return close_slowly(index, start);
     close_recorded(index, start, now);
 }

@@ -45,6 +45,8 @@ inline constexpr std::uint32_t kInlineDepth = 256;   ///< what a compact record 
 KYMO_API Opened open_slowly(Site& site, std::uint32_t side) noexcept;
 KYMO_API Opened open_site_slowly(std::uint32_t site, Scope scope, std::uint32_t side) noexcept;
 KYMO_API void close_slowly(std::uint32_t index, std::uint64_t start) noexcept;
+/// Of a range that is watched: its `start` is its frame.
+KYMO_API void close_observed(std::uint64_t frame) noexcept;
 /// The same for a thread that has set `busy` already. `now` is 0 when the counter has not been read yet.
 KYMO_API void close_unusual(std::uint32_t index, std::uint64_t start, std::uint64_t now) noexcept;
 /// A site's number; registers it the first time. 0: it cannot be used.
@@ -165,7 +167,7 @@ class ScopedRange {
         ThreadState* const thread = current_thread;
         const std::uint32_t index = index_;
         if (load_relaxed(thread->is_inline) == 0 || load_relaxed(thread->busy) != 0) [[unlikely]] {
-            return close_slowly(index, start_);
+            return index == kOpenObserved ? close_observed(start_) : close_slowly(index, start_);
         }
         // From here on a signal handler records nothing on this thread: nothing read below can change.
         store_relaxed(thread->busy, 1u);
