@@ -395,6 +395,7 @@ void Observers::rebuild(ThreadObservers& thread) noexcept {
         if (thread.current && !thread.current->is_done()) thread.old.push_back(std::move(thread.current));
         thread.current = std::move(fresh);
         thread.snapshot = thread.current.get();
+        std::fill(std::begin(own_thread()->skip), std::end(own_thread()->skip), 0u);
     } catch (const std::bad_alloc&) {
         made_for = 0;  // no memory: those of before are called once more
     }
@@ -491,15 +492,28 @@ void give_room(ObserverFrame& frame) {
     frame.contexts = frame.many_contexts.data();
 }
 
+// True when none of the sampled sees this range. Those to come are left to the inlined path, where possible.
+bool pass(ThreadState& state, ObserverSnapshot::PerScope& ranges, Scope scope) noexcept {
+    std::uint32_t& left = state.skip[static_cast<std::size_t>(scope)];
+    if (left == 0 && ranges.skip == 0) return false;
+    if (left == 0) {
+        left = static_cast<std::uint32_t>(std::min<std::uint64_t>(ranges.skip, 0xffffffff));
+        ranges.skip -= left;
+        auto& entry = *static_cast<ThreadEntry*>(state.owner);
+        const std::lock_guard lock(entry.arming);
+        const std::uint64_t armed = load_relaxed(state.armed);
+        if ((armed & (detail::kArmedRecorder | detail::kArmedAttention)) == 0)
+            set_armed(state, armed | detail::kArmedSkip);
+    }
+    --left;
+    return true;
+}
+
 [[gnu::always_inline]] inline ObserverFrame* begin(ThreadObservers& thread, std::uint32_t site,
                                                    Scope scope) noexcept {
     ObserverSnapshot* const snapshot = thread.current.get();
     ObserverSnapshot::PerScope& ranges = snapshot->scopes[static_cast<std::size_t>(scope)];
-    if (ranges.entries.empty()) return nullptr;
-    if (ranges.skip != 0) {
-        --ranges.skip;
-        return nullptr;
-    }
+    if (ranges.entries.empty() || pass(*detail::current_thread, ranges, scope)) return nullptr;
     ObserverFrame* const frame = take_frame(thread);
     if (frame == nullptr) return nullptr;
     try {
@@ -615,10 +629,6 @@ detail::Opened open_observed(const ThreadState& state, std::uint32_t site, Scope
     if (part != nullptr && side == 0 && part->inside == 0 && part->version == Observers::version() &&
         (load_relaxed(state.armed) & kLooked) == 0) [[likely]] {
         ObserverSnapshot::PerScope& ranges = part->snapshot->scopes[static_cast<std::size_t>(scope)];
-        if (ranges.skip != 0) {
-            --ranges.skip;
-            return {0, detail::kNotOpen};
-        }
         if (ranges.is_plain && site != 0) [[likely]]
             return open_plain(*part, ranges, site, scope);
     }
@@ -711,7 +721,10 @@ bool observers_want_inputs(Scope scope) noexcept {
     const ThreadObservers* const thread = ready_part();
     if (thread == nullptr) return false;
     const ObserverSnapshot::PerScope& ranges = thread->current->scopes[static_cast<std::size_t>(scope)];
-    if (!ranges.needs.inputs || ranges.skip != 0) return false;
+    if (!ranges.needs.inputs || ranges.skip != 0 ||
+        current_thread->skip[static_cast<std::size_t>(scope)] != 0) {
+        return false;
+    }
     if (ranges.items.empty()) return true;
     const std::uint64_t now = ranges.all_sampled ? ranges.drawn : 0;
     return std::any_of(ranges.items.begin(), ranges.items.end(), [now](const auto& item) {

@@ -83,6 +83,14 @@ inline bool may_open(const ThreadState* thread, std::uint32_t site) noexcept {
            load_relaxed(thread->busy) == 0;
 }
 
+/// True when nobody will see this range: only sampled observers are there, and it is counted as passed.
+inline bool may_skip(ThreadState* thread, std::uint64_t armed, Scope scope) noexcept {
+    std::uint32_t& left = thread->skip[static_cast<unsigned>(scope)];
+    if ((armed & kArmedSkip) == 0 || left == 0) return false;
+    --left;
+    return true;
+}
+
 /// Fills the next slot. It counts once its start is set, so neither a reader nor a signal handler that lands
 /// in between sees a half-filled one; the handler's own ranges go above it (those that end before the start
 /// is read are then inside by depth and before it by time: the builder puts them on a side track).
@@ -106,7 +114,7 @@ class ScopedRange {
             const std::uint32_t id = load_relaxed(site.id);
             if (may_open(thread, id)) {
                 open(thread, id);
-            } else {
+            } else if (!may_skip(thread, armed, scope)) {
                 take(open_slowly(site, 0));
             }
         }

@@ -21,6 +21,8 @@ inline constexpr std::uint64_t kArmedShapes = 1ull << 38;     ///< metadata of a
 inline constexpr std::uint64_t kArmedConcrete = 1ull << 39;   ///< values of scalar inputs are wanted
 inline constexpr std::uint64_t kArmedMemoryObservers = 1ull << 40;  ///< observers want to hear of allocations
 inline constexpr std::uint64_t kArmedMemoryRecorder = 1ull << 41;   ///< sessions record allocations
+inline constexpr std::uint64_t kArmedSkip = 1ull
+                                            << 42;  ///< only sampled observers: `skip` may be counted down
 inline constexpr std::uint64_t kArmedOutOfLine = kArmedAttention | kArmedObservers | kArmedSlowClock;
 
 /// An open range. `start` is 0 while the slot is being filled or is empty.
@@ -73,7 +75,8 @@ struct ThreadState {
     void* observers;           ///< the thread's ThreadObservers; null: none yet
     void* tracer;              ///< for the Python tracer
     std::uint64_t next_async;  ///< count of movable ranges begun here: the low part of their ids
-    std::uint64_t reserved[30];
+    std::uint32_t skip[16];    ///< by scope: ranges to come that no sampled observer will see
+    std::uint64_t reserved[22];
 
     OpenSlot slots[kOpenSlots];
     std::byte side[kSideBytes];
