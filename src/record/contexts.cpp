@@ -179,7 +179,7 @@ detail::ThreadExtras capture_extras() noexcept {
     const auto* const part = static_cast<const ThreadObservers*>(own_thread()->observers);
     detail::ThreadExtras extras;
     if (part != nullptr) extras.observers = part->own;
-    extras.enabled = is_enabled();
+    extras.enabled = detail::current_thread != &disabled_thread;
     return extras;
 }
 
@@ -189,7 +189,7 @@ void apply_extras(const detail::ThreadExtras& extras) noexcept {
         Recorder& recorder = Recorder::get();
         recorder.observers().adopt(recorder, std::static_pointer_cast<const ObserverList>(extras.observers));
     }
-    set_enabled(extras.enabled);
+    if (extras.enabled != (detail::current_thread != &disabled_thread)) set_enabled(extras.enabled);
 }
 
 }  // namespace kymo

@@ -49,11 +49,6 @@ void set_armed(ThreadState& state, std::uint64_t armed) noexcept {
     store_relaxed(state.armed, armed);
 }
 
-ThreadState* own_thread() noexcept {
-    ThreadState* const state = detail::current_thread;
-    return state != &disabled_thread ? state : switched_off;
-}
-
 bool is_enabled() noexcept {
     return detail::current_thread != &disabled_thread;
 }
@@ -67,14 +62,6 @@ void set_enabled(bool enabled) noexcept {
         std::atomic_signal_fence(std::memory_order_seq_cst);
         detail::current_thread = &disabled_thread;
     }
-}
-
-AsEnabled::AsEnabled() noexcept : was_off_(!is_enabled()) {
-    if (was_off_) set_enabled(true);
-}
-
-AsEnabled::~AsEnabled() {
-    if (was_off_) set_enabled(false);
 }
 
 SlowPath::SlowPath() noexcept {

@@ -5,6 +5,7 @@
 #include <span>
 
 #include <kymo/detail/hot_path.h>
+#include <kymo/observe.h>
 
 namespace kymo {
 
@@ -16,8 +17,13 @@ extern detail::ThreadState unregistered_thread;
 extern detail::ThreadState idle_thread;
 /// What it points to while the thread is switched off (set_enabled). Never armed.
 extern detail::ThreadState disabled_thread;
+/// Its own state meanwhile.
+extern constinit thread_local detail::ThreadState* switched_off __attribute__((tls_model("initial-exec")));
 /// The calling thread's state, switched off or not.
-detail::ThreadState* own_thread() noexcept;
+inline detail::ThreadState* own_thread() noexcept {
+    detail::ThreadState* const state = detail::current_thread;
+    return state != &disabled_thread ? state : switched_off;
+}
 /// Object-less begins made while off by a thread that is not registered yet.
 extern constinit thread_local std::uint32_t unregistered_off_begins;
 
@@ -29,8 +35,12 @@ void set_armed(detail::ThreadState& state, std::uint64_t armed) noexcept;
 /// its state also while it is off.
 class AsEnabled {
   public:
-    AsEnabled() noexcept;
-    ~AsEnabled();
+    AsEnabled() noexcept : was_off_(detail::current_thread == &disabled_thread) {
+        if (was_off_) set_enabled(true);
+    }
+    ~AsEnabled() {
+        if (was_off_) set_enabled(false);
+    }
     AsEnabled(const AsEnabled&) = delete;
     AsEnabled& operator=(const AsEnabled&) = delete;
 
