@@ -32,7 +32,12 @@ KYMO_API std::int64_t take_sequence() noexcept;
 class Operation {
   public:
     explicit Operation(Scope scope = Scope::Function) noexcept : scope_(scope) {
-        if (detail::is_wanted(scope)) prepare();
+        const std::uint64_t armed = detail::load_relaxed(detail::current_thread->armed);
+        if ((armed & detail::scope_bit(scope)) == 0) return;
+        if ((armed & (detail::kArmedAttention | detail::kArmedObservers)) != 0) return prepare();
+        is_active_ = (armed & detail::kArmedRecorder) != 0;
+        inputs_wanted_ = outputs_wanted_ = (armed & (detail::kArmedShapes | detail::kArmedConcrete)) != 0;
+        keywords_wanted_ = (armed & detail::kArmedValues) != 0;
     }
     ~Operation() {
         if (is_active_) finish();

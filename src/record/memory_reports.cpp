@@ -11,7 +11,29 @@
 
 namespace kymo::detail {
 
-void report_memory(const MemoryReport& report) noexcept {
+namespace {
+
+constexpr std::size_t kBytes = sizeof(LongRecord) + sizeof(MemoryPayload);
+
+// There is room for it, and the thread counts as busy.
+void write_report(ThreadState& state, const MemoryReport& report, std::uint64_t now) noexcept {
+    auto* const record = reinterpret_cast<LongRecord*>(state.cursor);
+    *record = LongRecord{
+        static_cast<std::uint8_t>(RecordKind::Memory),    0,           kBytes / kRecordUnit, 0, now,
+        reinterpret_cast<std::uintptr_t>(report.address), state.depth, sizeof(MemoryPayload)};
+    const MemoryPayload payload{report.bytes,
+                                report.total_allocated,
+                                report.total_reserved,
+                                report.device.index,
+                                static_cast<std::uint8_t>(report.device.type),
+                                static_cast<std::uint8_t>(report.is_out_of_memory ? 1 : 0),
+                                0};
+    std::memcpy(record + 1, &payload, sizeof payload);
+    state.cursor += kBytes;
+    commit(state);
+}
+
+[[gnu::noinline]] void report_slowly(const MemoryReport& report) noexcept {
     const std::uint64_t armed = load_relaxed(current_thread->armed);
     // Observers may be those of this thread or all of them: they know.
     if ((armed & (kArmedMemoryObservers | kArmedAttention)) != 0) observe_memory(report);
@@ -21,21 +43,25 @@ void report_memory(const MemoryReport& report) noexcept {
     ThreadState* const state = ready_thread();
     if (state == nullptr || (load_relaxed(state->armed) & kArmedMemoryRecorder) == 0) return;
     const std::uint64_t now = Clock::now();
-    constexpr std::size_t kBytes = sizeof(LongRecord) + sizeof(MemoryPayload);
     if (!ensure_room(*state, kBytes, now)) return count_dropped(*state, state->depth);
-    LongRecord* const record = append_long(*state, RecordKind::Memory, sizeof(MemoryPayload));
-    record->time = now;
-    record->word2 = reinterpret_cast<std::uintptr_t>(report.address);
-    record->depth = state->depth;
-    MemoryPayload payload{};
-    payload.bytes = report.bytes;
-    payload.total_allocated = report.total_allocated;
-    payload.total_reserved = report.total_reserved;
-    payload.device_index = report.device.index;
-    payload.device_type = static_cast<std::uint8_t>(report.device.type);
-    payload.out_of_memory = report.is_out_of_memory ? 1 : 0;
-    std::memcpy(record + 1, &payload, sizeof payload);
-    commit(*state);
+    write_report(*state, report, now);
+}
+
+}  // namespace
+
+void report_memory(const MemoryReport& report) noexcept {
+    ThreadState& state = *current_thread;
+    constexpr std::uint64_t kLooked = kArmedMemoryRecorder | kArmedMemoryObservers;
+    if (load_relaxed(state.is_inline) == 0 || load_relaxed(state.busy) != 0 ||
+        (load_relaxed(state.armed) & kLooked) != kArmedMemoryRecorder ||
+        static_cast<std::size_t>(state.limit - state.cursor) < kBytes) [[unlikely]] {
+        return report_slowly(report);
+    }
+    store_relaxed(state.busy, 1u);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    write_report(state, report, read_counter());
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    store_relaxed(state.busy, 0u);
 }
 
 }  // namespace kymo::detail

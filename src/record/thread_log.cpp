@@ -435,13 +435,17 @@ bool close_valued(ThreadState& state, std::uint64_t start) noexcept {
     detail::SideEntry head;
     std::memcpy(&head, state.side + offset, sizeof head);
     const std::size_t bytes = (sizeof(LongRecord) + head.bytes + 15) / 16 * 16;
-    if (static_cast<std::size_t>(state.limit - state.cursor) < bytes) return false;
+    if (static_cast<std::size_t>(state.limit - state.cursor) < bytes ||
+        offset + sizeof head + bytes - sizeof(LongRecord) > detail::kSideBytes) {
+        return false;
+    }
     auto* const record = reinterpret_cast<LongRecord*>(state.cursor);
-    // In words of eight bytes, as many as there are: the side stack pads to them.
+    // In pieces of sixteen bytes, as many as the record has room for: behind the values lies what they have
+    // left of the side stack.
     const std::byte* from = state.side + offset + sizeof head;
     auto* to = reinterpret_cast<std::byte*>(record + 1);
-    for (std::size_t left = (head.bytes + 7) / 8; left != 0; --left, from += 8, to += 8)
-        std::memcpy(to, from, 8);
+    for (std::size_t left = bytes - sizeof(LongRecord); left != 0; left -= 16, from += 16, to += 16)
+        std::memcpy(to, from, 16);
     std::uint64_t now = detail::read_counter();
     if (now < start) {
         now = start;

@@ -2,6 +2,7 @@
 #include "record/value_encoding.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "record/name_table.h"
@@ -40,6 +41,7 @@ void ValueEncoder::add_facts(const detail::RangeFacts& facts) noexcept {
 }
 
 void ValueEncoder::add(std::uint32_t key, std::uint8_t flags, const Value& value, ValueNeeds needs) noexcept {
+    if (value.kind() == ValueKind::Array && needs.shapes) return add_array(key, flags, value.array());
     add_nested(key, flags, value, needs, 0);
 }
 
@@ -110,59 +112,60 @@ void ValueEncoder::add_list(std::uint32_t key, std::uint8_t flags, std::span<con
 }
 
 void ValueEncoder::add_array(std::uint32_t key, std::uint8_t flags, const ArrayView& array) noexcept {
-    const std::size_t dimensions = std::min(array.sizes.size(), kMostDimensions);
+    std::size_t dimensions = array.sizes.size();
+    if (dimensions > kMostDimensions) [[unlikely]] {
+        dimensions = kMostDimensions;
+        flags |= detail::kValueTruncated;
+    }
+    constexpr std::size_t kHeads = sizeof(ValueHeader) + sizeof(detail::ArrayHeader);
+    if (!fits(kHeads + 2 * dimensions * sizeof(std::int64_t))) return;  // the most that it can take
     const std::int64_t* const sizes = array.sizes.data();
-    const std::int64_t* strides = array.strides.data();
-    if (array.strides.size() != array.sizes.size()) strides = nullptr;
-    // Most arrays are dense, and no dimension of theirs needs more than 32 bits: a third of the bytes.
-    bool is_dense = strides != nullptr;
+    const std::int64_t* const strides =
+        array.strides.size() == array.sizes.size() ? array.strides.data() : nullptr;
+    std::byte* const place = cursor_ + kHeads;
+    // Most arrays are dense, and no dimension of theirs needs more than 32 bits: a third of the bytes. They
+    // are written so on the way, and again if that turns out to be wrong.
     std::uint64_t all = 0;
-    std::int64_t expected = 1;
+    std::uint64_t astray = strides != nullptr ? 0 : 1;
+    std::uint64_t dense = 1;
     for (std::size_t i = dimensions; i-- != 0;) {
-        all |= static_cast<std::uint64_t>(sizes[i]);
-        if (is_dense) is_dense = strides[i] == expected || sizes[i] == 1;
-        expected = static_cast<std::int64_t>(static_cast<std::uint64_t>(expected) *
-                                             static_cast<std::uint64_t>(sizes[i]));
+        const auto size = static_cast<std::uint64_t>(sizes[i]);
+        all |= size;
+        if (strides != nullptr && size != 1) astray |= static_cast<std::uint64_t>(strides[i]) ^ dense;
+        dense *= size;
+        const auto small = static_cast<std::uint32_t>(size);
+        std::memcpy(place + i * sizeof small, &small, sizeof small);
     }
-    const bool has_strides = strides != nullptr && !is_dense;
-    if (has_strides) {
-        for (std::size_t i = 0; i < dimensions; ++i) all |= static_cast<std::uint64_t>(strides[i]);
-    }
-    const bool is_small = all >> 32 == 0;
-    const std::size_t count = has_strides ? 2 * dimensions : dimensions;
-    const std::size_t extents = round_up_8(count * (is_small ? sizeof(std::uint32_t) : sizeof(std::int64_t)));
-    if (!fits(sizeof(ValueHeader) + sizeof(detail::ArrayHeader) + extents)) return;
-    if (dimensions < array.sizes.size()) flags |= detail::kValueTruncated;
-    const ValueHeader head{key, static_cast<std::uint8_t>(ValueKind::Array), flags,
-                           static_cast<std::uint16_t>(dimensions)};
-    detail::ArrayHeader facts{};
-    facts.dtype = static_cast<std::uint8_t>(array.dtype);
-    facts.layout = static_cast<std::uint8_t>(array.layout);
-    facts.device_type = static_cast<std::uint8_t>(array.device.type);
-    facts.flags = static_cast<std::uint8_t>(
-        (has_strides ? detail::kArrayStrides : 0) | (array.is_defined ? 0 : detail::kArrayUndefined) |
-        (is_dense ? detail::kArrayContiguous : 0) | (is_small ? detail::kArraySmall : 0));
-    facts.device_index = array.device.index;
-    facts.storage = reinterpret_cast<std::uintptr_t>(array.storage);
-    facts.storage_id = array.storage_id;
-    put(&head, sizeof head);
-    put(&facts, sizeof facts);
-    if (is_small) {
-        std::byte* place = cursor_;
-        const auto put_small = [&place](const std::int64_t* from, std::size_t items) {
-            for (std::size_t i = 0; i < items; ++i, place += sizeof(std::uint32_t)) {
-                const auto small = static_cast<std::uint32_t>(from[i]);
-                std::memcpy(place, &small, sizeof small);
-            }
-        };
-        put_small(sizes, dimensions);
-        if (has_strides) put_small(strides, dimensions);
-        if (count % 2 != 0) std::memset(place, 0, sizeof(std::uint32_t));
-        cursor_ += extents;
+    std::uint32_t array_flags = array.is_defined ? 0 : detail::kArrayUndefined;
+    std::size_t extents = round_up_8(dimensions * sizeof(std::uint32_t));
+    if (dimensions % 2 != 0)
+        std::memset(place + dimensions * sizeof(std::uint32_t), 0, sizeof(std::uint32_t));
+    const bool is_dense = astray == 0;
+    if (is_dense) array_flags |= detail::kArrayContiguous;
+    if (all >> 32 == 0 && (is_dense || strides == nullptr)) [[likely]] {
+        array_flags |= detail::kArraySmall;
     } else {
-        put(sizes, dimensions * sizeof(std::int64_t));
-        if (has_strides) put(strides, dimensions * sizeof(std::int64_t));
+        const std::size_t bytes = dimensions * sizeof(std::int64_t);
+        std::memcpy(place, sizes, bytes);
+        extents = bytes;
+        if (!is_dense && strides != nullptr) {
+            array_flags |= detail::kArrayStrides;
+            std::memcpy(place + bytes, strides, bytes);
+            extents = 2 * bytes;
+        }
     }
+    // Both headers, in words.
+    const std::uint64_t words[] = {key | std::uint64_t{static_cast<std::uint8_t>(ValueKind::Array)} << 32 |
+                                       std::uint64_t{flags} << 40 | std::uint64_t{dimensions} << 48,
+                                   std::uint64_t{static_cast<std::uint8_t>(array.dtype)} |
+                                       std::uint64_t{static_cast<std::uint8_t>(array.layout)} << 8 |
+                                       std::uint64_t{static_cast<std::uint8_t>(array.device.type)} << 16 |
+                                       std::uint64_t{array_flags} << 24 |
+                                       std::uint64_t{static_cast<std::uint32_t>(array.device.index)} << 32,
+                                   reinterpret_cast<std::uintptr_t>(array.storage), array.storage_id};
+    static_assert(sizeof words == kHeads && std::endian::native == std::endian::little);
+    std::memcpy(cursor_, words, sizeof words);
+    cursor_ = place + extents;
 }
 
 DecodedKeywords::DecodedKeywords(std::span<const std::byte> payload, const NameTable& names) : names_(names) {
