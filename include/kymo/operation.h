@@ -34,9 +34,12 @@ class Operation {
     explicit Operation(Scope scope = Scope::Function) noexcept : scope_(scope) {
         const std::uint64_t armed = detail::load_relaxed(detail::current_thread->armed);
         if ((armed & detail::scope_bit(scope)) == 0) return;
-        if ((armed & (detail::kArmedAttention | detail::kArmedObservers)) != 0) return prepare();
+        if ((armed & (detail::kArmedAttention | detail::kArmedObservers)) != 0) {
+            prepare();
+            return;
+        }
         is_active_ = (armed & detail::kArmedRecorder) != 0;
-        inputs_wanted_ = outputs_wanted_ = (armed & (detail::kArmedShapes | detail::kArmedConcrete)) != 0;
+        inputs_wanted_ = outputs_wanted_ = (armed & detail::kArmedShapes) != 0;
         keywords_wanted_ = (armed & detail::kArmedValues) != 0;
     }
     ~Operation() {

@@ -36,8 +36,8 @@ struct SessionOptions {
     ScopeSet scopes = ScopeSet::all();
 
     bool record_values = true;     ///< keyword values given to ranges
-    bool record_shapes = false;    ///< metadata of array inputs
-    bool concrete_inputs = false;  ///< values of scalar inputs
+    bool record_shapes = false;    ///< metadata of array inputs and outputs
+    bool concrete_inputs = false;  ///< values of scalar ones as well; brings record_shapes with it
     bool profile_memory = false;   ///< allocation reports
     bool with_flops = false;
     bool with_stack = false;  ///< Python calls

@@ -35,7 +35,7 @@ std::uint32_t push_operation(std::uint64_t armed, const detail::RangeFacts& fact
     const ValueNeeds needs{(armed & detail::kArmedShapes) != 0, (armed & detail::kArmedConcrete) != 0};
     const bool has_facts = facts.sequence >= 0 || facts.forward_thread != 0 || facts.id != 0;
     if ((armed & detail::kArmedValues) == 0) keywords = {};
-    if (!needs.shapes && !needs.concrete) inputs = {};
+    if (!needs.shapes) inputs = {};
     if (!has_facts && inputs.empty() && keywords.empty()) return 0;
     std::uint32_t keys[detail::kMaxValues];
     if (keywords.size() > detail::kMaxValues) keywords = keywords.first(detail::kMaxValues);
@@ -56,13 +56,13 @@ void push_outputs(std::uint64_t start, std::span<const Value> outputs) noexcept 
     ThreadState* const state = detail::current_thread;
     if (!path || state->owner == nullptr || state->depth == 0) return;
     const std::uint64_t armed = load_relaxed(state->armed);
-    if ((armed & (detail::kArmedShapes | detail::kArmedConcrete)) == 0) return;
+    if ((armed & detail::kArmedShapes) == 0) return;
     detail::OpenSlot* const slot = Recorder::get().slot(*state, state->depth - 1);
     if (slot == nullptr || load_relaxed(slot->start) != start) return;
     const SideExtension room = extend_side(*state, *slot);
     if (room.place == nullptr) return;
     ValueEncoder encoder(room.place, room.limit);
-    const ValueNeeds needs{(armed & detail::kArmedShapes) != 0, (armed & detail::kArmedConcrete) != 0};
+    const ValueNeeds needs{true, (armed & detail::kArmedConcrete) != 0};
     for (const Value& output : outputs) encoder.add(0, detail::kValueOutput, output, needs);
     close_extension(*state, *slot, encoder.end());
 }
@@ -91,11 +91,10 @@ void Operation::prepare() noexcept {
     const ObserverFrame* const frame = frame_of(frame_);
     is_active_ = frame != nullptr || records;
     const bool observed_inputs = frame != nullptr && frame->needs.inputs;
-    inputs_wanted_ =
-        observed_inputs || (records && (armed & (detail::kArmedShapes | detail::kArmedConcrete)) != 0);
+    inputs_wanted_ = observed_inputs || (records && (armed & detail::kArmedShapes) != 0);
     keywords_wanted_ = observed_inputs || (records && (armed & detail::kArmedValues) != 0);
-    outputs_wanted_ = (frame != nullptr && frame->needs.outputs) ||
-                      (records && (armed & (detail::kArmedShapes | detail::kArmedConcrete)) != 0);
+    outputs_wanted_ =
+        (frame != nullptr && frame->needs.outputs) || (records && (armed & detail::kArmedShapes) != 0);
 }
 
 void Operation::start(std::string_view name, const OperationFacts& facts, std::span<const Value> inputs,
