@@ -328,6 +328,21 @@ TEST_F(Observing, AThreadCanBeSwitchedOffAndGuardsNest) {
     EXPECT_EQ(calls_, (Calls{"a+seen", "a-seen"}));
 }
 
+TEST_F(Observing, AThreadThatIsSwitchedOffMayAddObserversAndStartSessions) {
+    std::thread([this] {
+        const kymo::EnableGuard off(false);
+        kymo::add_thread_observer(noting(a_));
+        kymo::Session session(kymo::SessionOptions{.threads = kymo::Threads::Tasks});
+        {
+            const kymo::EnableGuard on(true);
+            KYMO_RANGE("seen");
+        }
+        EXPECT_EQ(session.stop().ranges().size(), 1u);
+        EXPECT_FALSE(kymo::is_enabled());
+    }).join();
+    EXPECT_EQ(calls_, (Calls{"a+seen", "a-seen"}));
+}
+
 TEST_F(Observing, ARangeThatIsOpenWhenTheThreadIsSwitchedOffStillEnds) {
     kymo::Session session{kymo::SessionOptions{}};
     kymo::add_observer(noting(a_));

@@ -196,6 +196,7 @@ ObserverHandle Observers::add(Recorder& recorder, const Observer& observer, bool
     auto entry = std::make_shared<ObserverEntry>();
     entry->observer = observer;
     entry->scopes = observer.scopes.empty() ? ScopeSet::all() : observer.scopes;
+    const AsEnabled enabled;
     ThreadObservers* const part = for_this_thread ? part_of_this_thread(recorder) : nullptr;
     if (for_this_thread && part == nullptr) throw Error("this thread cannot have observers");
     if (!has_membarrier()) caller_fences.store(true);
