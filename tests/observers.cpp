@@ -251,6 +251,35 @@ TEST_F(Observing, DrainingWaitsForACallbackThatRuns) {
     releases.join();
 }
 
+TEST_F(Observing, DrainingWaitsForACallbackThatHasEndedAnotherObservedRange) {
+    static std::atomic<bool> entered{false};
+    static std::atomic<bool> may_leave{false};
+    static std::atomic<bool> left{false};
+    static kymo::Range range;
+    const auto outer_handle = kymo::add_observer(noting(b_));
+    range = kymo::Range("ends in a callback");
+    EXPECT_TRUE(kymo::remove_observer(outer_handle));
+    const auto handle =
+        kymo::add_observer({.start = [](const ObservedRange&, void*) -> std::unique_ptr<ObserverContext> {
+            range.end();
+            entered = true;
+            while (!may_leave) std::this_thread::yield();
+            left = true;
+            return nullptr;
+        }});
+    std::thread busy([] { KYMO_RANGE("slow"); });
+    while (!entered) std::this_thread::yield();
+    std::thread releases([] {
+        for (int i = 0; i < 1000; ++i) std::this_thread::yield();
+        may_leave = true;
+    });
+    kymo::remove_and_drain(handle);
+    EXPECT_TRUE(left);
+    busy.join();
+    releases.join();
+    EXPECT_EQ(calls_, (Calls{"b+ends in a callback", "b-ends in a callback"}));
+}
+
 TEST_F(Observing, DrainingFromACallbackIsAnError) {
     static std::string error;
     static kymo::ObserverHandle handle;

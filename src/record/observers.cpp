@@ -115,11 +115,12 @@ template <class Call>
     }
 }
 
-// Calls unless it is drained, and lets a drainer see that it does.
+// Calls unless it is drained, and lets a drainer see that it does. A thread says one at a time: calls made
+// while one runs (a callback, or a signal handler, ends an observed range) are counted at their observer.
 template <class Call>
 [[gnu::always_inline]] inline void call_observer(ThreadObservers* thread, ObserverEntry& entry,
                                                  Call call) noexcept {
-    if (thread == nullptr) [[unlikely]] {
+    if (thread == nullptr || thread->executing.load(std::memory_order_relaxed) != nullptr) [[unlikely]] {
         entry.running_elsewhere.fetch_add(1, std::memory_order_seq_cst);
         if (!entry.is_drained.load(std::memory_order_seq_cst)) call_guarded(entry, call);
         entry.running_elsewhere.fetch_sub(1, std::memory_order_seq_cst);
@@ -305,7 +306,7 @@ bool Observers::has_any(Recorder& recorder, bool global, bool own) noexcept {
     std::lock_guard lock(recorder.mutex_);
     const auto any = [](const ObserverList& list) {
         return std::any_of(list.begin(), list.end(),
-                           [](const auto& entry) { return entry->is_enabled.load(); });
+                           [](const auto& entry) { return entry->is_enabled && !entry->is_drained; });
     };
     const ThreadObservers* const thread = part_of(*own_thread());
     return (global && any(global_)) || (own && thread != nullptr && thread->own && any(*thread->own));
