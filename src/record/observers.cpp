@@ -132,22 +132,26 @@ template <class Call>
     thread->executing.store(nullptr, std::memory_order_release);
 }
 
+// ThreadObservers::inside of a thread that has no part yet, or no more, and ends another one's range.
+constinit thread_local std::uint32_t inside_without_part __attribute__((tls_model("initial-exec"))) = 0;
+
 // Marks the thread as calling, so that what a callback or a signal handler opens meanwhile is not observed.
 class Inside {
   public:
-    explicit Inside(ThreadObservers* thread) noexcept : thread_(thread) {
-        if (thread_ != nullptr) ++thread_->inside;
+    explicit Inside(ThreadObservers* thread) noexcept
+        : inside_(thread != nullptr ? thread->inside : inside_without_part) {
+        ++inside_;
         std::atomic_signal_fence(std::memory_order_seq_cst);
     }
     ~Inside() {
         std::atomic_signal_fence(std::memory_order_seq_cst);
-        if (thread_ != nullptr) --thread_->inside;
+        --inside_;
     }
     Inside(const Inside&) = delete;
     Inside& operator=(const Inside&) = delete;
 
   private:
-    ThreadObservers* thread_;
+    std::uint32_t& inside_;
 };
 
 ThreadObservers* part_of(const ThreadState& state) noexcept {
@@ -247,7 +251,7 @@ Observers::Found Observers::find(ThreadObservers* thread, ObserverHandle handle)
 
 bool Observers::remove(Recorder& recorder, ObserverHandle handle, Removal how) {
     ThreadObservers* const thread = part_of(*own_thread());
-    if (how == Removal::Drained && thread != nullptr && thread->inside != 0)
+    if (how == Removal::Drained && ((thread != nullptr && thread->inside != 0) || inside_without_part != 0))
         throw Error("remove_and_drain() was called from a callback: it would wait for itself");
     Found found;
     {
@@ -344,6 +348,7 @@ ThreadObservers* Observers::part_of_this_thread(Recorder& recorder) noexcept {
 
 ThreadObservers* Observers::refresh(Recorder& recorder) noexcept {
     if (inside_depth != 0) return nullptr;  // a signal handler that has interrupted the recorder
+    if (inside_without_part != 0) return nullptr;
     ThreadObservers* const part = part_of_this_thread(recorder);
     if (part == nullptr || part->inside != 0) return nullptr;
     if (part->version != version()) rebuild(*part);
