@@ -208,67 +208,6 @@ TEST_F(Observing, ARemovedOneStillEndsWhatItHasSeenStart) {
     EXPECT_EQ(calls_, (Calls{"a+open", "a-open"}));
 }
 
-// R18
-TEST_F(Observing, ADrainedOneIsNotCalledAgainAndItsContextStillDies) {
-    static bool destroyed;
-    destroyed = false;
-    struct Held : ObserverContext {
-        ~Held() override { destroyed = true; }
-    };
-    static int ends = 0;
-    ends = 0;
-    const auto handle =
-        kymo::add_observer({.start = [](const ObservedRange&, void*) -> std::unique_ptr<ObserverContext> {
-                                return std::make_unique<Held>();
-                            },
-                            .end = [](const ObservedRange&, ObserverContext*, void*) { ++ends; }});
-    {
-        KYMO_RANGE("open");
-        EXPECT_TRUE(kymo::remove_and_drain(handle));
-        EXPECT_FALSE(destroyed);
-    }
-    EXPECT_TRUE(destroyed);
-    EXPECT_EQ(ends, 0);
-}
-
-TEST_F(Observing, DrainingWaitsForACallbackThatRuns) {
-    static std::atomic<bool> entered{false};
-    static std::atomic<bool> may_leave{false};
-    static std::atomic<bool> left{false};
-    const auto handle =
-        kymo::add_observer({.start = [](const ObservedRange&, void*) -> std::unique_ptr<ObserverContext> {
-            entered = true;
-            while (!may_leave) std::this_thread::yield();
-            left = true;
-            return nullptr;
-        }});
-    std::thread busy([] { KYMO_RANGE("slow"); });
-    while (!entered) std::this_thread::yield();
-    std::thread releases([] { may_leave = true; });
-    kymo::remove_and_drain(handle);
-    EXPECT_TRUE(left);
-    busy.join();
-    releases.join();
-}
-
-TEST_F(Observing, DrainingFromACallbackIsAnError) {
-    static std::string error;
-    static kymo::ObserverHandle handle;
-    error.clear();
-    handle =
-        kymo::add_observer({.start = [](const ObservedRange&, void*) -> std::unique_ptr<ObserverContext> {
-            try {
-                kymo::remove_and_drain(handle);
-            } catch (const kymo::Error& caught) {
-                error = caught.what();
-            }
-            return nullptr;
-        }});
-    { KYMO_RANGE("r"); }
-    EXPECT_NE(error.find("callback"), std::string::npos);
-    EXPECT_TRUE(kymo::remove_observer(handle));
-}
-
 // R19 R20
 TEST_F(Observing, GlobalOnesComeFirstAndEndsComeInTheSameOrderAsStarts) {
     kymo::add_thread_observer(noting(c_));
@@ -325,6 +264,21 @@ TEST_F(Observing, AThreadCanBeSwitchedOffAndGuardsNest) {
         { KYMO_RANGE("hidden again"); }
     }
     EXPECT_TRUE(kymo::is_enabled());
+    EXPECT_EQ(calls_, (Calls{"a+seen", "a-seen"}));
+}
+
+TEST_F(Observing, AThreadThatIsSwitchedOffMayAddObserversAndStartSessions) {
+    std::thread([this] {
+        const kymo::EnableGuard off(false);
+        kymo::add_thread_observer(noting(a_));
+        kymo::Session session(kymo::SessionOptions{.threads = kymo::Threads::Tasks});
+        {
+            const kymo::EnableGuard on(true);
+            KYMO_RANGE("seen");
+        }
+        EXPECT_EQ(session.stop().ranges().size(), 1u);
+        EXPECT_FALSE(kymo::is_enabled());
+    }).join();
     EXPECT_EQ(calls_, (Calls{"a+seen", "a-seen"}));
 }
 

@@ -19,12 +19,6 @@ using detail::ThreadState;
 
 // ---- sets of sessions ----
 
-std::size_t ContextSessions::live_count() const noexcept {
-    return static_cast<std::size_t>(std::count_if(members.begin(), members.end(), [](const auto& member) {
-        return !member->is_closed.load(std::memory_order_relaxed);
-    }));
-}
-
 std::uint64_t ContextSessions::armed() const noexcept {
     std::uint64_t bits = 0;
     for (const auto& member : members) {
@@ -39,9 +33,8 @@ bool ContextSessions::holds(const TasksSession& session) const noexcept {
 }
 
 const ContextSessions* settled(const ContextSessions* sessions) noexcept {
-    const auto count = [](const ContextSessions* set) { return set != nullptr ? set->live_count() : 0; };
-    // A set holds what lived in its outer one, and one more: as many living members are the same ones.
-    while (sessions != nullptr && count(sessions) == count(sessions->outer.get())) {
+    // A set holds what lived in its outer one, and one more, which is its last.
+    while (sessions != nullptr && sessions->members.back()->is_closed.load(std::memory_order_relaxed)) {
         sessions = sessions->outer.get();
     }
     return sessions;

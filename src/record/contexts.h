@@ -23,11 +23,10 @@ struct TasksSession {
 /// The sessions of a context: an immutable set with an id, of which marks in logs speak. Any thread reads it.
 struct ContextSessions : std::enable_shared_from_this<ContextSessions> {
     std::uint64_t id = 0;
-    std::vector<std::shared_ptr<const TasksSession>> members;
+    std::vector<std::shared_ptr<const TasksSession>> members;  ///< at least one; the newest is the last
     /// The set without the newest member, as it was when that one started.
     std::shared_ptr<const ContextSessions> outer;
 
-    std::size_t live_count() const noexcept;
     std::uint64_t armed() const noexcept;  ///< the bits that the living members ask for
     bool holds(const TasksSession& session) const noexcept;
 };

@@ -115,11 +115,12 @@ template <class Call>
     }
 }
 
-// Calls unless it is drained, and lets a drainer see that it does.
+// Calls unless it is drained, and lets a drainer see that it does. A thread says one at a time: calls made
+// while one runs (a callback, or a signal handler, ends an observed range) are counted at their observer.
 template <class Call>
 [[gnu::always_inline]] inline void call_observer(ThreadObservers* thread, ObserverEntry& entry,
                                                  Call call) noexcept {
-    if (thread == nullptr) [[unlikely]] {
+    if (thread == nullptr || thread->executing.load(std::memory_order_relaxed) != nullptr) [[unlikely]] {
         entry.running_elsewhere.fetch_add(1, std::memory_order_seq_cst);
         if (!entry.is_drained.load(std::memory_order_seq_cst)) call_guarded(entry, call);
         entry.running_elsewhere.fetch_sub(1, std::memory_order_seq_cst);
@@ -131,22 +132,26 @@ template <class Call>
     thread->executing.store(nullptr, std::memory_order_release);
 }
 
+// ThreadObservers::inside of a thread that has no part yet, or no more, and ends another one's range.
+constinit thread_local std::uint32_t inside_without_part __attribute__((tls_model("initial-exec"))) = 0;
+
 // Marks the thread as calling, so that what a callback or a signal handler opens meanwhile is not observed.
 class Inside {
   public:
-    explicit Inside(ThreadObservers* thread) noexcept : thread_(thread) {
-        if (thread_ != nullptr) ++thread_->inside;
+    explicit Inside(ThreadObservers* thread) noexcept
+        : inside_(thread != nullptr ? thread->inside : inside_without_part) {
+        ++inside_;
         std::atomic_signal_fence(std::memory_order_seq_cst);
     }
     ~Inside() {
         std::atomic_signal_fence(std::memory_order_seq_cst);
-        if (thread_ != nullptr) --thread_->inside;
+        --inside_;
     }
     Inside(const Inside&) = delete;
     Inside& operator=(const Inside&) = delete;
 
   private:
-    ThreadObservers* thread_;
+    std::uint32_t& inside_;
 };
 
 ThreadObservers* part_of(const ThreadState& state) noexcept {
@@ -196,6 +201,7 @@ ObserverHandle Observers::add(Recorder& recorder, const Observer& observer, bool
     auto entry = std::make_shared<ObserverEntry>();
     entry->observer = observer;
     entry->scopes = observer.scopes.empty() ? ScopeSet::all() : observer.scopes;
+    const AsEnabled enabled;
     ThreadObservers* const part = for_this_thread ? part_of_this_thread(recorder) : nullptr;
     if (for_this_thread && part == nullptr) throw Error("this thread cannot have observers");
     if (!has_membarrier()) caller_fences.store(true);
@@ -245,7 +251,7 @@ Observers::Found Observers::find(ThreadObservers* thread, ObserverHandle handle)
 
 bool Observers::remove(Recorder& recorder, ObserverHandle handle, Removal how) {
     ThreadObservers* const thread = part_of(*own_thread());
-    if (how == Removal::Drained && thread != nullptr && thread->inside != 0)
+    if (how == Removal::Drained && ((thread != nullptr && thread->inside != 0) || inside_without_part != 0))
         throw Error("remove_and_drain() was called from a callback: it would wait for itself");
     Found found;
     {
@@ -304,7 +310,7 @@ bool Observers::has_any(Recorder& recorder, bool global, bool own) noexcept {
     std::lock_guard lock(recorder.mutex_);
     const auto any = [](const ObserverList& list) {
         return std::any_of(list.begin(), list.end(),
-                           [](const auto& entry) { return entry->is_enabled.load(); });
+                           [](const auto& entry) { return entry->is_enabled && !entry->is_drained; });
     };
     const ThreadObservers* const thread = part_of(*own_thread());
     return (global && any(global_)) || (own && thread != nullptr && thread->own && any(*thread->own));
@@ -342,6 +348,7 @@ ThreadObservers* Observers::part_of_this_thread(Recorder& recorder) noexcept {
 
 ThreadObservers* Observers::refresh(Recorder& recorder) noexcept {
     if (inside_depth != 0) return nullptr;  // a signal handler that has interrupted the recorder
+    if (inside_without_part != 0) return nullptr;
     ThreadObservers* const part = part_of_this_thread(recorder);
     if (part == nullptr || part->inside != 0) return nullptr;
     if (part->version != version()) rebuild(*part);

@@ -24,7 +24,7 @@ struct ObserverEntry {
     ScopeSet scopes;
     std::atomic<bool> has_thrown{false};
     std::atomic<std::uint32_t> running_elsewhere{
-        0};  ///< callbacks on threads that the recorder does not know
+        0};  ///< callbacks on threads that the recorder does not know, or within another callback
 
     bool is_sampled() const noexcept { return observer.sampling < 1; }
     bool takes_part() const noexcept {

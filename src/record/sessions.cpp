@@ -102,6 +102,7 @@ Recorder::Started Recorder::start(const SessionOptions& options) {
         session->max_bytes = options.max_bytes;
         if (options.threads == Threads::Tasks) {
             lock.unlock();
+            const AsEnabled enabled;
             const SlowPath path;
             detail::ThreadState* const state = ready_thread();
             lock.lock();

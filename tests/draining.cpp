@@ -1,0 +1,131 @@
+// draining.cpp: removing an observer and knowing that none of its callbacks runs any more.
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include <gtest/gtest.h>
+#include <kymo/kymo.h>
+
+namespace {
+
+using kymo::ObservedRange;
+using kymo::ObserverContext;
+
+class Draining : public ::testing::Test {
+  protected:
+    void TearDown() override { kymo::clear_observers(); }
+};
+
+// R18
+TEST_F(Draining, AnObserverThatIsDrainedIsNotCalledAgainAndItsContextStillDies) {
+    static bool destroyed;
+    destroyed = false;
+    struct Held : ObserverContext {
+        ~Held() override { destroyed = true; }
+    };
+    static int ends = 0;
+    ends = 0;
+    const auto handle =
+        kymo::add_observer({.start = [](const ObservedRange&, void*) -> std::unique_ptr<ObserverContext> {
+                                return std::make_unique<Held>();
+                            },
+                            .end = [](const ObservedRange&, ObserverContext*, void*) { ++ends; }});
+    {
+        KYMO_RANGE("open");
+        EXPECT_TRUE(kymo::remove_and_drain(handle));
+        EXPECT_FALSE(destroyed);
+    }
+    EXPECT_TRUE(destroyed);
+    EXPECT_EQ(ends, 0);
+}
+
+TEST_F(Draining, WaitsForACallbackThatRuns) {
+    static std::atomic<bool> entered{false};
+    static std::atomic<bool> may_leave{false};
+    static std::atomic<bool> left{false};
+    const auto handle =
+        kymo::add_observer({.start = [](const ObservedRange&, void*) -> std::unique_ptr<ObserverContext> {
+            entered = true;
+            while (!may_leave) std::this_thread::yield();
+            left = true;
+            return nullptr;
+        }});
+    std::thread busy([] { KYMO_RANGE("slow"); });
+    while (!entered) std::this_thread::yield();
+    std::thread releases([] { may_leave = true; });
+    kymo::remove_and_drain(handle);
+    EXPECT_TRUE(left);
+    busy.join();
+    releases.join();
+}
+
+TEST_F(Draining, WaitsForACallbackThatHasEndedAnotherObservedRange) {
+    static std::atomic<bool> entered{false};
+    static std::atomic<bool> may_leave{false};
+    static std::atomic<bool> left{false};
+    static std::atomic<int> inner_ends{0};
+    static kymo::Range range;
+    const auto inner =
+        kymo::add_observer({.end = [](const ObservedRange&, ObserverContext*, void*) { ++inner_ends; }});
+    range = kymo::Range("ends in a callback");
+    EXPECT_TRUE(kymo::remove_observer(inner));
+    const auto handle =
+        kymo::add_observer({.start = [](const ObservedRange&, void*) -> std::unique_ptr<ObserverContext> {
+            range.end();
+            entered = true;
+            while (!may_leave) std::this_thread::yield();
+            left = true;
+            return nullptr;
+        }});
+    std::thread busy([] { KYMO_RANGE("slow"); });
+    while (!entered) std::this_thread::yield();
+    std::thread releases([] {
+        for (int i = 0; i < 1000; ++i) std::this_thread::yield();
+        may_leave = true;
+    });
+    kymo::remove_and_drain(handle);
+    EXPECT_TRUE(left);
+    busy.join();
+    releases.join();
+    EXPECT_EQ(inner_ends, 1);
+}
+
+TEST_F(Draining, FromACallbackIsAnError) {
+    static std::string error;
+    static kymo::ObserverHandle handle;
+    error.clear();
+    handle =
+        kymo::add_observer({.start = [](const ObservedRange&, void*) -> std::unique_ptr<ObserverContext> {
+            try {
+                kymo::remove_and_drain(handle);
+            } catch (const kymo::Error& caught) {
+                error = caught.what();
+            }
+            return nullptr;
+        }});
+    { KYMO_RANGE("r"); }
+    EXPECT_NE(error.find("callback"), std::string::npos);
+    EXPECT_TRUE(kymo::remove_observer(handle));
+}
+
+TEST_F(Draining, ACallbackIsKnownAsOneOnAThreadThatHasDoneNothingElse) {
+    static int ends = 0;
+    static kymo::ObserverHandle handle = 0;
+    ends = 0;
+    handle = kymo::add_observer({.end = [](const ObservedRange&, ObserverContext*, void*) {
+        ++ends;
+        { KYMO_RANGE("not observed"); }
+        EXPECT_THROW(kymo::remove_and_drain(handle), kymo::Error);
+        { KYMO_RANGE("nor this"); }
+    }});
+    kymo::Range range("moves");
+    std::thread([&] {
+        range.end();
+        EXPECT_EQ(ends, 1);
+        kymo::Range("observed").end();
+        EXPECT_EQ(ends, 2);
+    }).join();
+}
+
+}  // namespace
