@@ -2,6 +2,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <future>
 #include <memory>
 #include <stdexcept>
@@ -126,7 +127,6 @@ TEST(ContextGuards, AreCapturedByTheHundredThousand) {
 // ---- adopting ----
 
 // T5
-// T7
 TEST(Contexts, AreAdoptedByAnotherThreadAndLeftAgain) {
     kymo::Context context;
     {
@@ -146,6 +146,50 @@ TEST(Contexts, AreAdoptedByAnotherThreadAndLeftAgain) {
         EXPECT_EQ(producer(), "own");
         EXPECT_EQ(kymo::context_value(kRequest), nullptr);
     }).join();
+}
+
+// T7
+// R27
+// R69
+TEST(Contexts, CarryAThreadsObserversAndItsSwitch) {
+    using Seen = std::vector<std::string>;
+    const auto noting = [](Seen& seen) {
+        return kymo::Observer{.start = [](const kymo::ObservedRange& range,
+                                          void* data) -> std::unique_ptr<kymo::ObserverContext> {
+                                  static_cast<Seen*>(data)->emplace_back(range.name());
+                                  return nullptr;
+                              },
+                              .data = &seen};
+    };
+    Seen by_main, by_other;
+    const auto handle = kymo::add_thread_observer(noting(by_main));
+    const kymo::Context watched = kymo::Context::current();
+    kymo::Context off;
+    {
+        const kymo::EnableGuard guard(false);
+        off = kymo::Context::current();
+    }
+    std::thread([&] {
+        { KYMO_RANGE("before"); }
+        kymo::add_thread_observer(noting(by_other));
+        {
+            const kymo::ContextAdoption adoption(watched);
+            { KYMO_RANGE("adopted"); }
+            {
+                const kymo::ContextAdoption hidden(off);
+                EXPECT_FALSE(kymo::is_enabled());
+                KYMO_RANGE("hidden");
+            }
+            EXPECT_TRUE(kymo::is_enabled());
+            { KYMO_RANGE("adopted again"); }
+        }
+        { KYMO_RANGE("after"); }
+        kymo::clear_thread_observers();
+    }).join();
+    EXPECT_EQ(by_main, (Seen{"adopted", "adopted again"}));
+    EXPECT_EQ(by_other, (Seen{"after"}));
+    EXPECT_TRUE(kymo::remove_observer(handle));
+    EXPECT_FALSE(kymo::has_observers());
 }
 
 TEST(Contexts, AdoptedOutOfOrderLeaveTheThreadAsItWas) {
@@ -238,6 +282,7 @@ TEST(Propagate, ServesThreadsAsyncAndPools) {
 
 // ---- ending ranges ----
 
+// R62
 TEST(EndAfter, EndsTheRangeBeforeTheValuePasses) {
     kymo::Session mine(of_tasks());
     int value = 0;
@@ -255,6 +300,7 @@ TEST(EndAfter, EndsTheRangeBeforeTheValuePasses) {
     EXPECT_EQ(unfinished(trace), 0u);
 }
 
+// R62
 TEST(EndAfter, LetsExceptionsPassAndEndsWithTheWrapperWhenNeverCalled) {
     kymo::Session session(kymo::SessionOptions{});
     auto failing = kymo::end_after(kymo::Range("fails"), [] { throw std::logic_error("unchanged"); });
@@ -270,6 +316,32 @@ TEST(EndAfter, LetsExceptionsPassAndEndsWithTheWrapperWhenNeverCalled) {
     const kymo::Trace trace = session.stop();
     EXPECT_EQ(names(trace), (Names{"fails", "never called"}));
     EXPECT_EQ(unfinished(trace), 0u);
+}
+
+// R62
+TEST(EndAfter, HasCalledTheEndCallbacksOnceWhenAFutureIsReady) {
+    static std::atomic<int> ends;
+    ends = 0;
+    const auto handle = kymo::add_observer(
+        {.end = [](const kymo::ObservedRange&, kymo::ObserverContext*, void*) { ++ends; }});
+    const kymo::ContextGuard guard(kProducer, std::string("caller"));
+    std::future<std::string> ready =
+        std::async(std::launch::async, kymo::end_after(kymo::Range("request"), [] {
+                       EXPECT_EQ(ends, 0);
+                       return producer();
+                   }));
+    EXPECT_EQ(ready.get(), "caller");
+    EXPECT_EQ(ends, 1);
+    std::future<void> failed =
+        std::async(std::launch::async,
+                   kymo::end_after(kymo::Range("fails"), [] { throw std::logic_error("unchanged"); }));
+    EXPECT_THROW(failed.get(), std::logic_error);
+    EXPECT_EQ(ends, 2);
+    auto twice = kymo::end_after(kymo::Range("twice"), [] {});
+    twice();
+    twice();
+    EXPECT_EQ(ends, 3);
+    kymo::remove_and_drain(handle);
 }
 
 // ---- C, fork ----

@@ -40,6 +40,7 @@ TEST_F(Draining, AnObserverThatIsDrainedIsNotCalledAgainAndItsContextStillDies) 
     EXPECT_EQ(ends, 0);
 }
 
+// R18
 TEST_F(Draining, WaitsForACallbackThatRuns) {
     static std::atomic<bool> entered{false};
     static std::atomic<bool> may_leave{false};

@@ -1,8 +1,7 @@
-// observers.cpp: other code watches ranges and allocations. Numbers are those of docs/parity.md.
+// observers.cpp: other code watches ranges. Numbers are those of docs/parity.md.
 #include <atomic>
 #include <barrier>
 #include <cmath>
-#include <map>
 #include <optional>
 #include <set>
 #include <stdexcept>
@@ -71,7 +70,7 @@ TEST_F(Observing, ARangeHasOneScopeAndTheNumbersOfTheFirstTenAreKept) {
     EXPECT_EQ(seen, (std::vector{Scope::User, Scope::Function, Scope::BackwardFunction}));
 }
 
-// R4 R7
+// R4 R7 R69
 TEST_F(Observing, ScopesChooseAndAnEmptySetMeansAll) {
     Observer functions = noting(a_);
     functions.scopes = {Scope::Function};
@@ -129,7 +128,7 @@ TEST_F(Observing, ASamplingProbabilityOutsideItsRangeIsRefused) {
     EXPECT_FALSE(kymo::has_observers());
 }
 
-// R11
+// R11 R69
 TEST_F(Observing, WhatACallbackThrowsIsSaidOnceAndDisturbsNobody) {
     static bool ended_with_null = false;
     ended_with_null = false;
@@ -152,7 +151,7 @@ TEST_F(Observing, WhatACallbackThrowsIsSaidOnceAndDisturbsNobody) {
     EXPECT_EQ(calls_, (Calls{"b+one", "b-one", "b+two", "b-two"}));
 }
 
-// R13
+// R13 R69
 TEST_F(Observing, HandlesAreNeverZeroAndNeverReused) {
     std::set<kymo::ObserverHandle> handles;
     for (int i = 0; i < 100; ++i) {
@@ -190,6 +189,7 @@ TEST_F(Observing, OneCanBeSwitchedOffAndOnAndOnlyEnabledOnesCount) {
     EXPECT_FALSE(kymo::has_observers());
 }
 
+// R69
 TEST_F(Observing, ThoseOfAThreadSeeOnlyThatThread) {
     kymo::add_thread_observer(noting(a_));
     std::thread([] { KYMO_RANGE("elsewhere"); }).join();
@@ -208,7 +208,7 @@ TEST_F(Observing, ARemovedOneStillEndsWhatItHasSeenStart) {
     EXPECT_EQ(calls_, (Calls{"a+open", "a-open"}));
 }
 
-// R19 R20
+// R19 R20 R69
 TEST_F(Observing, GlobalOnesComeFirstAndEndsComeInTheSameOrderAsStarts) {
     kymo::add_thread_observer(noting(c_));
     kymo::add_observer(noting(a_));
@@ -282,6 +282,7 @@ TEST_F(Observing, AThreadThatIsSwitchedOffMayAddObserversAndStartSessions) {
     EXPECT_EQ(calls_, (Calls{"a+seen", "a-seen"}));
 }
 
+// R26
 TEST_F(Observing, ARangeThatIsOpenWhenTheThreadIsSwitchedOffStillEnds) {
     kymo::Session session{kymo::SessionOptions{}};
     kymo::add_observer(noting(a_));
@@ -332,7 +333,7 @@ void open_ranges(int count) {
     }
 }
 
-// R28 R29 R30
+// R28 R29 R30 R69
 TEST_F(Observing, SamplingKeepsItsShareInPairs) {
     kymo::seed_sampling_for_testing(7);
     for (const double share : {0.5, 0.1, 0.01}) {
@@ -462,7 +463,7 @@ TEST_F(Observing, InputsAreGatheredOnlyForAnObserverThatWillSeeThisVeryRange) {
     kymo::seed_sampling_for_testing(0);
 }
 
-// R33 R34 R35 R36 R37
+// R17 R35
 TEST_F(Observing, AddingAndRemovingIsSeenByThreadsThatRunAlready) {
     Count count;
     std::barrier step(2);
@@ -488,7 +489,7 @@ TEST_F(Observing, AddingAndRemovingIsSeenByThreadsThatRunAlready) {
     runs.join();
 }
 
-// R41
+// R8 R41
 TEST_F(Observing, ManyObserversOfOneRangeKeepTheirOrderAndContexts) {
     constexpr int kMany = 40;
     struct Held : ObserverContext {
@@ -518,159 +519,9 @@ TEST_F(Observing, ManyObserversOfOneRangeKeepTheirOrderAndContexts) {
     EXPECT_EQ(starts, ends);
 }
 
-// ---- what a range shows ----
+// ---- in each other's way ----
 
-struct Shown {
-    std::string name;
-    Scope scope = Scope::User;
-    std::uint64_t id = 0;
-    std::int64_t sequence = 0;
-    std::uint32_t forward_thread = 0;
-    std::int32_t node = 0;
-    bool is_async = false;
-    std::uint32_t start_thread = 0;
-    std::vector<std::int64_t> integers;
-    std::map<std::string, std::string> texts;
-    std::size_t outputs = 0;
-};
-std::vector<Shown> shown;  // by end callbacks
-Observer showing() {
-    struct Held : ObserverContext {
-        Shown what;
-    };
-    return {.start = [](const ObservedRange& range, void*) -> std::unique_ptr<ObserverContext> {
-                auto held = std::make_unique<Held>();
-                for (const kymo::Value& value : range.inputs()) {
-                    if (value.kind() == kymo::ValueKind::Int) held->what.integers.push_back(value.integer());
-                    if (value.kind() == kymo::ValueKind::Array)
-                        held->what.integers.insert(held->what.integers.end(), value.array().sizes.begin(),
-                                                   value.array().sizes.end());
-                }
-                for (const kymo::KeyedValue& each : range.keywords()) {
-                    if (each.value.kind() == kymo::ValueKind::String)
-                        held->what.texts.emplace(each.key, each.value.string());
-                }
-                return held;
-            },
-            .end =
-                [](const ObservedRange& range, ObserverContext* context, void*) {
-                    EXPECT_TRUE(range.inputs().empty());
-                    Shown what = static_cast<Held*>(context)->what;
-                    what.name = range.name();
-                    what.scope = range.scope();
-                    what.id = range.id();
-                    what.sequence = range.sequence();
-                    what.forward_thread = range.forward_thread();
-                    what.node = range.node();
-                    what.is_async = range.is_async();
-                    what.start_thread = range.start_thread();
-                    what.outputs = range.outputs().size();
-                    shown.push_back(what);
-                },
-            .needs_inputs = true,
-            .needs_outputs = true,
-            .needs_ids = true};
-}
-
-// R43 R45 R46 R47 R49 R50 R53
-TEST_F(Observing, AnOperationShowsItsInputsOutputsAndNumbers) {
-    shown.clear();
-    kymo::set_node_id(3);
-    EXPECT_THROW(kymo::set_node_id(-1), kymo::Error);
-    kymo::add_observer(showing());
-    const std::int64_t sizes[] = {2, 5};
-    const kymo::ArrayView array{.dtype = kymo::DType::Float32, .sizes = sizes};
-    const kymo::KeyedValue keywords[] = {{"mode", "fast"}};
-    {
-        kymo::Operation op(Scope::BackwardFunction);
-        const kymo::Value inputs[] = {array, 7};
-        op.begin(std::string("made at run time ") + "by hand", {.sequence = 11, .forward_thread = 2}, inputs,
-                 keywords);
-        const kymo::Value outputs[] = {1, 2, 3};
-        EXPECT_TRUE(op.outputs_wanted());
-        op.set_outputs(outputs);
-        op.end();
-    }
-    { KYMO_RANGE("plain", "who", "me"); }
-    ASSERT_EQ(shown.size(), 2u);
-    EXPECT_EQ(shown[0].name, "made at run time by hand");
-    EXPECT_EQ(shown[0].scope, Scope::BackwardFunction);
-    EXPECT_EQ(shown[0].sequence, 11);
-    EXPECT_EQ(shown[0].forward_thread, 2u);
-    EXPECT_EQ(shown[0].node, 3);
-    EXPECT_EQ(shown[0].integers, (std::vector<std::int64_t>{2, 5, 7}));
-    EXPECT_EQ(shown[0].texts.at("mode"), "fast");
-    EXPECT_EQ(shown[0].outputs, 3u);
-    EXPECT_EQ(shown[0].start_thread, kymo::current_thread_id());
-    EXPECT_EQ(shown[1].sequence, -1);
-    EXPECT_EQ(shown[1].forward_thread, 0u);
-    EXPECT_EQ(shown[1].texts.at("who"), "me");
-    EXPECT_GT(shown[1].id, shown[0].id);
-}
-
-// R50 R59
-TEST_F(Observing, ThreadIdsStartAtOneAndAreNeverReused) {
-    std::set<std::uint32_t> ids{kymo::current_thread_id()};
-    EXPECT_EQ(kymo::current_thread_id(), *ids.begin());
-    EXPECT_GE(*ids.begin(), 1u);
-    for (int i = 0; i < 20; ++i) {
-        std::thread([&] { EXPECT_TRUE(ids.insert(kymo::current_thread_id()).second); }).join();
-    }
-}
-
-// R51
-TEST_F(Observing, IdsAreGivenOnlyWhenSomebodyAsks) {
-    static std::vector<std::uint64_t> ids;
-    ids.clear();
-    Observer observer{.start = [](const ObservedRange& range, void*) -> std::unique_ptr<ObserverContext> {
-        ids.push_back(range.id());
-        return nullptr;
-    }};
-    kymo::add_observer(observer);
-    { KYMO_RANGE("r"); }
-    EXPECT_EQ(ids, (std::vector<std::uint64_t>{0}));
-    Observer asks;
-    asks.start = [](const ObservedRange&, void*) -> std::unique_ptr<ObserverContext> { return nullptr; };
-    asks.needs_ids = true;
-    kymo::add_observer(asks);
-    std::set<std::uint64_t> unique;
-    for (int i = 0; i < 100; ++i) {
-        KYMO_RANGE("r");
-        EXPECT_TRUE(unique.insert(ids.back()).second);
-        EXPECT_NE(ids.back(), 0u);
-    }
-}
-
-// R10 R54
-TEST_F(Observing, AMovableRangeIsAsyncAndMayEndOnAnotherThread) {
-    static std::thread::id end_thread;
-    static bool was_async = false;
-    static std::uint32_t start_thread = 0;
-    kymo::add_observer({.end = [](const ObservedRange& range, ObserverContext*, void*) {
-        end_thread = std::this_thread::get_id();
-        was_async = range.is_async();
-        start_thread = range.start_thread();
-    }});
-    kymo::Range range("moves");
-    EXPECT_TRUE(range.is_open());
-    std::thread other([moved = std::move(range)]() mutable { moved.end(); });
-    const std::thread::id expected = other.get_id();
-    other.join();
-    EXPECT_EQ(end_thread, expected);
-    EXPECT_TRUE(was_async);
-    EXPECT_EQ(start_thread, kymo::current_thread_id());
-}
-
-// R57
-TEST_F(Observing, SequenceNumbersCountPerThread) {
-    const std::int64_t before = kymo::peek_sequence();
-    EXPECT_EQ(kymo::peek_sequence(), before);
-    EXPECT_EQ(kymo::take_sequence(), before);
-    EXPECT_EQ(kymo::peek_sequence(), before + 1);
-    std::thread([] { EXPECT_EQ(kymo::peek_sequence(), 0); }).join();
-}
-
-// R61 R63
+// R69
 TEST_F(Observing, RangesThatACallbackOpensAreRecordedAndNotObserved) {
     kymo::Session session{kymo::SessionOptions{}};
     Count count;
@@ -691,7 +542,33 @@ TEST_F(Observing, RangesThatACallbackOpensAreRecordedAndNotObserved) {
     EXPECT_EQ(trace.ranges().depth[1], 0u);
 }
 
-// R64 R66
+// R69
+TEST_F(Observing, ACallbackMaySwitchItsOwnObserverOff) {
+    struct Once {
+        kymo::ObserverHandle handle = 0;
+        int starts = 0;
+        int ends = 0;
+    } once;
+    const auto handle = kymo::add_observer(
+        {.start = [](const ObservedRange&, void* data) -> std::unique_ptr<ObserverContext> {
+             auto& mine = *static_cast<Once*>(data);
+             ++mine.starts;
+             EXPECT_TRUE(kymo::disable_observer(mine.handle));
+             return nullptr;
+         },
+         .end = [](const ObservedRange&, ObserverContext*, void* data) { ++static_cast<Once*>(data)->ends; },
+         .data = &once});
+    once.handle = handle;
+    { KYMO_RANGE("one"); }
+    { KYMO_RANGE("two"); }
+    EXPECT_EQ(once.starts, 1);
+    EXPECT_EQ(once.ends, 1);  // of what it has seen start
+    EXPECT_TRUE(kymo::enable_observer(handle));
+    { KYMO_RANGE("three"); }
+    EXPECT_EQ(once.starts, 2);
+}
+
+// R66
 TEST_F(Observing, SessionsMayStartAndStopInsideObservedRanges) {
     Count count;
     kymo::add_observer(counting(count));
@@ -733,27 +610,6 @@ TEST_F(Observing, TheCInterfaceIsObservedToo) {
     kymo_end();
     kymo_end();
     EXPECT_EQ(calls_, (Calls{"a+from C", "a+inner", "a-inner", "a-from C"}));
-}
-
-// ---- allocations ----
-
-// C55 C56 C58
-TEST_F(Observing, AllocationReportsReachObserversAndEverySessionThatAsks) {
-    static std::vector<std::int64_t> bytes;
-    bytes.clear();
-    Observer observer;
-    observer.memory = [](const kymo::MemoryReport& report, void*) { bytes.push_back(report.bytes); };
-    EXPECT_FALSE(kymo::memory_wanted());
-    const auto handle = kymo::add_observer(observer);
-    EXPECT_TRUE(kymo::memory_wanted());
-    int block = 0;
-    kymo::report_allocation(&block, 64, 64, 128);
-    std::thread([&] { kymo::report_allocation(&block, -64, 0, 128); }).join();
-    kymo::report_out_of_memory(1 << 20, 0, 128, {kymo::DeviceType::Cuda, 1});
-    EXPECT_EQ(bytes, (std::vector<std::int64_t>{64, -64, 1 << 20}));
-    kymo::remove_and_drain(handle);
-    kymo::report_allocation(&block, 1, 1, 1);
-    EXPECT_EQ(bytes.size(), 3u);
 }
 
 }  // namespace

@@ -97,9 +97,11 @@ TEST(Recording, NamesFunctionsAndScopes) {
               kymo::Scope::BackwardFunction);
 }
 
+// R4
 TEST(Recording, KeepsOnlyTheScopesThatTheSessionAskedFor) {
     kymo::Session all(kymo::SessionOptions{});
     kymo::Session some(kymo::SessionOptions{.scopes = {kymo::Scope::Function}});
+    kymo::Session unasked(kymo::SessionOptions{.scopes = {}});
     {
         KYMO_RANGE("user");
         KYMO_RANGE_SCOPE(kymo::Scope::Function, "function");
@@ -108,6 +110,7 @@ TEST(Recording, KeepsOnlyTheScopesThatTheSessionAskedFor) {
     EXPECT_EQ(names(trace), (std::multiset<std::string>{"function"}));
     EXPECT_EQ(trace.ranges().depth[0], 0u);
     EXPECT_EQ(names(all.stop()).size(), 2u);
+    EXPECT_EQ(names(unasked.stop()).size(), 2u);
 }
 
 TEST(Recording, AttachesTypedValues) {
@@ -188,6 +191,7 @@ TEST(Recording, ShowsInstantsCountersAndThreadNames) {
     EXPECT_EQ(trace.string(trace.threads()[trace.instants().thread[0]].name), "worker");
 }
 
+// L6
 TEST(Recording, LetsARangeEndEarlyLaterAndElsewhere) {
     kymo::Session session(kymo::SessionOptions{});
     kymo::Range nested("nested");
@@ -234,6 +238,7 @@ TEST(Recording, TakesAScopeThatEndsOutOfOrderOutOfTheNesting) {
     EXPECT_EQ(names(trace).size(), 5u);
 }
 
+// L8
 TEST(Sessions, EachSeeTheirOwnWindowWhenTheyOverlapOnTwoThreads) {
     std::barrier step(2);
     kymo::Trace first;
@@ -301,6 +306,7 @@ TEST(Sessions, GiveSnapshotsWhileRecordingGoesOn) {
     EXPECT_EQ(names(session.stop()), (std::multiset<std::string>{"one", "two"}));
 }
 
+// L7 L8
 TEST(Sessions, MayBeStoppedTwiceDiscardedAndReused) {
     kymo::Session session;
     EXPECT_EQ(session.stop().ranges().size(), 0u);

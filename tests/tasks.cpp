@@ -159,6 +159,7 @@ TEST(TasksSessions, OfTwoThreadsAtOnceSeeEachItsOwn) {
     EXPECT_EQ(of_two.count("two"), 200u);
 }
 
+// T6
 TEST(TasksSessions, SeeAlsoWhatAnInnerOneRecords) {
     kymo::Session outer(of_tasks());
     { KYMO_RANGE("before"); }

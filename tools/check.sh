@@ -62,6 +62,7 @@ step format check_format
 step layers python3 tools/check_layers.py
 step sizes python3 tools/check_sizes.py
 step documents python3 tools/check_docs.py
+step parity python3 tools/check_parity.py
 step "tools' own tests" python3 -m unittest discover -q -s tools -p '*_test.py'
 step lint check_tidy
 

@@ -33,7 +33,7 @@ struct SessionOptions {
     std::uint64_t max_bytes = std::uint64_t{1} << 30;  ///< ceiling of the log
     Policy policy = Policy::Stop;
     Threads threads = Threads::All;
-    ScopeSet scopes = ScopeSet::all();
+    ScopeSet scopes = ScopeSet::all();  ///< empty: all
 
     bool record_values = true;     ///< keyword values given to ranges
     bool record_shapes = false;    ///< metadata of array inputs and outputs

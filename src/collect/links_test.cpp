@@ -140,7 +140,7 @@ TEST(Links, AreSortedByTheirForwardRange) {
     }
 }
 
-// C23
+// C23 R58
 TEST(Links, AnEvaluationInheritsTheNumberOfItsBackwardRangeButNotTheLink) {
     LogWriter log;
     put(log, 1, "forward", 10, 20, 5);

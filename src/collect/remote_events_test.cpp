@@ -123,7 +123,7 @@ TEST(RemoteEvents, AreCutToTheSessionsWindow) {
     expect_same_when_stored(trace);
 }
 
-// L2
+// L2 L3
 TEST(RemoteEvents, KeepWhatTheTablesHaveNoColumnFor) {
     Sender sender;
     RemoteEvent& event = sender.range("matmul", 20, 50);
@@ -175,7 +175,7 @@ TEST(RemoteEvents, KeepWhatTheTablesHaveNoColumnFor) {
     expect_same_when_stored(trace);
 }
 
-// L4 L6
+// L4
 TEST(RemoteEvents, ThreadsWithLargeIdsStayApart) {
     Sender sender;
     const std::uint64_t large = std::uint64_t{1} << 40;

@@ -99,6 +99,7 @@ Recorder::Started Recorder::start(const SessionOptions& options) {
         auto session = std::make_unique<SessionEntry>();
         session->id = next_session_++;
         session->options = options;
+        if (options.scopes.empty()) session->options.scopes = ScopeSet::all();
         session->max_bytes = options.max_bytes;
         if (options.threads == Threads::Tasks) {
             lock.unlock();
@@ -155,7 +156,7 @@ Recorder::Started Recorder::start(const SessionOptions& options) {
         record.session = session->id;
         record.ticks = session->start_ticks;
         record.max_bytes = session->max_bytes;
-        record.scopes = options.scopes.bits();
+        record.scopes = session->options.scopes.bits();
         record.name = names_.intern(options.name);
         record.thread = session->tasks_thread;
         record.option_bits = option_bits(options);

@@ -15,7 +15,6 @@
 namespace kymo {
 
 using detail::kArmedAttention;
-using detail::kArmedObservers;
 using detail::kArmedRecorder;
 using detail::kNotOpen;
 using detail::load_relaxed;

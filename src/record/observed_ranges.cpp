@@ -1,0 +1,329 @@
+// observed_ranges.cpp: ranges that somebody watches: their frames, and calling their observers.
+#include <algorithm>
+#include <mutex>
+#include <new>
+
+#include "record/clock.h"
+#include "record/observer_calls.h"
+#include "record/observers.h"
+#include "record/recorder.h"
+#include "record/thread_log.h"
+#include "record/value_encoding.h"
+
+namespace kymo {
+
+using detail::load_relaxed;
+using detail::ThreadState;
+
+namespace {
+
+// The calling thread's part if callbacks may be called now; null: nobody is.
+[[gnu::always_inline]] inline ThreadObservers* ready_part() noexcept {
+    const ThreadState* const state = detail::current_thread;
+    ThreadObservers* const part = part_of(*state);
+    if (part == nullptr || part->version != Observers::version() ||
+        (load_relaxed(state->armed) & detail::kArmedAttention) != 0) [[unlikely]] {
+        return Recorder::get().observers().refresh(Recorder::get());
+    }
+    return part->inside == 0 ? part : nullptr;
+}
+
+ObserverFrame* make_frame() noexcept {
+    return new (std::nothrow) ObserverFrame;
+}
+
+[[gnu::always_inline]] inline ObserverFrame* take_frame(ThreadObservers& thread) noexcept {
+    ObserverFrame* const frame = thread.pool;
+    if (frame == nullptr) [[unlikely]]
+        return make_frame();
+    thread.pool = frame->next;
+    return frame;
+}
+
+void give_frame(ThreadObservers* thread, ObserverFrame* frame) noexcept {
+    if (thread == nullptr) {
+        delete frame;
+        return;
+    }
+    frame->next = thread->pool;
+    thread->pool = frame;
+}
+
+// Which of the sampled see the range that begins now; each that does draws anew.
+bool is_hit(ThreadObservers& thread, ObserverSnapshot::Item& item) noexcept {
+    if (item.countdown != 0) {
+        --item.countdown;
+        return false;
+    }
+    if (item.entry->is_sampled()) item.countdown = draw_countdown(thread, item.entry->observer.sampling);
+    return true;
+}
+
+// Some of the scope's observers are sampled: chooses among them. False: none sees this range.
+bool choose(ThreadObservers& thread, ObserverSnapshot::PerScope& ranges, ObserverFrame& frame) {
+    frame.own_entries.clear();
+    frame.needs = {};
+    if (ranges.all_sampled) {
+        for (auto& item : ranges.items) item.countdown -= ranges.drawn;
+    }
+    for (auto& item : ranges.items) {
+        if (!is_hit(thread, item)) continue;
+        frame.own_entries.push_back(item.entry);
+        frame.needs.add(item.entry->observer);
+    }
+    if (ranges.all_sampled) {
+        ranges.skip = kNever;
+        for (const auto& item : ranges.items) ranges.skip = std::min(ranges.skip, item.countdown);
+        ranges.drawn = ranges.skip;
+    }
+    frame.entries = frame.own_entries.data();
+    frame.count = static_cast<std::uint32_t>(frame.own_entries.size());
+    return frame.count != 0;
+}
+
+void give_room(ObserverFrame& frame) {
+    frame.is_changed = true;
+    frame.many_contexts.resize(frame.count);
+    frame.contexts = frame.many_contexts.data();
+}
+
+// True when none of the sampled sees this range. Those to come are left to the inlined path, where possible.
+bool pass(ThreadState& state, ObserverSnapshot::PerScope& ranges, Scope scope) noexcept {
+    std::uint32_t& left = state.skip[static_cast<std::size_t>(scope)];
+    if (left == 0 && ranges.skip == 0) return false;
+    if (left == 0) {
+        left = static_cast<std::uint32_t>(std::min<std::uint64_t>(ranges.skip, 0xffffffff));
+        ranges.skip -= left;
+        auto& entry = *static_cast<ThreadEntry*>(state.owner);
+        const std::lock_guard lock(entry.arming);
+        const std::uint64_t armed = load_relaxed(state.armed);
+        if ((armed & (detail::kArmedRecorder | detail::kArmedAttention)) == 0)
+            set_armed(state, armed | detail::kArmedSkip);
+    }
+    --left;
+    return true;
+}
+
+[[gnu::always_inline]] inline ObserverFrame* begin(ThreadObservers& thread, std::uint32_t site,
+                                                   Scope scope) noexcept {
+    ObserverSnapshot* const snapshot = thread.current.get();
+    ObserverSnapshot::PerScope& ranges = snapshot->scopes[static_cast<std::size_t>(scope)];
+    if (ranges.entries.empty() || pass(*detail::current_thread, ranges, scope)) return nullptr;
+    ObserverFrame* const frame = take_frame(thread);
+    if (frame == nullptr) return nullptr;
+    try {
+        if (ranges.items.empty()) [[likely]] {
+            frame->entries = ranges.entries.data();
+            frame->count = static_cast<std::uint32_t>(ranges.entries.size());
+            frame->needs = ranges.needs;
+        } else if (!choose(thread, ranges, *frame)) {
+            give_frame(&thread, frame);
+            return nullptr;
+        }
+        if (frame->count > ObserverFrame::kFew) [[unlikely]]
+            give_room(*frame);
+    } catch (const std::bad_alloc&) {
+        give_frame(&thread, frame);
+        return nullptr;
+    }
+    frame->snapshot = snapshot;
+    ++snapshot->open;
+    frame->set_range(site, scope, thread.thread);
+    if (frame->needs.ids) [[unlikely]]
+        frame->set_id(Observers::next_range_id());
+    return frame;
+}
+
+[[gnu::always_inline]] inline void start(ThreadObservers* thread, ObserverFrame& frame,
+                                         ObserverEntry* const* entries, std::uint32_t count,
+                                         ObserverContext** contexts) noexcept {
+    for (ObserverEntry* const* const end = entries + count; entries != end; ++entries, ++contexts) {
+        ObserverEntry& entry = **entries;
+        const Observer& observer = entry.observer;
+        *contexts = nullptr;
+        if (observer.start == nullptr) continue;
+        call_observer(thread, entry,
+                      [&] { *contexts = observer.start(frame.range, observer.data).release(); });
+    }
+}
+
+[[gnu::always_inline]] inline void finish(ThreadObservers* thread, ObserverFrame& frame,
+                                          ObserverContext** contexts) noexcept {
+    ObserverEntry* const* entries = frame.entries;
+    for (ObserverEntry* const* const end = entries + frame.count; entries != end; ++entries, ++contexts) {
+        ObserverEntry& entry = **entries;
+        const Observer& observer = entry.observer;
+        ObserverContext* const context = *contexts;
+        if (observer.end != nullptr)
+            call_observer(thread, entry, [&] { observer.end(frame.range, context, observer.data); });
+        if (context != nullptr) call_guarded(entry, [&] { delete context; });
+    }
+}
+
+[[gnu::always_inline]] inline void give_back(ThreadObservers* thread, ObserverFrame* frame) noexcept {
+    if (thread != nullptr && thread->thread == frame->range.start_thread()) [[likely]] {
+        --frame->snapshot->open;
+    } else {
+        frame->snapshot->ended_elsewhere.fetch_add(1, std::memory_order_release);
+    }
+    if (frame->is_changed) frame->reset();
+    give_frame(thread, frame);
+}
+
+// Observers come before the recorder, so that the range's time is not theirs.
+[[gnu::noinline]] detail::Opened open_any(std::uint32_t site, Scope scope, std::uint32_t side) noexcept {
+    ThreadObservers* const thread = ready_part();
+    ObserverFrame* frame = nullptr;
+    if (thread != nullptr && site != 0) {
+        const Inside inside(thread);
+        frame = begin(*thread, site, scope);
+    }
+    if (frame != nullptr) run_starts_with(*frame, side);
+    detail::Opened opened{0, detail::kNotOpen};
+    if ((load_relaxed(detail::current_thread->armed) & (detail::kArmedRecorder | detail::kArmedAttention)) !=
+        0)
+        opened = open_recorded(site, scope, side);
+    if (side != 0 && opened.index == detail::kNotOpen) drop_side(*detail::current_thread, side);
+    if (frame == nullptr) return opened;
+    if (opened.index != detail::kNotOpen) frame->set_opened(opened);
+    return {reinterpret_cast<std::uint64_t>(frame), detail::kOpenObserved};
+}
+
+// The short way: a few observers, none sampled, no values, nothing recorded.
+[[gnu::noinline]] detail::Opened open_plain(ThreadObservers& thread, ObserverSnapshot::PerScope& ranges,
+                                            std::uint32_t site, Scope scope) noexcept {
+    ObserverFrame* const frame = thread.pool;
+    if (frame == nullptr) [[unlikely]]
+        return open_any(site, scope, 0);
+    thread.inside = 1;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    thread.pool = frame->next;
+    ObserverSnapshot* const snapshot = thread.snapshot;
+    frame->set_range(site, scope, thread.thread);
+    frame->snapshot = snapshot;
+    ++snapshot->open;
+    frame->entries = ranges.first;
+    frame->count = ranges.count;
+    frame->needs = ranges.needs;
+    start(&thread, *frame, ranges.first, ranges.count, frame->few_contexts);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    thread.inside = 0;
+    return {reinterpret_cast<std::uint64_t>(frame), detail::kOpenObserved};
+}
+
+}  // namespace
+
+detail::Opened open_observed(const ThreadState& state, std::uint32_t site, Scope scope,
+                             std::uint32_t side) noexcept {
+    constexpr std::uint64_t kLooked = detail::kArmedRecorder | detail::kArmedAttention;
+    ThreadObservers* const part = part_of(state);
+    if (part != nullptr && side == 0 && part->inside == 0 && part->version == Observers::version() &&
+        (load_relaxed(state.armed) & kLooked) == 0) [[likely]] {
+        ObserverSnapshot::PerScope& ranges = part->snapshot->scopes[static_cast<std::size_t>(scope)];
+        if (ranges.is_plain && site != 0) [[likely]]
+            return open_plain(*part, ranges, site, scope);
+    }
+    return open_any(site, scope, side);
+}
+
+namespace {
+
+[[gnu::noinline]] void close_any(ObserverFrame* frame) noexcept {
+    const AsEnabled enabled;
+    if (frame->opened.index != detail::kNotOpen)
+        close_recorded(frame->opened.index, frame->opened.start, Clock::now());
+    end_frame(frame);
+}
+
+}  // namespace
+
+ObserverFrame* begin_frame(std::uint32_t site, Scope scope) noexcept {
+    ThreadObservers* const thread = ready_part();
+    if (thread == nullptr) return nullptr;
+    const Inside inside(thread);
+    return begin(*thread, site, scope);
+}
+
+void run_starts(ObserverFrame& frame) noexcept {
+    ThreadObservers* const thread = part_of(*own_thread());
+    const Inside inside(thread);
+    start(thread, frame, frame.entries, frame.count, frame.contexts);
+    frame.set_inputs({}, {});
+}
+
+void run_starts_with(ObserverFrame& frame, std::uint32_t side) noexcept {
+    if (!frame.needs.inputs || side == 0) return run_starts(frame);
+    try {
+        const DecodedKeywords keywords(side_payload(*detail::current_thread, side), Recorder::get().names());
+        frame.set_inputs({}, keywords.values());
+        run_starts(frame);
+    } catch (const std::bad_alloc&) {
+        run_starts(frame);
+    }
+}
+
+void end_frame(ObserverFrame* frame) noexcept {
+    ThreadObservers* const thread = part_of(*own_thread());
+    const Inside inside(thread);
+    finish(thread, *frame, frame->contexts);
+    give_back(thread, frame);
+}
+
+void drop_frame(ObserverFrame* frame) noexcept {
+    ThreadObservers* const thread = part_of(*own_thread());
+    const Inside inside(thread);
+    give_back(thread, frame);
+}
+
+void observe_memory(const MemoryReport& report) noexcept {
+    ThreadObservers* const thread = ready_part();
+    if (thread == nullptr || thread->current->memory.empty()) return;
+    const Inside inside(thread);
+    // A callback may add or remove observers: what is called now is kept until it is done.
+    ObserverSnapshot& snapshot = *thread->current;
+    ++snapshot.open;
+    for (ObserverEntry* entry : snapshot.memory) {
+        call_observer(thread, *entry, [&] { entry->observer.memory(report, entry->observer.data); });
+    }
+    --snapshot.open;
+}
+
+namespace detail {
+inline namespace layout1 {
+
+void close_observed(std::uint64_t handle) noexcept {
+    auto* const frame = reinterpret_cast<ObserverFrame*>(handle);
+    ThreadObservers* const thread = part_of(*current_thread);
+    if (frame->is_changed || thread == nullptr || thread->thread != frame->range.start_thread() ||
+        thread->inside != 0) [[unlikely]] {
+        return close_any(frame);
+    }
+    thread->inside = 1;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    finish(thread, *frame, frame->few_contexts);
+    --frame->snapshot->open;
+    frame->next = thread->pool;
+    thread->pool = frame;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    thread->inside = 0;
+}
+
+bool observers_want_inputs(Scope scope) noexcept {
+    const ThreadObservers* const thread = ready_part();
+    if (thread == nullptr) return false;
+    const ObserverSnapshot::PerScope& ranges = thread->current->scopes[static_cast<std::size_t>(scope)];
+    if (!ranges.needs.inputs || ranges.skip != 0 ||
+        current_thread->skip[static_cast<std::size_t>(scope)] != 0) {
+        return false;
+    }
+    if (ranges.items.empty()) return true;
+    const std::uint64_t now = ranges.all_sampled ? ranges.drawn : 0;
+    return std::any_of(ranges.items.begin(), ranges.items.end(), [now](const auto& item) {
+        return item.countdown == now && item.entry->observer.needs_inputs;
+    });
+}
+
+}  // namespace layout1
+}  // namespace detail
+
+}  // namespace kymo

@@ -1,0 +1,102 @@
+// observer_calls.h: how a callback is called: guarded, and seen by whoever drains its observer.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+
+#include "record/observers.h"
+
+namespace kymo {
+
+constexpr std::uint64_t kNever = ~std::uint64_t{0};
+
+/// How many ranges pass until the next hit, if each is one with this probability: one draw for all of them.
+std::uint64_t draw_countdown(ThreadObservers& thread, double probability) noexcept;
+
+// ---- telling a drainer what runs ----
+// A thread says which observer it is about to call, then looks whether that one is drained; the drainer says
+// so, then looks at what the threads say. Each needs its store to be seen before its look. The drainer pays
+// for both with a barrier on all processors (membarrier); where that does not exist, each call pays.
+
+#if defined(__SANITIZE_THREAD__)
+constexpr std::memory_order kSay = std::memory_order_seq_cst;
+constexpr std::memory_order kLook = std::memory_order_seq_cst;
+constexpr bool kFences = false;
+#else
+constexpr std::memory_order kSay = std::memory_order_relaxed;
+constexpr std::memory_order kLook = std::memory_order_relaxed;
+constexpr bool kFences = true;
+#endif
+
+/// There is no membarrier. Set before the first observer is added.
+extern std::atomic<bool> caller_fences;
+
+inline void fence_of_caller() noexcept {
+    if constexpr (kFences) {
+        if (caller_fences.load(std::memory_order_relaxed)) {
+            std::atomic_thread_fence(std::memory_order_seq_cst);
+        } else {
+            std::atomic_signal_fence(std::memory_order_seq_cst);
+        }
+    }
+}
+
+/// Says once what a callback has thrown.
+[[gnu::cold]] void complain(ObserverEntry& entry, const char* what) noexcept;
+
+template <class Call>
+[[gnu::always_inline]] inline void call_guarded(ObserverEntry& entry, Call call) noexcept {
+    try {
+        call();
+    } catch (const std::exception& error) {
+        complain(entry, error.what());
+    } catch (...) {
+        complain(entry, "something that is no std::exception");
+    }
+}
+
+/// Calls unless it is drained, and lets a drainer see that it does. A thread says one at a time: calls made
+/// while one runs (a callback, or a signal handler, ends an observed range) are counted at their observer.
+template <class Call>
+[[gnu::always_inline]] inline void call_observer(ThreadObservers* thread, ObserverEntry& entry,
+                                                 Call call) noexcept {
+    if (thread == nullptr || thread->executing.load(std::memory_order_relaxed) != nullptr) [[unlikely]] {
+        entry.running_elsewhere.fetch_add(1, std::memory_order_seq_cst);
+        if (!entry.is_drained.load(std::memory_order_seq_cst)) call_guarded(entry, call);
+        entry.running_elsewhere.fetch_sub(1, std::memory_order_seq_cst);
+        return;
+    }
+    thread->executing.store(&entry, kSay);
+    fence_of_caller();
+    if (!entry.is_drained.load(kLook)) call_guarded(entry, call);
+    thread->executing.store(nullptr, std::memory_order_release);
+}
+
+/// ThreadObservers::inside of a thread that has no part yet, or no more, and ends another one's range.
+extern constinit thread_local std::uint32_t inside_without_part __attribute__((tls_model("initial-exec")));
+
+/// Marks the thread as calling, so that what a callback or a signal handler opens meanwhile is not observed.
+class Inside {
+  public:
+    explicit Inside(ThreadObservers* thread) noexcept
+        : inside_(thread != nullptr ? thread->inside : inside_without_part) {
+        ++inside_;
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+    }
+    ~Inside() {
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+        --inside_;
+    }
+    Inside(const Inside&) = delete;
+    Inside& operator=(const Inside&) = delete;
+
+  private:
+    std::uint32_t& inside_;
+};
+
+inline ThreadObservers* part_of(const detail::ThreadState& state) noexcept {
+    return static_cast<ThreadObservers*>(state.observers);
+}
+
+}  // namespace kymo

@@ -1,0 +1,497 @@
+// operations.cpp: what ranges and allocations show to observers, and what a session keeps of it. Numbers are
+// those of docs/parity.md.
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <new>
+#include <set>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <kymo/kymo.h>
+
+namespace {
+
+thread_local std::uint64_t allocations = 0;
+
+}  // namespace
+
+// The whole program's, the library's too.
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
+    ++allocations;
+    if (void* const place = std::malloc(bytes)) return place;
+    throw std::bad_alloc();
+}
+[[gnu::noinline]] void operator delete(void* place) noexcept {
+    std::free(place);
+}
+[[gnu::noinline]] void operator delete(void* place, std::size_t) noexcept {
+    std::free(place);
+}
+
+namespace {
+
+using kymo::ObservedRange;
+using kymo::Observer;
+using kymo::ObserverContext;
+using kymo::Scope;
+
+const std::int32_t node_at_start = kymo::node_id();
+
+class Operations : public ::testing::Test {
+  protected:
+    void TearDown() override { kymo::clear_observers(); }
+};
+using Allocations = Operations;
+
+struct Shown {
+    std::string name;
+    Scope scope = Scope::User;
+    std::uint64_t id = 0;
+    std::int64_t sequence = 0;
+    std::uint32_t forward_thread = 0;
+    std::int32_t node = 0;
+    bool is_async = false;
+    std::uint32_t start_thread = 0;
+    std::vector<std::int64_t> integers;
+    std::map<std::string, std::string> texts;
+    std::size_t outputs = 0;
+};
+std::vector<Shown> shown;  // by end callbacks
+Observer showing() {
+    struct Held : ObserverContext {
+        Shown what;
+    };
+    return {.start = [](const ObservedRange& range, void*) -> std::unique_ptr<ObserverContext> {
+                auto held = std::make_unique<Held>();
+                for (const kymo::Value& value : range.inputs()) {
+                    if (value.kind() == kymo::ValueKind::Int) held->what.integers.push_back(value.integer());
+                    if (value.kind() == kymo::ValueKind::Array)
+                        held->what.integers.insert(held->what.integers.end(), value.array().sizes.begin(),
+                                                   value.array().sizes.end());
+                }
+                for (const kymo::KeyedValue& each : range.keywords()) {
+                    if (each.value.kind() == kymo::ValueKind::String)
+                        held->what.texts.emplace(each.key, each.value.string());
+                }
+                return held;
+            },
+            .end =
+                [](const ObservedRange& range, ObserverContext* context, void*) {
+                    EXPECT_TRUE(range.inputs().empty());
+                    Shown what = static_cast<Held*>(context)->what;
+                    what.name = range.name();
+                    what.scope = range.scope();
+                    what.id = range.id();
+                    what.sequence = range.sequence();
+                    what.forward_thread = range.forward_thread();
+                    what.node = range.node();
+                    what.is_async = range.is_async();
+                    what.start_thread = range.start_thread();
+                    what.outputs = range.outputs().size();
+                    shown.push_back(what);
+                },
+            .needs_inputs = true,
+            .needs_outputs = true,
+            .needs_ids = true};
+}
+
+// R43 R45 R46 R47 R49 R50 R53
+TEST_F(Operations, ShowTheirInputsOutputsAndNumbers) {
+    shown.clear();
+    EXPECT_EQ(node_at_start, -1);
+    kymo::set_node_id(3);
+    EXPECT_THROW(kymo::set_node_id(-1), kymo::Error);
+    kymo::add_observer(showing());
+    const std::int64_t sizes[] = {2, 5};
+    const kymo::ArrayView array{.dtype = kymo::DType::Float32, .sizes = sizes};
+    const kymo::KeyedValue keywords[] = {{"mode", "fast"}};
+    {
+        kymo::Operation op(Scope::BackwardFunction);
+        const kymo::Value inputs[] = {array, 7};
+        op.begin(std::string("made at run time ") + "by hand", {.sequence = 11, .forward_thread = 2}, inputs,
+                 keywords);
+        const kymo::Value outputs[] = {1, 2, 3};
+        EXPECT_TRUE(op.outputs_wanted());
+        op.set_outputs(outputs);
+        op.end();
+    }
+    { KYMO_RANGE("plain", "who", "me"); }
+    ASSERT_EQ(shown.size(), 2u);
+    EXPECT_EQ(shown[0].name, "made at run time by hand");
+    EXPECT_EQ(shown[0].scope, Scope::BackwardFunction);
+    EXPECT_EQ(shown[0].sequence, 11);
+    EXPECT_EQ(shown[0].forward_thread, 2u);
+    EXPECT_EQ(shown[0].node, 3);
+    EXPECT_EQ(shown[0].integers, (std::vector<std::int64_t>{2, 5, 7}));
+    EXPECT_EQ(shown[0].texts.at("mode"), "fast");
+    EXPECT_EQ(shown[0].outputs, 3u);
+    EXPECT_EQ(shown[0].start_thread, kymo::current_thread_id());
+    EXPECT_EQ(shown[1].sequence, -1);
+    EXPECT_EQ(shown[1].forward_thread, 0u);
+    EXPECT_EQ(shown[1].texts.at("who"), "me");
+    EXPECT_GT(shown[1].id, shown[0].id);
+}
+
+// R34
+TEST_F(Operations, AreActiveOnlyWhenSomebodyWillSeeThem) {
+    const auto is_active = [](Scope scope) { return kymo::Operation(scope).is_active(); };
+    EXPECT_FALSE(is_active(Scope::Function));
+    Observer observer = showing();
+    observer.scopes = {Scope::BackwardFunction};
+    const auto handle = kymo::add_observer(observer);
+    EXPECT_FALSE(is_active(Scope::Function));
+    EXPECT_TRUE(is_active(Scope::BackwardFunction));
+    kymo::remove_and_drain(handle);
+    Observer never = showing();
+    never.sampling = 0;
+    kymo::add_observer(never);
+    EXPECT_FALSE(is_active(Scope::Function));
+    kymo::Session session(kymo::SessionOptions{.scopes = {Scope::User}});
+    EXPECT_FALSE(is_active(Scope::Function));
+    EXPECT_TRUE(is_active(Scope::User));
+}
+
+// R61 R63 R69
+TEST_F(Operations, OfUsersTakeATextOrValuesOfEveryKindOrKeywordsOnly) {
+    static std::vector<kymo::ValueKind> kinds;
+    static std::string text;
+    Observer observer;
+    observer.start = [](const ObservedRange& range, void*) -> std::unique_ptr<ObserverContext> {
+        EXPECT_EQ(range.scope(), Scope::User);
+        kinds.clear();
+        for (const kymo::Value& value : range.inputs()) {
+            kinds.push_back(value.kind());
+            if (value.kind() == kymo::ValueKind::String) text = value.string();
+        }
+        for (const kymo::KeyedValue& each : range.keywords()) text = each.key;
+        return nullptr;
+    };
+    kymo::add_observer(observer);
+    EXPECT_FALSE(kymo::Operation(Scope::User).inputs_wanted());
+    kymo::clear_observers();
+    observer.needs_inputs = true;
+    kymo::add_observer(observer);
+    {
+        kymo::Operation op(Scope::User);
+        ASSERT_TRUE(op.inputs_wanted());
+        op.begin("with a text", {}, {kymo::Value("epoch=3")});
+    }
+    using kymo::ValueKind;
+    EXPECT_EQ(kinds, std::vector{ValueKind::String});
+    EXPECT_EQ(text, "epoch=3");
+    const kymo::ArrayView array{.dtype = kymo::DType::Int64};
+    const kymo::Value items[] = {1, 2};
+    const std::span<const kymo::Value> list = items;
+    {
+        kymo::Operation op(Scope::User);
+        op.begin("with values", {}, {array, true, 1, 0.5, "text", list, nullptr});
+    }
+    EXPECT_EQ(kinds, (std::vector{ValueKind::Array, ValueKind::Bool, ValueKind::Int, ValueKind::Double,
+                                  ValueKind::String, ValueKind::List, ValueKind::None}));
+    const kymo::KeyedValue keywords[] = {{"only", 1}};
+    {
+        kymo::Operation op(Scope::User);
+        op.begin(KYMO_SITE_SCOPE(Scope::User, "with keywords"), {}, {}, keywords);
+    }
+    EXPECT_TRUE(kinds.empty());
+    EXPECT_EQ(text, "only");
+}
+
+// R37 R39 R41
+TEST_F(Operations, AllocateNothingOnceTheyAreWarm) {
+    static int starts;
+    const auto work = [] {
+        KYMO_RANGE("range");
+        const kymo::ArrayView array{.dtype = kymo::DType::Float32};
+        kymo::Operation op;
+        if (op.inputs_wanted()) {
+            const kymo::Value inputs[] = {array, 7, "text"};
+            op.begin(KYMO_SITE("operation"), {}, inputs);
+        } else {
+            op.begin(KYMO_SITE("operation"));
+        }
+    };
+    const auto allocations_of_work = [&] {
+        for (int i = 0; i < 3; ++i) work();
+        const std::uint64_t before = allocations;
+        for (int i = 0; i < 100; ++i) work();
+        return allocations - before;
+    };
+    EXPECT_EQ(allocations_of_work(), 0u);
+    Observer observer;
+    observer.start = [](const ObservedRange&, void*) -> std::unique_ptr<ObserverContext> {
+        ++starts;
+        return nullptr;
+    };
+    observer.needs_inputs = true;
+    const std::uint64_t before = allocations;
+    kymo::add_observer(observer);
+    EXPECT_GT(allocations, before);  // the library's are counted
+    EXPECT_EQ(allocations_of_work(), 0u);
+    for (int i = 1; i < 40; ++i) kymo::add_observer(observer);
+    starts = 0;
+    EXPECT_EQ(allocations_of_work(), 0u);
+    EXPECT_EQ(starts, 103 * 2 * 40);
+}
+
+// R50 R59
+TEST_F(Operations, ThreadIdsStartAtOneAndAreNeverReused) {
+    std::set<std::uint32_t> ids{kymo::current_thread_id()};
+    EXPECT_EQ(kymo::current_thread_id(), *ids.begin());
+    EXPECT_GE(*ids.begin(), 1u);
+    for (int i = 0; i < 20; ++i) {
+        std::thread([&] { EXPECT_TRUE(ids.insert(kymo::current_thread_id()).second); }).join();
+    }
+}
+
+// R51 R69
+TEST_F(Operations, IdsAreGivenOnlyWhenSomebodyAsks) {
+    static std::vector<std::uint64_t> ids;
+    ids.clear();
+    Observer observer{.start = [](const ObservedRange& range, void*) -> std::unique_ptr<ObserverContext> {
+        ids.push_back(range.id());
+        return nullptr;
+    }};
+    kymo::add_observer(observer);
+    { KYMO_RANGE("r"); }
+    EXPECT_EQ(ids, (std::vector<std::uint64_t>{0}));
+    Observer asks;
+    asks.start = [](const ObservedRange&, void*) -> std::unique_ptr<ObserverContext> { return nullptr; };
+    asks.needs_ids = true;
+    kymo::add_observer(asks);
+    std::set<std::uint64_t> unique;
+    for (int i = 0; i < 100; ++i) {
+        KYMO_RANGE("r");
+        EXPECT_TRUE(unique.insert(ids.back()).second);
+        EXPECT_NE(ids.back(), 0u);
+    }
+}
+
+// R9 R10 R54 R69
+TEST_F(Operations, AMovableRangeIsAsyncAndMayEndOnAnotherThread) {
+    static std::thread::id end_thread;
+    static bool was_async = false;
+    static std::uint32_t start_thread = 0;
+    static std::thread::id death_thread;
+    struct Held : ObserverContext {
+        ~Held() override { death_thread = std::this_thread::get_id(); }
+    };
+    kymo::add_observer({.start = [](const ObservedRange&, void*) -> std::unique_ptr<ObserverContext> {
+                            return std::make_unique<Held>();
+                        },
+                        .end =
+                            [](const ObservedRange& range, ObserverContext*, void*) {
+                                end_thread = std::this_thread::get_id();
+                                was_async = range.is_async();
+                                start_thread = range.start_thread();
+                            }});
+    kymo::Range range("moves");
+    EXPECT_TRUE(range.is_open());
+    std::thread other([moved = std::move(range)]() mutable { moved.end(); });
+    const std::thread::id expected = other.get_id();
+    other.join();
+    EXPECT_EQ(end_thread, expected);
+    EXPECT_EQ(death_thread, expected);
+    EXPECT_TRUE(was_async);
+    EXPECT_EQ(start_thread, kymo::current_thread_id());
+}
+
+// R57
+TEST_F(Operations, SequenceNumbersCountPerThread) {
+    const std::int64_t before = kymo::peek_sequence();
+    EXPECT_EQ(kymo::peek_sequence(), before);
+    EXPECT_EQ(kymo::take_sequence(), before);
+    EXPECT_EQ(kymo::peek_sequence(), before + 1);
+    std::thread([] { EXPECT_EQ(kymo::peek_sequence(), 0); }).join();
+}
+
+// ---- what a session keeps of them ----
+
+std::string chrome_text(const kymo::Trace& trace) {
+    std::ostringstream stream;
+    kymo::write_chrome_json(trace, stream);
+    return stream.str();
+}
+
+// C14 C17 C18 C19 C21 R65
+TEST_F(Operations, OfAnyThreadHaveShapesAndConcreteInputsInASessionThatAsks) {
+    kymo::Session shapes(kymo::SessionOptions{.record_shapes = true});
+    kymo::Session all(kymo::SessionOptions{.record_shapes = true, .concrete_inputs = true});
+    kymo::Session neither(kymo::SessionOptions{});
+    std::thread([] {
+        const std::int64_t sizes[] = {2, 5};
+        const std::int64_t strides[] = {5, 1};
+        const kymo::ArrayView array{.dtype = kymo::DType::Float32, .sizes = sizes, .strides = strides};
+        const kymo::ArrayView scalar{.dtype = kymo::DType::Int64};
+        std::vector<kymo::Value> numbers(31, kymo::Value(4));
+        std::vector<kymo::Value> arrays(31, kymo::Value(scalar));
+        const std::span<const kymo::Value> some = numbers;
+        const std::span<const kymo::Value> many = arrays;
+        const kymo::Value inputs[] = {array, 7, some.first(30), some, many.first(30), many};
+        const kymo::KeyedValue keywords[] = {{"mode", "fast"}};
+        kymo::Operation op;
+        ASSERT_TRUE(op.inputs_wanted());
+        op.begin("op", {}, inputs, keywords);
+        const kymo::Value outputs[] = {array};
+        op.set_outputs(outputs);
+    }).join();
+
+    const kymo::Trace trace = all.stop();
+    ASSERT_EQ(trace.ranges().size(), 1u);
+    const auto arguments = trace.range_arguments(0);
+    ASSERT_EQ(arguments.size(), 8u);
+    const kymo::ArrayInfo& array = trace.arrays()[arguments[0].array];
+    EXPECT_EQ(array.dtype, kymo::DType::Float32);
+    EXPECT_EQ(array.dimensions, 2u);
+    EXPECT_EQ(trace.array_extents()[array.first_extent + 1], 5);
+    EXPECT_EQ(arguments[1].integer, 7);
+    for (const std::size_t list : {2u, 3u, 4u, 5u}) {
+        EXPECT_EQ(arguments[list].list.count, 30u);
+        EXPECT_EQ(arguments[list].truncated, list % 2 == 1) << list;
+    }
+    EXPECT_EQ(arguments[6].role, kymo::ArgumentRole::Keyword);
+    EXPECT_EQ(arguments[7].role, kymo::ArgumentRole::Output);
+    const std::string text = chrome_text(trace);
+    EXPECT_NE(
+        text.find(R"("Input type":["float","Scalar","ScalarList","ScalarList","TensorList","TensorList"])"),
+        std::string::npos)
+        << text;
+    EXPECT_NE(text.find(R"("Input Dims":[[2,5],[],[],[],[[],[],)"), std::string::npos);
+    EXPECT_NE(text.find(R"([],[]],[]],"Input type")"), std::string::npos);  // 31 arrays: none
+    EXPECT_NE(text.find(R"(4, 4, ...]")"), std::string::npos);
+    EXPECT_NE(text.find(R"("Output Dims":[[2,5]])"), std::string::npos);
+
+    const kymo::Trace less = shapes.stop();
+    ASSERT_EQ(less.range_arguments(0).size(), 8u);
+    EXPECT_EQ(less.range_arguments(0)[0].kind, kymo::ValueKind::Array);
+    EXPECT_EQ(less.range_arguments(0)[1].left_out, kymo::ValueKind::Int);
+    EXPECT_EQ(less.range_arguments(0)[2].left_out, kymo::ValueKind::List);
+    ASSERT_EQ(neither.stop().range_arguments(0).size(), 1u);
+}
+
+// C20
+TEST_F(Operations, KeepNothingAliveThatTheyWereShown) {
+    kymo::Session session(kymo::SessionOptions{.record_shapes = true, .concrete_inputs = true});
+    auto elements = std::make_shared<std::vector<float>>(12);
+    auto sizes = std::make_unique<std::vector<std::int64_t>>(std::vector<std::int64_t>{3, 4});
+    const std::weak_ptr<std::vector<float>> watched = elements;
+    const auto address = reinterpret_cast<std::uintptr_t>(elements->data());
+    for (const std::uint64_t storage_id : {1u, 2u}) {  // two lives of one address
+        const kymo::ArrayView array{.dtype = kymo::DType::Float32,
+                                    .sizes = *sizes,
+                                    .storage = elements->data(),
+                                    .storage_id = storage_id};
+        kymo::Operation op;
+        op.begin("op", {}, {kymo::Value(array)});
+        const kymo::Value outputs[] = {array};
+        op.set_outputs(outputs);
+        op.end();
+        EXPECT_EQ(elements.use_count(), 1);
+    }
+    elements.reset();
+    sizes.reset();
+    EXPECT_TRUE(watched.expired());
+    const kymo::Trace trace = session.stop();
+    ASSERT_EQ(trace.arrays().size(), 4u);
+    EXPECT_EQ(trace.arrays()[0].storage, address);
+    EXPECT_EQ(trace.arrays()[2].storage, address);
+    EXPECT_EQ(trace.arrays()[0].storage_id, 1u);
+    EXPECT_EQ(trace.arrays()[2].storage_id, 2u);
+    EXPECT_EQ(trace.array_extents()[trace.arrays()[2].first_extent + 1], 4);
+}
+
+// C31 R57 R59
+TEST_F(Operations, OfTwoHalvesAreLinkedByForwardThreadAndSequence) {
+    kymo::Session session(kymo::SessionOptions{});
+    const std::uint32_t forward_thread = kymo::current_thread_id();
+    std::int64_t sequence = 0;
+    {
+        kymo::Operation op;
+        op.begin("mul", {.sequence = kymo::peek_sequence()});
+        sequence = kymo::take_sequence();
+    }
+    {
+        kymo::Operation op;
+        op.begin("later", {.sequence = kymo::peek_sequence()});
+    }
+    std::thread([&] {
+        kymo::Operation op(Scope::BackwardFunction);
+        op.begin("MulBackward", {.sequence = sequence, .forward_thread = forward_thread});
+    }).join();
+    const kymo::Trace trace = session.stop();
+    ASSERT_EQ(trace.links().size(), 1u);
+    EXPECT_EQ(trace.range_name(trace.links()[0].from), "mul");
+    EXPECT_EQ(trace.range_name(trace.links()[0].to), "MulBackward");
+}
+
+// ---- allocations ----
+
+// C55 C56 C58
+TEST_F(Allocations, ReachObserversOfEveryThread) {
+    static std::vector<std::int64_t> bytes;
+    bytes.clear();
+    Observer observer;
+    observer.memory = [](const kymo::MemoryReport& report, void*) { bytes.push_back(report.bytes); };
+    EXPECT_FALSE(kymo::memory_wanted());
+    const auto handle = kymo::add_observer(observer);
+    EXPECT_TRUE(kymo::memory_wanted());
+    int block = 0;
+    kymo::report_allocation(&block, 64, 64, 128);
+    std::thread([&] { kymo::report_allocation(&block, -64, 0, 128); }).join();
+    kymo::report_out_of_memory(1 << 20, 0, 128, {kymo::DeviceType::Cuda, 1});
+    EXPECT_EQ(bytes, (std::vector<std::int64_t>{64, -64, 1 << 20}));
+    kymo::remove_and_drain(handle);
+    kymo::report_allocation(&block, 1, 1, 1);
+    EXPECT_EQ(bytes.size(), 3u);
+}
+
+// C55 C56 C58
+TEST_F(Allocations, ReachSessionsOfEitherKindThatAsk) {
+    kymo::Session all(kymo::SessionOptions{.profile_memory = true});
+    kymo::Session mine(kymo::SessionOptions{.threads = kymo::Threads::Tasks, .profile_memory = true});
+    kymo::Session unasked(kymo::SessionOptions{});
+    int block = 0;
+    {
+        KYMO_RANGE("work");
+        kymo::report_allocation(&block, 64, 64, 128);
+    }
+    std::thread([&] {
+        EXPECT_TRUE(kymo::memory_wanted());
+        kymo::report_allocation(&block, -64, 0, 128, {kymo::DeviceType::Cuda, 1});
+        kymo::report_out_of_memory(1 << 20, 0, 128);
+    }).join();
+    EXPECT_EQ(unasked.stop().memory().size(), 0u);
+    EXPECT_EQ(mine.stop().memory().size(), 1u);
+    const kymo::Trace trace = all.stop();
+    EXPECT_FALSE(kymo::memory_wanted());
+    const kymo::MemoryColumns memory = trace.memory();
+    ASSERT_EQ(memory.size(), 3u);
+    EXPECT_EQ(std::vector(memory.bytes.begin(), memory.bytes.end()),
+              (std::vector<std::int64_t>{64, -64, 1 << 20}));
+    EXPECT_EQ(memory.address[0], reinterpret_cast<std::uintptr_t>(&block));
+    EXPECT_EQ(memory.total_allocated[0], 64);
+    EXPECT_EQ(memory.total_reserved[1], 128);
+    EXPECT_EQ(memory.device[1], (kymo::Device{kymo::DeviceType::Cuda, 1}));
+    EXPECT_EQ(memory.out_of_memory[1], 0);
+    EXPECT_EQ(memory.out_of_memory[2], 1);
+    EXPECT_NE(memory.thread[0], memory.thread[1]);
+}
+
+// C57
+TEST_F(Allocations, AreRecordedAsReportedWhateverCameBefore) {
+    int block = 0;
+    kymo::report_allocation(&block, 64, 64, 128);  // nobody asks
+    kymo::Session session(kymo::SessionOptions{.profile_memory = true});
+    testing::internal::CaptureStderr();
+    kymo::report_allocation(&block, -64, 0, 128);
+    EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+    const kymo::Trace trace = session.stop();
+    ASSERT_EQ(trace.memory().size(), 1u);
+    EXPECT_EQ(trace.memory().bytes[0], -64);
+}
+
+}  // namespace

@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""check_parity.py: docs/parity.md has a row for every number, and the tests that it cites exist and carry the number."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+from source_files import ROOT, repository_files
+
+DOCUMENT = "docs/parity.md"
+SPANS = (("R", 1, 69), ("T", 1, 13), ("C", 13, 21), ("C", 31, 31), ("C", 55, 58), ("L", 1, 11), ("L", 20, 25))
+NUMBERS = [f"{letter}{n}" for letter, first, last in SPANS for n in range(first, last + 1)]
+
+ROW = re.compile(r"^\|\s*([A-Z]\d+)\s*\|([^|]*)\|(.*)\|\s*$")
+CITATION = re.compile(r"`([A-Z]\w*\.(?:[A-Z]\w*|\*))`")
+TEST = re.compile(r"^TEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\s*\)", re.MULTILINE)
+NUMBER_COMMENT = re.compile(r"//\s*((?:[A-Z]\d+[,\s]*)+)(?::.*)?")
+
+
+def numbers_above(lines: list[str]) -> set[str]:
+    """What the comment that ends these lines begins its lines with."""
+    numbers: set[str] = set()
+    for line in reversed(lines):
+        if not line.startswith("//"):
+            break
+        if match := NUMBER_COMMENT.fullmatch(line.rstrip()):
+            numbers.update(re.findall(r"[A-Z]\d+", match.group(1)))
+    return numbers
+
+
+def tests_of(root: Path) -> dict[str, set[str]]:
+    """Suite.Name of every test -> the numbers above it."""
+    tests: dict[str, set[str]] = {}
+    for path in repository_files(root):
+        if re.fullmatch(r"tests/[^/]+\.cpp|src/.*_test\.cpp", path):
+            text = (root / path).read_text(encoding="utf-8")
+            for match in TEST.finditer(text):
+                above = text[: match.start()].splitlines()
+                tests[f"{match.group(1)}.{match.group(2)}"] = numbers_above(above)
+    return tests
+
+
+def check(root: Path) -> list[str]:
+    tests = tests_of(root)
+    findings: list[str] = []
+    rows: dict[str, list[str]] = {}
+    for line, text in enumerate((root / DOCUMENT).read_text(encoding="utf-8").splitlines(), 1):
+        match = ROW.match(text)
+        if not match:
+            continue
+        number, here = match.group(1), match.group(3)
+        where = f"{DOCUMENT}:{line}: {number}"
+        if number in rows:
+            findings.append(f"{where} has a second row")
+        rows[number] = CITATION.findall(here)
+        if not match.group(2).strip() or not here.strip():
+            findings.append(f"{where} has an empty cell")
+        for name in rows[number]:
+            suite = name.removesuffix("*")
+            cited = [test for test in tests if test == name or (name != suite and test.startswith(suite))]
+            if not cited:
+                findings.append(f"{where} cites {name}, which does not exist")
+            elif not any(number in tests[test] for test in cited):
+                findings.append(f"{where} cites {name}, which does not carry that number in the comment above it")
+    findings += [f"{DOCUMENT}: no row for {number}" for number in NUMBERS if number not in rows]
+    for test, numbers in tests.items():
+        findings += [f"{test} carries {number}, whose row cites no test: it may cite this one"
+                     for number in sorted(numbers) if number in rows and not rows[number]]
+    return findings
+
+
+def main() -> int:
+    findings = check(ROOT)
+    print("\n".join(findings + [f"check_parity: {len(NUMBERS)} numbers, {len(findings)} findings"]))
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
