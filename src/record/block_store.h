@@ -70,6 +70,10 @@ class BlockStore {
         std::size_t offset = 0;  ///< in the file
     };
     Extent reserve(std::size_t bytes) noexcept;
+    /// Takes back the last reservation, which could not be mapped.
+    void unreserve(const Extent& extent) noexcept {
+        if (is_file() && extent.offset + extent.bytes == next_offset_) next_offset_ = extent.offset;
+    }
     /// 0, or the errno of why not: ENOSPC, EDQUOT, EFBIG, ENOMEM.
     int map_extent(Extent& extent) const noexcept;
     /// Faults the pages in, so that recording threads need not.

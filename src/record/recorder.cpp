@@ -277,6 +277,11 @@ Block* Recorder::take_block(std::size_t blocks, int& error) noexcept {
         const std::size_t large = kLargeBlocks * kBlockBytes;
         BlockStore::Extent extent = store.reserve(blocks == 1 ? large : ahead_ / 2 * large);
         error = store.map_extent(extent);
+        if (error != 0 && extent.bytes > large) {  // there may be room for less
+            store.unreserve(extent);
+            extent = store.reserve(large);
+            error = store.map_extent(extent);
+        }
         if (error == 0) {
             store.add(extent);
             block = store.take(blocks);
