@@ -10,7 +10,7 @@ FUZZ_SECONDS ?= 600
 export JOBS CMAKE_ARGS FUZZ_SECONDS
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench asan tsan fuzz install-deps clean format
+.PHONY: help demo test check bench asan tsan storm fuzz install-deps clean format
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-zA-Z%_-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +48,11 @@ tsan:  ## Every test under ThreadSanitizer
 	@tools/install_deps.sh build
 	@tools/build.sh tsan all
 	@tools/run_tests.sh tsan
+
+storm:  ## 16 threads against observers, contexts and sessions under ThreadSanitizer, STORM_SECONDS (30)
+	@tools/install_deps.sh build
+	@tools/build.sh tsan storm
+	@KYMO_STORM_SECONDS=$${STORM_SECONDS:-30} tools/run_tests.sh tsan -R '^storm/'
 
 fuzz:  ## Run every fuzzer over its corpus, FUZZ_SECONDS each
 	@tools/install_deps.sh build fuzz
