@@ -85,10 +85,12 @@ KYMO_API ObserverHandle add_observer(const Observer& observer);
 /// For the calling thread, and those that adopt its context.
 KYMO_API ObserverHandle add_thread_observer(const Observer& observer);
 /// Each looks among the calling thread's observers first, then among the global ones; false when there is no
-/// such handle. Ranges that it has seen start still get their end from it.
+/// such handle. Ranges that it has seen start still get their end from it. Contexts that carry it call it no
+/// more either.
 KYMO_API bool remove_observer(ObserverHandle handle) noexcept;
-/// The same, and waits until no callback of it runs; none runs afterwards. Ranges still open drop its context
-/// without an end when they end. Throws kymo::Error when called from a callback.
+/// The same for an observer of any thread, removed already or not, and waits until no callback of it runs;
+/// none runs afterwards. Ranges still open drop its context without an end when they end. Throws kymo::Error
+/// when called from a callback.
 KYMO_API bool remove_and_drain(ObserverHandle handle);
 KYMO_API bool disable_observer(ObserverHandle handle) noexcept;
 KYMO_API bool enable_observer(ObserverHandle handle) noexcept;
@@ -101,7 +103,8 @@ KYMO_API void clear_observers() noexcept;  ///< both kinds, of this thread
 KYMO_API void clear_global_observers() noexcept;
 KYMO_API void clear_thread_observers() noexcept;
 
-/// Makes sampling reproducible: every thread draws from a sequence of its own that depends on the seed alone.
+/// Makes sampling reproducible: every thread draws from a sequence of its own that depends on the seed and on
+/// current_thread_id().
 KYMO_API void seed_sampling_for_testing(std::uint64_t seed) noexcept;
 
 /// Whether the calling thread's ranges are recorded and observed at all. On by default, cheap to switch.

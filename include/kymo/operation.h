@@ -28,7 +28,8 @@ KYMO_API std::int64_t take_sequence() noexcept;
 ///     kymo::Operation op(kymo::Scope::Function);
 ///     if (op.is_active()) op.begin("mm", {.sequence = n}, op.inputs_wanted() ? describe(a, b) : ...);
 ///     ...
-///     if (op.outputs_wanted()) op.set_outputs({...});
+///     const kymo::Value outputs[] = {describe(result)};
+///     if (op.outputs_wanted()) op.set_outputs(outputs);
 class Operation {
   public:
     explicit Operation(Scope scope = Scope::Function) noexcept : scope_(scope) {
@@ -55,7 +56,8 @@ class Operation {
     bool keywords_wanted() const noexcept { return keywords_wanted_; }
     bool outputs_wanted() const noexcept { return outputs_wanted_; }
 
-    /// Begins it. What the values view need not outlive the call.
+    /// Begins it. What the values view need not outlive the call. 16 keywords and 16 KiB of values are kept;
+    /// the last one kept is marked as truncated where more were given.
     void begin(std::string_view name, const OperationFacts& facts = {}, std::span<const Value> inputs = {},
                std::span<const KeyedValue> keywords = {}) noexcept {
         if (is_active_) start(name, facts, inputs, keywords);
@@ -68,6 +70,10 @@ class Operation {
     void begin(detail::Site& site, const OperationFacts& facts = {}, std::span<const Value> inputs = {},
                std::span<const KeyedValue> keywords = {}) noexcept {
         if (is_active_) start(site, facts, inputs, keywords);
+    }
+    void begin(detail::Site& site, const OperationFacts& facts,
+               std::initializer_list<Value> inputs) noexcept {
+        begin(site, facts, std::span(inputs.begin(), inputs.size()));
     }
     /// Before end(); what the values view must live until then.
     void set_outputs(std::span<const Value> outputs) noexcept { outputs_ = outputs; }

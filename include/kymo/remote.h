@@ -53,7 +53,7 @@ struct RemoteEvent {
     std::uint32_t process = 0;  ///< index into EventMessage::processes, which has the node id
     Device device;
     std::uint64_t thread = 0;
-    std::uint64_t id = 0;  ///< as observers saw it; 0: none
+    std::uint64_t id = 0;  ///< as observers saw it, of operations; 0: none
     std::int64_t start_ns = 0;
     std::int64_t end_ns = 0;  ///< not before the start; Mark, Memory: not looked at
     /// Index of the event, in this message, of the call that led to this one in another process; -1: none.

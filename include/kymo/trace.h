@@ -157,7 +157,7 @@ struct RangeDetail {
     std::int64_t sequence = -1;  ///< number in the forward thread's sequence; -1: none
     std::uint32_t forward_thread =
         0;                 ///< logical id of the thread of the forward range; 0: this is no backward one
-    std::uint64_t id = 0;  ///< as observers saw it; 0: none
+    std::uint64_t id = 0;  ///< as observers saw it, of operations; 0: none
 };
 
 enum class LinkKind : std::uint8_t {

@@ -116,6 +116,9 @@ class Value {
     /// The array must outlive the value.
     constexpr Value(const ArrayView& array) noexcept : kind_(ValueKind::Array), array_(&array) {}
     Value(ArrayView&&) = delete;
+    template <class T>
+    requires(!std::same_as<std::remove_cv_t<T>, char>) Value(T*)
+    = delete;  ///< no address is a boolean
 
     constexpr ValueKind kind() const noexcept { return kind_; }
     // Each may be called for its own kind only.

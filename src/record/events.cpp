@@ -60,11 +60,11 @@ ThreadState* recording_thread() noexcept {
 }
 
 // The start callbacks of a range that may end anywhere; null: nobody sees it.
-ObserverFrame* begin_async_frame(std::uint32_t site, Scope scope, std::uint32_t side) noexcept {
+ObserverFrame* begin_async_frame(std::uint32_t site, Scope scope, std::uint32_t& side) noexcept {
     ObserverFrame* const frame = begin_frame(site, scope);
     if (frame == nullptr) return nullptr;
     frame->set_async();
-    run_starts_with(*frame, side);
+    side = run_starts_with(*frame, side);
     return frame;
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <mutex>
 #include <new>
+#include <vector>
 
 #include "record/clock.h"
 #include "record/observer_calls.h"
@@ -178,7 +179,7 @@ bool pass(ThreadState& state, ObserverSnapshot::PerScope& ranges, Scope scope) n
         const Inside inside(thread);
         frame = begin(*thread, site, scope);
     }
-    if (frame != nullptr) run_starts_with(*frame, side);
+    if (frame != nullptr) side = run_starts_with(*frame, side);
     detail::Opened opened{0, detail::kNotOpen};
     if ((load_relaxed(detail::current_thread->armed) & (detail::kArmedRecorder | detail::kArmedAttention)) !=
         0)
@@ -251,15 +252,29 @@ void run_starts(ObserverFrame& frame) noexcept {
     frame.set_inputs({}, {});
 }
 
-void run_starts_with(ObserverFrame& frame, std::uint32_t side) noexcept {
-    if (!frame.needs.inputs || side == 0) return run_starts(frame);
+std::uint32_t run_starts_with(ObserverFrame& frame, std::uint32_t side) noexcept {
+    if (side == 0) {
+        run_starts(frame);
+        return 0;
+    }
+    std::vector<std::byte> values;
+    const std::span<const std::byte> payload = side_payload(*detail::current_thread, side);
     try {
-        const DecodedKeywords keywords(side_payload(*detail::current_thread, side), Recorder::get().names());
+        values.assign(payload.begin(), payload.end());
+    } catch (const std::bad_alloc&) {
+        // Then they are lost: callbacks must not find them there.
+    }
+    drop_side(*detail::current_thread, side);
+    try {
+        const DecodedKeywords keywords(
+            frame.needs.inputs ? std::span<const std::byte>(values) : std::span<const std::byte>(),
+            Recorder::get().names());
         frame.set_inputs({}, keywords.values());
         run_starts(frame);
     } catch (const std::bad_alloc&) {
         run_starts(frame);
     }
+    return values.empty() ? 0 : push_payload(values);
 }
 
 void end_frame(ObserverFrame* frame) noexcept {

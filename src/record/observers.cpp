@@ -112,6 +112,7 @@ void Observers::change(Recorder& recorder) noexcept {
 
 void Observers::sweep() noexcept {
     std::erase_if(orphans_, [](const auto& snapshot) { return snapshot->is_done(); });
+    std::erase_if(all_, [](const auto& entry) { return entry.expired(); });
 }
 
 ObserverHandle Observers::add(Recorder& recorder, const Observer& observer, bool for_this_thread) {
@@ -126,6 +127,7 @@ ObserverHandle Observers::add(Recorder& recorder, const Observer& observer, bool
     if (!has_membarrier()) caller_fences.store(true);
     std::lock_guard lock(recorder.mutex_);
     entry->handle = next_handle_++;
+    all_.push_back(entry);
     if (for_this_thread) {
         ObserverList list = part->own ? *part->own : ObserverList();
         list.push_back(entry);
@@ -176,7 +178,14 @@ bool Observers::remove(Recorder& recorder, ObserverHandle handle, Removal how) {
     {
         std::lock_guard lock(recorder.mutex_);
         found = find(thread, handle);
+        if (!found.entry && how == Removal::Drained) {
+            for (const auto& each : all_) {
+                if (auto entry = each.lock(); entry && entry->handle == handle)
+                    found.entry = std::move(entry);
+            }
+        }
         if (!found.entry) return false;
+        found.entry->is_removed.store(true, std::memory_order_relaxed);
         const auto is_it = [&](const auto& entry) { return entry == found.entry; };
         if (found.is_own) {
             ObserverList list = *thread->own;
@@ -219,17 +228,26 @@ bool Observers::switch_on(Recorder& recorder, ObserverHandle handle, bool on) no
 
 void Observers::clear(Recorder& recorder, bool global, bool own) noexcept {
     std::lock_guard lock(recorder.mutex_);
-    if (global) global_.clear();
-    if (ThreadObservers* const thread = part_of(*own_thread()); own && thread != nullptr)
+    const auto mark = [](const ObserverList& list) {
+        for (const auto& entry : list) entry->is_removed.store(true, std::memory_order_relaxed);
+    };
+    if (global) {
+        mark(global_);
+        global_.clear();
+    }
+    if (ThreadObservers* const thread = part_of(*own_thread()); own && thread != nullptr) {
+        if (thread->own) mark(*thread->own);
         set_own(*thread, nullptr);
+    }
     change(recorder);
 }
 
 bool Observers::has_any(Recorder& recorder, bool global, bool own) noexcept {
     std::lock_guard lock(recorder.mutex_);
     const auto any = [](const ObserverList& list) {
-        return std::any_of(list.begin(), list.end(),
-                           [](const auto& entry) { return entry->is_enabled && !entry->is_drained; });
+        return std::any_of(list.begin(), list.end(), [](const auto& entry) {
+            return entry->is_enabled && !entry->is_removed && !entry->is_drained;
+        });
     };
     const ThreadObservers* const thread = part_of(*own_thread());
     return (global && any(global_)) || (own && thread != nullptr && thread->own && any(*thread->own));
@@ -285,8 +303,8 @@ void Observers::rebuild(ThreadObservers& thread) noexcept {
             made_for = version();
             fresh->keep = global_;
             if (thread.own) fresh->keep.insert(fresh->keep.end(), thread.own->begin(), thread.own->end());
-            if (seed_ == 0 ? thread.random == 0 : thread.seed != seeded_) {
-                thread.random = seed_ == 0 ? entropy() : mix(seed_ + thread.thread * 0x9e3779b97f4a7c15u);
+            if (seeded_ == 0 ? thread.random == 0 : thread.seed != seeded_) {
+                thread.random = seeded_ == 0 ? entropy() : mix(seed_ + thread.thread * 0x9e3779b97f4a7c15u);
                 thread.seed = seeded_;
             }
         }

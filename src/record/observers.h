@@ -19,6 +19,7 @@ struct ThreadEntry;
 struct ObserverEntry {
     Observer observer;
     std::atomic<bool> is_drained{false};  ///< none of its callbacks may start any more
+    std::atomic<bool> is_removed{false};
     std::atomic<bool> is_enabled{true};
     ObserverHandle handle = 0;
     ScopeSet scopes;
@@ -28,8 +29,8 @@ struct ObserverEntry {
 
     bool is_sampled() const noexcept { return observer.sampling < 1; }
     bool takes_part() const noexcept {
-        return is_enabled.load(std::memory_order_relaxed) && !is_drained.load(std::memory_order_relaxed) &&
-               observer.sampling > 0;
+        return is_enabled.load(std::memory_order_relaxed) && !is_removed.load(std::memory_order_relaxed) &&
+               !is_drained.load(std::memory_order_relaxed) && observer.sampling > 0;
     }
 };
 /// A thread's own observers: shared with the threads that adopt its context, never changed.
@@ -200,6 +201,7 @@ class Observers {
     static void wait_for_callbacks(Recorder& recorder, const ObserverEntry& entry);
 
     ObserverList global_;
+    std::vector<std::weak_ptr<ObserverEntry>> all_;  ///< that live: contexts may hold one after its removal
     std::vector<ThreadObservers*> threads_;
     std::vector<std::unique_ptr<ObserverSnapshot>> orphans_;  ///< of ended threads, with ranges open
     std::uint64_t armed_ = 0;
@@ -218,8 +220,9 @@ detail::Opened open_observed(const detail::ThreadState& state, std::uint32_t sit
 ObserverFrame* begin_frame(std::uint32_t site, Scope scope) noexcept;
 /// Calls the start callbacks; the frame's range has been filled in.
 void run_starts(ObserverFrame& frame) noexcept;
-/// The same, with the keyword values behind a side-stack handle, if somebody asks for them.
-void run_starts_with(ObserverFrame& frame, std::uint32_t side) noexcept;
+/// The same, with the keyword values behind a side-stack handle, if somebody asks for them. They are not on
+/// the side stack while callbacks run (these may leave ranges open); gives their handle afterwards.
+std::uint32_t run_starts_with(ObserverFrame& frame, std::uint32_t side) noexcept;
 /// Calls the end callbacks and gives the frame back. Any thread.
 void end_frame(ObserverFrame* frame) noexcept;
 /// Gives a frame back whose range never began.

@@ -38,7 +38,8 @@ std::uint32_t push_operation(std::uint64_t armed, const detail::RangeFacts& fact
     if (!needs.shapes) inputs = {};
     if (!has_facts && inputs.empty() && keywords.empty()) return 0;
     std::uint32_t keys[detail::kMaxValues];
-    if (keywords.size() > detail::kMaxValues) keywords = keywords.first(detail::kMaxValues);
+    const bool cut = keywords.size() > detail::kMaxValues;
+    if (cut) keywords = keywords.first(detail::kMaxValues);
     for (std::size_t i = 0; i < keywords.size(); ++i) keys[i] = string_of(keywords[i].key);
     const detail::SideRoom room = detail::open_side();
     if (room.place == nullptr) return 0;
@@ -47,6 +48,7 @@ std::uint32_t push_operation(std::uint64_t armed, const detail::RangeFacts& fact
     for (const Value& input : inputs) encoder.add(0, detail::kValueInput, input, needs);
     for (std::size_t i = 0; i < keywords.size(); ++i)
         encoder.add(keys[i], 0, keywords[i].value, {true, true});
+    if (cut) encoder.mark_cut();
     return detail::close_side(room, encoder.end());
 }
 
@@ -104,7 +106,10 @@ void Operation::start(std::string_view name, const OperationFacts& facts, std::s
 
 void Operation::start(detail::Site& site, const OperationFacts& facts, std::span<const Value> inputs,
                       std::span<const KeyedValue> keywords) noexcept {
-    start(detail::site_id(site), facts, inputs, keywords);
+    // One that stands for another scope would be filtered by that.
+    const std::uint32_t id =
+        site.scope == scope_ ? detail::site_id(site) : detail::dynamic_site(site.name, scope_);
+    start(id, facts, inputs, keywords);
 }
 
 void Operation::start(std::uint32_t site, const OperationFacts& facts, std::span<const Value> inputs,

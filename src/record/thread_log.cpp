@@ -246,6 +246,14 @@ void drop_side(ThreadState& state, std::uint32_t side) noexcept {
     if (side != 0) state.side_used = (side - 1) * 8;
 }
 
+std::uint32_t push_payload(std::span<const std::byte> payload) noexcept {
+    const detail::SideRoom room = detail::open_side();
+    if (room.place == nullptr) return 0;
+    const std::size_t bytes = std::min(payload.size(), static_cast<std::size_t>(room.limit - room.place));
+    std::memcpy(room.place, payload.data(), bytes);
+    return detail::close_side(room, room.place + bytes);
+}
+
 SideExtension extend_side(ThreadState& state, const OpenSlot& slot) noexcept {
     const auto side = static_cast<std::uint32_t>(load_relaxed(slot.what) >> 32);
     std::size_t room = 0;
@@ -332,6 +340,24 @@ Opened push_open(ThreadState& state, std::uint32_t site, std::uint8_t flags, std
     return {start, index < detail::kInlineDepth && flags == 0 && side == 0 ? index : detail::kOpenUnusual};
 }
 
+namespace {
+
+// Cuts the side stack behind the values of the innermost of `depth` open ranges: what lies above them is
+// nobody's any more.
+void reclaim_side(ThreadState& state, std::uint32_t depth) noexcept {
+    std::size_t used = 0;
+    while (depth != 0 && used == 0) {
+        const auto side =
+            static_cast<std::uint32_t>(load_relaxed(Recorder::get().slot(state, --depth)->what) >> 32);
+        if (side == 0) continue;
+        used = (side - 1) * std::size_t{8} + sizeof(detail::SideEntry) + side_payload(state, side).size();
+    }
+    state.side_used = static_cast<std::uint32_t>(used + 7) & ~7u;
+    if (used == 0) state.side_leaked = 0;
+}
+
+}  // namespace
+
 void pop_open(ThreadState& state, std::uint32_t index, std::uint64_t now, std::uint8_t flags) noexcept {
     Recorder& recorder = Recorder::get();
     OpenSlot* const slot = recorder.slot(state, index);
@@ -358,7 +384,9 @@ void pop_open(ThreadState& state, std::uint32_t index, std::uint64_t now, std::u
     if (innermost) {
         drop_side(state, side);
         store_release(recorder.slot(state, index)->start, std::uint64_t{0});
+        if (state.side_leaked != 0) reclaim_side(state, index);
     } else {
+        if (side != 0) state.side_leaked = 1;
         for (std::uint32_t above = index + 1; above < state.depth; ++above) {
             const OpenSlot& from = *recorder.slot(state, above);
             OpenSlot& to = *recorder.slot(state, above - 1);
@@ -423,7 +451,7 @@ namespace {
 // recorded inline. False: it is something else.
 bool close_valued(ThreadState& state, std::uint64_t start) noexcept {
     const std::uint32_t depth = state.depth;
-    if (depth == 0 || depth > detail::kOpenSlots) return false;
+    if (depth == 0 || depth > detail::kOpenSlots || state.side_leaked != 0) return false;
     OpenSlot& slot = state.slots[depth - 1];
     const std::uint64_t what = load_relaxed(slot.what);
     const auto side = static_cast<std::uint32_t>(what >> 32);

@@ -115,6 +115,8 @@ void close_all_open(detail::ThreadState& state) noexcept;
 std::uint64_t next_async_id(detail::ThreadState& state) noexcept;
 /// Values of an open slot's side-stack handle.
 std::span<const std::byte> side_payload(const detail::ThreadState& state, std::uint32_t side) noexcept;
+/// Puts values that have been taken off the side stack back onto it. Takes no SlowPath from its caller.
+std::uint32_t push_payload(std::span<const std::byte> payload) noexcept;
 /// Room behind the values of the innermost open range, to add more; null when there is none.
 struct SideExtension {
     std::byte* place = nullptr;

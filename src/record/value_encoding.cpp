@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <cstring>
 
 #include "record/name_table.h"
@@ -41,8 +42,18 @@ void ValueEncoder::add_facts(const detail::RangeFacts& facts) noexcept {
 }
 
 void ValueEncoder::add(std::uint32_t key, std::uint8_t flags, const Value& value, ValueNeeds needs) noexcept {
-    if (value.kind() == ValueKind::Array && needs.shapes) return add_array(key, flags, value.array());
-    add_nested(key, flags, value, needs, 0);
+    std::byte* const before = cursor_;
+    if (value.kind() == ValueKind::Array && needs.shapes) {
+        add_array(key, flags, value.array());
+    } else {
+        add_nested(key, flags, value, needs, 0);
+    }
+    if (cursor_ == before) return mark_cut();
+    last_ = before;
+}
+
+void ValueEncoder::mark_cut() noexcept {
+    if (last_ != nullptr) last_[offsetof(ValueHeader, flags)] |= std::byte{detail::kValueTruncated};
 }
 
 void ValueEncoder::add_nested(std::uint32_t key, std::uint8_t flags, const Value& value, ValueNeeds needs,

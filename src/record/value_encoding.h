@@ -28,7 +28,10 @@ class ValueEncoder {
 
     void add_facts(const detail::RangeFacts& facts) noexcept;
     /// `flags` says what it is to its range; what `needs` does not name becomes None with its kind.
+    /// One that does not fit marks the one before as truncated.
     void add(std::uint32_t key, std::uint8_t flags, const Value& value, ValueNeeds needs) noexcept;
+    /// Marks the last value as truncated: more were given than are kept.
+    void mark_cut() noexcept;
 
   private:
     bool fits(std::size_t bytes) const noexcept {
@@ -44,6 +47,7 @@ class ValueEncoder {
 
     std::byte* cursor_;
     std::byte* limit_;
+    std::byte* last_ = nullptr;  ///< head of the last value added
 };
 
 /// The keyword values of a payload, as views of it. Both the payload and this must outlive their use.

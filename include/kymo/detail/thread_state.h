@@ -52,12 +52,12 @@ struct SideEntry {
 struct ThreadState {
     BlockHeader block;
 
-    std::uint64_t armed;      ///< one word of bits: relaxed loads by the owner
-    std::uint32_t is_inline;  ///< follows from `armed`: 1 when ranges may be recorded inline
-    std::uint32_t reserved0;
-    std::uint32_t depth;  ///< open ranges; stored with release
-    std::uint32_t busy;   ///< the owner is inside the recorder: what a signal handler records is dropped
-    std::byte* cursor;    ///< where the next record goes; equals limit when there is no room
+    std::uint64_t armed;        ///< one word of bits: relaxed loads by the owner
+    std::uint32_t is_inline;    ///< follows from `armed`: 1 when ranges may be recorded inline
+    std::uint32_t side_leaked;  ///< values of ranges that ended out of order still lie in the side stack
+    std::uint32_t depth;        ///< open ranges; stored with release
+    std::uint32_t busy;  ///< the owner is inside the recorder: what a signal handler records is dropped
+    std::byte* cursor;   ///< where the next record goes; equals limit when there is no room
     std::byte* limit;
     std::uint64_t* committed;  ///< the current chunk's BlockHeader::committed
     std::uint64_t base_ticks;  ///< the current chunk's
