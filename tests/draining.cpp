@@ -129,4 +129,21 @@ TEST_F(Draining, ACallbackIsKnownAsOneOnAThreadThatHasDoneNothingElse) {
     }).join();
 }
 
+TEST_F(Draining, ReachesAnObserverThatOnlyACapturedContextStillHas) {
+    static int calls = 0;
+    calls = 0;
+    const auto handle = kymo::add_thread_observer(
+        {.start = [](const ObservedRange&, void*) -> std::unique_ptr<ObserverContext> {
+            ++calls;
+            return nullptr;
+        }});
+    const auto task = kymo::propagate([] { KYMO_RANGE("in a task"); });
+    task();
+    EXPECT_EQ(calls, 1);
+    kymo::clear_observers();
+    task();
+    EXPECT_EQ(calls, 1) << "one that was removed is called by nobody";
+    EXPECT_TRUE(kymo::remove_and_drain(handle));
+}
+
 }  // namespace

@@ -430,6 +430,91 @@ TEST_F(Operations, OfTwoHalvesAreLinkedByForwardThreadAndSequence) {
 
 // ---- allocations ----
 
+// How many ranges of that name have `count` arguments.
+int ranges_with(const kymo::Trace& trace, std::string_view name, std::size_t count) {
+    int found = 0;
+    for (kymo::Row row = 0; row < trace.ranges().size(); ++row)
+        found += trace.range_name(row) == name && trace.range_arguments(row).size() == count ? 1 : 0;
+    return found;
+}
+
+TEST_F(Operations, ThatEndOutOfOrderKeepTheirValuesForAsLongAsOneLikes) {
+    constexpr int kTimes = 5000;
+    kymo::Session session{kymo::SessionOptions{}};
+    const kymo::KeyedValue values[] = {{"a", 11}, {"b", "twenty-two"}};
+    for (int i = 0; i < kTimes; ++i) {
+        kymo::Operation first;
+        first.begin("first", {}, {}, values);
+        kymo::Operation second;
+        second.begin("second", {}, {}, values);
+        first.end();
+        second.end();
+    }
+    const kymo::Trace trace = session.stop();
+    EXPECT_EQ(ranges_with(trace, "first", 2), kTimes);
+    EXPECT_EQ(ranges_with(trace, "second", 2), kTimes);
+}
+
+TEST_F(Operations, ThatACallbackLeavesOpenKeepTheirValues) {
+    struct Held : ObserverContext {
+        kymo::Operation operation;
+    };
+    kymo::add_observer(
+        {.start = [](const ObservedRange&, void*) -> std::unique_ptr<ObserverContext> {
+             auto held = std::make_unique<Held>();
+             const kymo::KeyedValue values[] = {{"a", 11}, {"b", 22}};
+             held->operation.begin("held", {}, {}, values);
+             return held;
+         },
+         .end = [](const ObservedRange&, ObserverContext*, void*) { KYMO_RANGE("at the end", "c", 33); },
+         .needs_inputs = true});
+    kymo::Session session{kymo::SessionOptions{}};
+    for (int i = 0; i < 3; ++i) {
+        KYMO_RANGE("watched", "d", 44, "e", "five", "f", 6);
+        const kymo::Range movable("movable", "g", 7);
+    }
+    kymo::clear_observers();
+    const kymo::Trace trace = session.stop();
+    EXPECT_EQ(ranges_with(trace, "held", 2), 6);
+    EXPECT_EQ(ranges_with(trace, "at the end", 1), 6);
+    EXPECT_EQ(ranges_with(trace, "watched", 3), 3);
+    EXPECT_EQ(ranges_with(trace, "movable", 1), 3);
+    EXPECT_TRUE(trace.problems().empty());
+}
+
+TEST_F(Operations, SayThatMoreWasGivenThanIsKept) {
+    kymo::SessionOptions options;
+    options.concrete_inputs = true;
+    kymo::Session session(options);
+    const std::vector<kymo::KeyedValue> keywords(20, {"k", 1});
+    const std::vector<kymo::Value> inputs(5000, kymo::Value("some text"));
+    {
+        kymo::Operation many;
+        many.begin("keywords", {}, {}, keywords);
+    }
+    {
+        kymo::Operation many;
+        many.begin("inputs", {}, inputs);
+    }
+    const kymo::Trace trace = session.stop();
+    ASSERT_EQ(trace.ranges().size(), 2u);
+    for (kymo::Row row = 0; row < 2; ++row) {
+        const auto arguments = trace.range_arguments(row);
+        ASSERT_GT(arguments.size(), 10u);
+        EXPECT_TRUE(arguments.back().truncated) << trace.range_name(row);
+        EXPECT_FALSE(arguments.front().truncated) << trace.range_name(row);
+    }
+}
+
+TEST_F(Operations, HaveTheScopeTheyWereMadeWithWhateverTheSiteSays) {
+    kymo::Session session(kymo::SessionOptions{.scopes = {Scope::BackwardFunction}});
+    {
+        kymo::Operation op(Scope::BackwardFunction);
+        op.begin(KYMO_SITE("mm"), {}, {kymo::Value(1)});
+    }
+    EXPECT_EQ(session.stop().ranges().size(), 1u);
+}
+
 // C55 C56 C58
 TEST_F(Allocations, ReachObserversOfEveryThread) {
     static std::vector<std::int64_t> bytes;
