@@ -174,6 +174,7 @@ class NameTable {
     void make_table(unsigned log2_size);
     static void insert(const Table& table, const DynamicName* name) noexcept;
 
+    std::atomic<std::uintptr_t> table_{0};  // first: the rest is large
     std::vector<std::byte> stream_;
     std::vector<std::unique_ptr<char[]>> arenas_;  // texts do not move
     std::size_t arena_left_ = 0;
@@ -185,7 +186,6 @@ class NameTable {
     std::unordered_map<SiteKey, std::uint32_t, SiteKeyHash> sites_;
     std::deque<DynamicName> dynamic_;              // do not move
     std::vector<std::unique_ptr<Line[]>> tables_;  // outgrown ones stay: a reader may be in one
-    std::atomic<std::uintptr_t> table_{0};
 };
 
 }  // namespace kymo
