@@ -1,7 +1,9 @@
 // async_ranges.h: movable ranges: joining their begins and ends, and deciding which of them nest.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -62,5 +64,29 @@ class AsyncRanges {
 /// Gives the row of each.
 std::vector<std::uint32_t> place_on_rows(std::span<const std::int64_t> starts,
                                          std::span<const std::int64_t> ends);
+
+/// Ranges in the order of their async tracks: `order` goes through them track by track, by start within each.
+struct AsyncOrder {
+    std::vector<std::uint32_t> places;  ///< the track of each range
+    std::vector<std::uint32_t> order;
+};
+/// Sorts `ranges` (anything with start_ns and end_ns) by their times, then places them.
+template <class Range>
+AsyncOrder arrange_async(std::vector<Range>& ranges) {
+    std::stable_sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) {
+        return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.end_ns < b.end_ns;
+    });
+    std::vector<std::int64_t> starts, ends;
+    for (const Range& range : ranges) {
+        starts.push_back(range.start_ns);
+        ends.push_back(range.end_ns);
+    }
+    AsyncOrder arranged{place_on_rows(starts, ends), std::vector<std::uint32_t>(ranges.size())};
+    std::iota(arranged.order.begin(), arranged.order.end(), 0u);
+    std::stable_sort(arranged.order.begin(), arranged.order.end(), [&](std::uint32_t a, std::uint32_t b) {
+        return arranged.places[a] < arranged.places[b];
+    });
+    return arranged;
+}
 
 }  // namespace kymo

@@ -235,19 +235,7 @@ class RemoteBuilder {
     }
 
     void add_async(const RemoteTrack& track, std::vector<Placed> ranges) {
-        std::stable_sort(ranges.begin(), ranges.end(), [](const Placed& a, const Placed& b) {
-            return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.end_ns < b.end_ns;
-        });
-        std::vector<std::int64_t> starts, ends;
-        for (const Placed& range : ranges) {
-            starts.push_back(range.start_ns);
-            ends.push_back(range.end_ns);
-        }
-        const std::vector<std::uint32_t> places = place_on_rows(starts, ends);
-        std::vector<std::uint32_t> order(ranges.size());
-        for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
-        std::stable_sort(order.begin(), order.end(),
-                         [&](std::uint32_t a, std::uint32_t b) { return places[a] < places[b]; });
+        const auto [places, order] = arrange_async(ranges);
         for (std::size_t i = 0; i < order.size();) {
             const std::uint32_t place = places[order[i]];
             TrackInfo info;

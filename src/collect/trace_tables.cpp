@@ -151,19 +151,7 @@ class TableFiller {
             std::vector<AsyncRow>& ranges = replay.async_rows;
             if (ranges.empty()) continue;
             std::reverse(ranges.begin(), ranges.end());  // the replay goes backwards
-            std::stable_sort(ranges.begin(), ranges.end(), [](const AsyncRow& a, const AsyncRow& b) {
-                return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.end_ns < b.end_ns;
-            });
-            std::vector<std::int64_t> starts, ends;
-            for (const AsyncRow& range : ranges) {
-                starts.push_back(range.start_ns);
-                ends.push_back(range.end_ns);
-            }
-            const std::vector<std::uint32_t> places = place_on_rows(starts, ends);
-            std::vector<std::uint32_t> order(ranges.size());
-            for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
-            std::stable_sort(order.begin(), order.end(),
-                             [&](std::uint32_t a, std::uint32_t b) { return places[a] < places[b]; });
+            const auto [places, order] = arrange_async(ranges);
             TrackInfo track;
             track.kind = TrackKind::Async;
             track.thread = thread_rows_.at(replay.thread);
