@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -33,6 +34,39 @@ class Descriptor {
     throw Error(path + ": " + std::strerror(error));
 }
 
+// A page of a hole that is first touched through a mapping may have to be allocated, and on a full disk
+// (tmpfs) that is a SIGBUS: only the file's data is mapped, over zeros.
+void* map_around_holes(int fd, std::size_t size) noexcept {
+    void* const zeros =
+        ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (zeros == MAP_FAILED) return MAP_FAILED;
+    const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    for (off_t hole = 0;;) {
+        const off_t data = ::lseek(fd, hole, SEEK_DATA);
+        if (data < 0) return zeros;  // ENXIO: no more of it
+        hole = ::lseek(fd, data, SEEK_HOLE);
+        const std::size_t from = static_cast<std::size_t>(data) / page * page;
+        const std::size_t end = std::min(static_cast<std::size_t>(hole), size);
+        if (hole < 0 || from >= end) return zeros;
+        void* const at = static_cast<std::byte*>(zeros) + from;
+        if (::mmap(at, end - from, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, static_cast<off_t>(from)) != at) {
+            ::munmap(zeros, size);
+            return MAP_FAILED;
+        }
+    }
+}
+
+void* map_file(int fd, const struct stat& status) noexcept {
+    const auto size = static_cast<std::size_t>(status.st_size);
+    if (size == 0) return MAP_FAILED;
+    const bool is_sparse = static_cast<std::size_t>(status.st_blocks) * 512 < size;
+    const bool has_holes = is_sparse && ::lseek(fd, 0, SEEK_HOLE) < status.st_size;
+    void* const address =
+        has_holes ? map_around_holes(fd, size) : ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (is_sparse) ::lseek(fd, 0, SEEK_SET);
+    return address;
+}
+
 }  // namespace
 
 std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
@@ -44,12 +78,10 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
     std::shared_ptr<MappedFile> result(new MappedFile);
     if (S_ISREG(status.st_mode)) {
         // Files of /proc are regular too, and of size 0 whatever they hold.
-        const auto size = static_cast<std::size_t>(status.st_size);
-        void* const address =
-            size == 0 ? MAP_FAILED : ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
+        void* const address = map_file(file.get(), status);
         if (address != MAP_FAILED) {
             result->mapping_ = address;
-            result->size_ = size;
+            result->size_ = static_cast<std::size_t>(status.st_size);
             result->data_ = static_cast<const std::byte*>(address);
             return result;
         }

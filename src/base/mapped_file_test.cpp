@@ -2,8 +2,10 @@
 #include "base/mapped_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -31,6 +33,28 @@ TEST(MappedFile, AnEmptyFileHasNoBytes) {
     std::ofstream(path).flush();
     EXPECT_TRUE(MappedFile::open(path)->bytes().empty());
     std::filesystem::remove(path);
+}
+
+TEST(MappedFile, HolesAreZerosBetweenTheDataEvenOnAFullDisk) {
+    const std::string folder = temporary("kymo-holes-");
+    std::filesystem::create_directory(folder);
+    const bool is_small = mount("kymo-test", folder.c_str(), "tmpfs", 0, "size=128k") == 0;
+    const std::string path = folder + "/sparse";
+    constexpr std::size_t kFar = 1 << 20;
+    std::ofstream(path) << "before";
+    std::filesystem::resize_file(path, kFar);
+    std::ofstream(path, std::ios::app) << "after";
+    std::filesystem::resize_file(path, 2 * kFar);
+    std::ofstream(folder + "/filler") << std::string(kFar, 'x') << std::flush;  // what still fits
+    const auto file = MappedFile::open(path);
+    const std::span bytes = file->bytes();
+    ASSERT_EQ(bytes.size(), 2 * kFar);
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    EXPECT_EQ(text.substr(0, 6), "before");
+    EXPECT_EQ(text.substr(kFar, 5), "after");
+    EXPECT_EQ(std::count(text.begin(), text.end(), '\0'), static_cast<std::ptrdiff_t>(2 * kFar - 11));
+    if (is_small) umount2(folder.c_str(), MNT_DETACH);
+    std::filesystem::remove_all(folder);
 }
 
 TEST(MappedFile, WhatCannotBeMappedIsCopied) {

@@ -65,7 +65,11 @@ void Recorder::background_loop() noexcept {
             const int error = store.map_extent(extent);
             if (error == 0) BlockStore::prefault(extent);
             lock.lock();
-            if (error == 0) store.add(extent);
+            if (error == 0) {
+                store.add(extent);
+            } else {
+                store.unreserve(extent);
+            }
             extending_ = false;
             wake_.notify_all();  // somebody may wait to close the store
             out_of_space = error != 0;

@@ -70,7 +70,7 @@ class BlockStore {
         std::size_t offset = 0;  ///< in the file
     };
     Extent reserve(std::size_t bytes) noexcept;
-    /// Takes back the last reservation, which could not be mapped.
+    /// Takes back a reservation that could not be mapped. Where another came after it, the file keeps a hole.
     void unreserve(const Extent& extent) noexcept {
         if (is_file() && extent.offset + extent.bytes == next_offset_) next_offset_ = extent.offset;
     }

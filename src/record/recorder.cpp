@@ -285,6 +285,8 @@ Block* Recorder::take_block(std::size_t blocks, int& error) noexcept {
         if (error == 0) {
             store.add(extent);
             block = store.take(blocks);
+        } else {
+            store.unreserve(extent);
         }
     }
     if (!extending_ && wants_extent()) wake_.notify_all();

@@ -228,7 +228,10 @@ Block* Spool::take_block(detail::BlockKind kind) noexcept {
     Block* block = store_.take(1);
     if (block == nullptr) {
         BlockStore::Extent extent = store_.reserve(kFirstExtent);
-        if (store_.map_extent(extent) != 0) return nullptr;
+        if (store_.map_extent(extent) != 0) {
+            store_.unreserve(extent);
+            return nullptr;
+        }
         store_.add(extent);
         block = store_.take(1);
     }
