@@ -30,6 +30,10 @@ struct SiteInfo {
     StringId file = 0;
     std::uint32_t line = 0;
     Scope scope = Scope::User;
+    StringId overload = 0;  ///< which of an operator's variants
+    StringId category = 0;  ///< the word that the maker of an imported trace has for its kind; 0: the scope's
+    StringId raw_name = 0;  ///< the symbol that `name` is the readable form of; 0: `name` is as recorded
+    friend bool operator==(const SiteInfo&, const SiteInfo&) noexcept = default;
 };
 
 /// A process that recorded. Times of every table are nanoseconds of CLOCK_MONOTONIC_RAW of its host;
@@ -58,19 +62,24 @@ struct ThreadInfo {
 };
 
 enum class TrackKind : std::uint8_t {
-    Thread,  ///< the nested ranges of a thread
-    Async,   ///< ranges that cross threads or ended out of order; each async track holds ranges that nest
-    Device,
+    Thread,   ///< the nested ranges of a thread
+    Async,    ///< ranges that cross threads or ended out of order; each async track holds ranges that nest
+    Device,   ///< what a device did, in one of its queues
+    Overlap,  ///< imported: ranges of a thread or a device that cross those of its first track, but are else
+              ///< the same
 };
 
-/// A row of the timeline. Its ranges are contiguous rows of the range table, in pre-order: a parent stands
-/// directly before its first child, siblings in order of their start. Every range lies within its parent.
+/// A row of the timeline. `thread` of a device's track is a row of the thread table with `os_tid` 0. Its
+/// ranges are contiguous rows of the range table, in pre-order: a parent stands directly before its first
+/// child, siblings in order of their start. Every range lies within its parent.
 struct TrackInfo {
     TrackKind kind = TrackKind::Thread;
     Row thread = 0;
     StringId name = 0;
     Row first_range = 0;
     Row range_count = 0;
+    Device device{};           ///< where its ranges ran: the processor, except on tracks of a device
+    std::int64_t stream = -1;  ///< the queue of that device; -1: none
 };
 
 enum RangeFlags : std::uint16_t {
@@ -89,8 +98,8 @@ struct RangeColumns {
     std::span<const std::int64_t> duration_ns;
     std::span<const std::int64_t> self_ns;
     std::span<const std::uint32_t> site;
-    std::span<const Row> parent;           ///< kNoRow for roots
-    std::span<const std::uint32_t> depth;  ///< 0 for roots
+    std::span<const Row> parent;  ///< kNoRow for roots; of a track's first level, only on tracks that overlap
+    std::span<const std::uint32_t> depth;  ///< on its track: 0 for the outermost
     std::span<const std::uint16_t> flags;
     std::size_t size() const noexcept { return start_ns.size(); }
 };
@@ -162,13 +171,16 @@ struct RangeDetail {
 
 enum class LinkKind : std::uint8_t {
     ForwardBackward = 1,  ///< from a forward range to its backward range
+    Launch = 2,           ///< from the host call that launched it to a device's range
     Remote = 3,           ///< from the range of a call to a range of the process that was called
+    Flow = 4,             ///< imported: an arrow of another kind, which `name` tells
 };
 /// An arrow between two ranges. Sorted by `from`.
 struct LinkInfo {
     Row from = kNoRow;
     Row to = kNoRow;
     LinkKind kind = LinkKind::ForwardBackward;
+    StringId name = 0;  ///< 0: the kind says it
 };
 
 /// Allocation reports, in order of threads, then times.
@@ -182,6 +194,12 @@ struct MemoryColumns {
     std::span<const Device> device;
     std::span<const std::uint8_t> out_of_memory;  ///< 1: `bytes` were asked for and refused
     std::size_t size() const noexcept { return time_ns.size(); }
+};
+
+/// A fact about the whole recording, given by its user or its maker.
+struct MetadataInfo {
+    std::string key;
+    std::string json;  ///< a whole JSON value
 };
 
 /// Something that a reader of the trace should know: a loss, a damage, a limit reached.
@@ -260,6 +278,7 @@ class KYMO_API Trace {
     std::span<const std::int64_t> array_extents() const noexcept;
     std::span<const RangeDetail> range_details() const noexcept;
     std::span<const LinkInfo> links() const noexcept;
+    std::span<const MetadataInfo> metadata() const noexcept;
     std::span<const ProblemInfo> problems() const noexcept;
     std::span<const CostInfo> costs() const noexcept;
     const ClockInfo& clock() const noexcept;

@@ -3,19 +3,21 @@
 
 #include <string_view>
 
+#include <kymo/import.h>
+
 #include "cli/progress.h"
 
 namespace kymo::cli {
 
 void CaptureArgument::declare(Options& options) {
-    options.required(file, "FILE", "The capture");
+    options.required(file, "FILE", "The capture, or a trace of another tool");
     options.number(session, "--session",
                    "The session to show, where the capture holds several (see kymo info)");
 }
 
 Trace CaptureArgument::load() const {
     const Progress progress("reading " + file);
-    return session ? Trace::load(file, *session) : Trace::load(file);
+    return session ? Trace::load(file, *session) : open_trace(file);
 }
 
 std::string without_suffix(const std::string& path) {

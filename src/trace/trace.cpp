@@ -95,6 +95,10 @@ std::span<const Argument> Trace::list_items() const noexcept {
     return data_->list_items;
 }
 
+std::span<const MetadataInfo> Trace::metadata() const noexcept {
+    return data_->metadata;
+}
+
 std::span<const ProblemInfo> Trace::problems() const noexcept {
     return data_->problems;
 }

@@ -60,6 +60,7 @@ struct TraceData {
     std::vector<Device> memory_device;
     std::vector<std::uint8_t> memory_out_of_memory;
 
+    std::vector<MetadataInfo> metadata;
     std::vector<ProblemInfo> problems;
     std::vector<CostInfo> costs;
     ClockInfo clock;

@@ -1,0 +1,55 @@
+// formats.cpp: the registry of import formats. A new format is one file, one declaration and one line here.
+#include <algorithm>
+#include <cstring>
+
+#include <kymo/error.h>
+#include <kymo/import.h>
+
+#include "import/file_head.h"
+#include "import/formats.h"
+
+namespace kymo {
+namespace {
+
+bool is_capture(std::span<const std::byte> head) noexcept {
+    return head.size() >= 4 && std::memcmp(head.data(), "KYMO", 4) == 0;
+}
+
+Trace read_capture_file(const std::string& path) {
+    return Trace::load(path);
+}
+
+constexpr ImportFormat kFormats[] = {
+    {"kymo", "Kymo's own captures", is_capture, read_capture_file},
+};
+
+std::string known_formats() {
+    std::string list;
+    for (const ImportFormat& format : kFormats) {
+        if (!list.empty()) list += ", ";
+        list += format.name;
+    }
+    return list;
+}
+
+}  // namespace
+
+std::span<const ImportFormat> import_formats() noexcept {
+    return kFormats;
+}
+
+Trace open_trace(const std::string& path, std::string_view name) {
+    if (!name.empty()) {
+        for (const ImportFormat& format : kFormats) {
+            if (format.name == name) return format.read(path);
+        }
+        throw Error(path + ": unknown format '" + std::string(name) + "'; known: " + known_formats());
+    }
+    const std::vector<std::byte> head = read_file_head(path);
+    for (const ImportFormat& format : kFormats) {
+        if (format.recognizes(head)) return format.read(path);
+    }
+    return Trace::load(path);  // says what is wrong with it as a capture
+}
+
+}  // namespace kymo

@@ -1,0 +1,10 @@
+// formats.h: what the registry of import formats registers. Each is told and read in a file of its own.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include <kymo/trace.h>
+
+namespace kymo {}  // namespace kymo

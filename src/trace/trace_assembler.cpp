@@ -1,0 +1,431 @@
+// trace_assembler.cpp: sorts, nests, and writes the rows.
+#include "trace/trace_assembler.h"
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <queue>
+#include <set>
+
+#include <kymo/error.h>
+
+namespace kymo {
+
+std::size_t TraceAssembler::SiteHash::operator()(const SiteInfo& site) const noexcept {
+    std::size_t hash = 0;
+    for (const std::uint32_t part : {site.name, site.file, site.line, static_cast<std::uint32_t>(site.scope),
+                                     site.overload, site.category, site.raw_name}) {
+        hash = (hash ^ part) * 0x9e3779b97f4a7c15u;
+        hash ^= hash >> 32;
+    }
+    return hash;
+}
+
+TraceAssembler::TraceAssembler() : data_(std::make_shared<TraceData>()), strings_(data_->strings) {}
+
+std::uint32_t TraceAssembler::site(const SiteInfo& info) {
+    const auto [place, is_new] = sites_.try_emplace(info, static_cast<std::uint32_t>(data_->sites.size()));
+    if (is_new) data_->sites.push_back(info);
+    return place->second;
+}
+
+Row TraceAssembler::add_process(const ProcessInfo& info) {
+    data_->processes.push_back(info);
+    return static_cast<Row>(data_->processes.size() - 1);
+}
+
+Row TraceAssembler::add_thread(const ThreadInfo& info) {
+    data_->threads.push_back(info);
+    return static_cast<Row>(data_->threads.size() - 1);
+}
+
+std::uint32_t TraceAssembler::add_lane(const Lane& lane) {
+    lanes_.push_back(lane);
+    return static_cast<std::uint32_t>(lanes_.size() - 1);
+}
+
+TraceAssembler::RangeId TraceAssembler::add_range(std::uint32_t lane, std::int64_t start_ns,
+                                                  std::int64_t duration_ns, std::uint32_t site,
+                                                  std::uint16_t flags) {
+    if (ranges_.size() >= kNoRow) throw Error("more ranges than a trace holds");
+    if (duration_ns < 0) {
+        duration_ns = 0;
+        ++data_->threads[lanes_[lane].thread].clamped;
+    }
+    // The end must be a time, too.
+    duration_ns =
+        std::min(duration_ns, std::numeric_limits<std::int64_t>::max() - std::max<std::int64_t>(start_ns, 0));
+    ranges_.push_back({start_ns, duration_ns, site, lane, flags});
+    return static_cast<RangeId>(ranges_.size() - 1);
+}
+
+void TraceAssembler::add_values(RangeId range, std::span<const Argument> values) {
+    if (values.empty()) return;
+    data_->range_arguments.push_back({range, static_cast<std::uint32_t>(data_->arguments.size()),
+                                      static_cast<std::uint32_t>(values.size())});
+    data_->arguments.insert(data_->arguments.end(), values.begin(), values.end());
+}
+
+void TraceAssembler::add_detail(RangeId range, std::int64_t sequence, std::uint32_t forward_thread,
+                                std::uint64_t id) {
+    data_->range_details.push_back({range, sequence, forward_thread, id});
+}
+
+void TraceAssembler::add_link(RangeId from, RangeId to, LinkKind kind, StringId name) {
+    data_->links.push_back({from, to, kind, name});
+}
+
+void TraceAssembler::add_instant(Row thread, std::int64_t time_ns, std::uint32_t site,
+                                 std::span<const Argument> values) {
+    if (!values.empty()) {
+        data_->instant_arguments.push_back({static_cast<Row>(data_->instant_time_ns.size()),
+                                            static_cast<std::uint32_t>(data_->arguments.size()),
+                                            static_cast<std::uint32_t>(values.size())});
+        data_->arguments.insert(data_->arguments.end(), values.begin(), values.end());
+    }
+    data_->instant_time_ns.push_back(time_ns);
+    data_->instant_site.push_back(site);
+    data_->instant_thread.push_back(thread);
+}
+
+void TraceAssembler::add_counter(Row thread, std::int64_t time_ns, std::uint32_t site, double value) {
+    data_->counter_time_ns.push_back(time_ns);
+    data_->counter_site.push_back(site);
+    data_->counter_thread.push_back(thread);
+    data_->counter_value.push_back(value);
+}
+
+void TraceAssembler::add_memory(Row thread, const MemoryReport& report) {
+    data_->memory_time_ns.push_back(report.time_ns);
+    data_->memory_thread.push_back(thread);
+    data_->memory_address.push_back(report.address);
+    data_->memory_bytes.push_back(report.bytes);
+    data_->memory_total_allocated.push_back(report.total_allocated);
+    data_->memory_total_reserved.push_back(report.total_reserved);
+    data_->memory_device.push_back(report.device);
+    data_->memory_out_of_memory.push_back(report.out_of_memory ? 1 : 0);
+}
+
+ListItems TraceAssembler::add_list(std::span<const Argument> items) {
+    const ListItems list{static_cast<std::uint32_t>(data_->list_items.size()),
+                         static_cast<std::uint32_t>(items.size())};
+    data_->list_items.insert(data_->list_items.end(), items.begin(), items.end());
+    return list;
+}
+
+Row TraceAssembler::add_array(ArrayInfo info, std::span<const std::int64_t> extents) {
+    info.first_extent = static_cast<std::uint32_t>(data_->array_extents.size());
+    data_->array_extents.insert(data_->array_extents.end(), extents.begin(), extents.end());
+    data_->arrays.push_back(info);
+    return static_cast<Row>(data_->arrays.size() - 1);
+}
+
+void TraceAssembler::add_problem(std::string code, std::string text, std::uint64_t count) {
+    data_->problems.push_back({std::move(code), std::move(text), count});
+}
+
+void TraceAssembler::add_metadata(std::string key, std::string json) {
+    data_->metadata.push_back({std::move(key), std::move(json)});
+}
+
+void TraceAssembler::set_window(std::int64_t start_ns, std::int64_t end_ns) {
+    data_->window.start_ns = start_ns;
+    data_->window.end_ns = std::max(start_ns, end_ns);
+    has_window_ = true;
+}
+
+Trace TraceAssembler::finish() {
+    fix_window();
+    place_ranges();
+    fill_self_times();
+    place_values();
+    place_links();
+    sort_points();
+    return Trace(std::shared_ptr<const TraceData>(std::move(data_)));
+}
+
+void TraceAssembler::fix_window() {
+    if (has_window_) return;
+    std::int64_t first = std::numeric_limits<std::int64_t>::max();
+    std::int64_t last = std::numeric_limits<std::int64_t>::min();
+    for (const Added& range : ranges_) {
+        first = std::min(first, range.start_ns);
+        last = std::max(last, range.start_ns + range.duration_ns);
+    }
+    for (const auto* times : {&data_->instant_time_ns, &data_->counter_time_ns, &data_->memory_time_ns}) {
+        for (const std::int64_t time : *times) {
+            first = std::min(first, time);
+            last = std::max(last, time);
+        }
+    }
+    if (first <= last) set_window(first, last);
+}
+
+void TraceAssembler::place_ranges() {
+    const std::size_t count = ranges_.size();
+    row_of_.resize(count);
+    data_->range_start_ns.reserve(count);
+    data_->range_duration_ns.reserve(count);
+    data_->range_site.reserve(count);
+    data_->range_parent.reserve(count);
+    data_->range_depth.reserve(count);
+    data_->range_flags.reserve(count);
+
+    // The ranges lane by lane: a counting sort, then each lane by its times.
+    std::vector<std::size_t> first(lanes_.size() + 1, 0);
+    for (const Added& range : ranges_) ++first[range.lane + 1];
+    std::partial_sum(first.begin(), first.end(), first.begin());
+    std::vector<RangeId> members(count);
+    std::vector<std::size_t> next(first.begin(), first.end() - 1);
+    for (RangeId id = 0; id < count; ++id) members[next[ranges_[id].lane]++] = id;
+    const auto is_before = [&](RangeId a, RangeId b) {
+        const Added &left = ranges_[a], &right = ranges_[b];
+        if (left.start_ns != right.start_ns) return left.start_ns < right.start_ns;
+        if (left.duration_ns != right.duration_ns) return left.duration_ns > right.duration_ns;
+        return a < b;
+    };
+    for (std::uint32_t lane = 0; lane < lanes_.size(); ++lane) {
+        const std::span<RangeId> of_lane(members.data() + first[lane], first[lane + 1] - first[lane]);
+        if (!std::is_sorted(of_lane.begin(), of_lane.end(), is_before))
+            std::sort(of_lane.begin(), of_lane.end(), is_before);
+        if (!of_lane.empty()) place_lane(lanes_[lane], of_lane);
+    }
+}
+
+namespace {
+
+/// Which track of a lane each range goes to: the lowest one where it crosses nothing.
+class TrackChoice {
+  public:
+    static constexpr std::uint32_t kNobody = ~0u;
+
+    struct Place {
+        std::uint32_t track;
+        std::uint32_t depth;
+    };
+    /// `parent` is an id given before, and `parent_track` where that went. Starts never fall.
+    Place put(std::uint32_t id, std::uint32_t parent, std::uint32_t parent_track, std::int64_t start,
+              std::int64_t end) {
+        if (parent != kNobody) {
+            std::vector<Open>& open = open_[parent_track];
+            while (open.back().id != parent && open.back().end <= start) open.pop_back();
+            if (open.back().id == parent) {
+                open.push_back({id, end});
+                return {parent_track, static_cast<std::uint32_t>(open.size() - 1)};
+            }
+        }
+        while (!busy_.empty() && busy_.top().first <= start) {
+            free_.insert(busy_.top().second);
+            busy_.pop();
+        }
+        // Behind its parent's, so that a parent's row always comes before.
+        auto found = parent == kNobody ? free_.begin() : free_.upper_bound(parent_track);
+        if (found == free_.end()) {
+            found = free_.insert(static_cast<std::uint32_t>(open_.size())).first;
+            open_.emplace_back();
+        }
+        const std::uint32_t track = *found;
+        free_.erase(found);
+        busy_.emplace(end, track);
+        open_[track].assign(1, {id, end});
+        return {track, 0};
+    }
+    std::size_t track_count() const { return open_.size(); }
+
+  private:
+    struct Open {
+        std::uint32_t id;
+        std::int64_t end;
+    };
+    using Busy = std::pair<std::int64_t, std::uint32_t>;  // until when, track
+    std::priority_queue<Busy, std::vector<Busy>, std::greater<>> busy_;
+    std::set<std::uint32_t> free_;
+    std::vector<std::vector<Open>> open_;  ///< of each track, outermost first
+};
+
+}  // namespace
+
+void TraceAssembler::place_lane(const Lane& lane, std::span<const RangeId> members) {
+    struct Nested {
+        std::uint32_t parent;  ///< index into members
+        TrackChoice::Place place;
+    };
+    const bool is_async = lane.kind == TrackKind::Async;
+    std::vector<Nested> nested(members.size());
+    std::vector<std::uint32_t> open;  // indices into members, outermost first
+    TrackChoice tracks;
+    for (std::uint32_t i = 0; i < members.size(); ++i) {
+        const Added& range = ranges_[members[i]];
+        const std::int64_t end = range.start_ns + range.duration_ns;
+        const auto is_over = [&](const Added& other) {
+            const std::int64_t other_end = other.start_ns + other.duration_ns;
+            return range.start_ns >= other_end || end > other_end;
+        };
+        while (!open.empty() && (is_async || is_over(ranges_[members[open.back()]]))) open.pop_back();
+        const std::uint32_t parent = open.empty() ? TrackChoice::kNobody : open.back();
+        const std::uint32_t parent_track = open.empty() ? 0 : nested[parent].place.track;
+        nested[i] = {parent, tracks.put(i, parent, parent_track, range.start_ns, end)};
+        open.push_back(i);
+    }
+    // Track by track: a parent's row is known when it is asked for.
+    std::vector<std::uint32_t> order(members.size());
+    std::iota(order.begin(), order.end(), 0u);
+    if (tracks.track_count() > 1) {
+        std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+            return nested[a].place.track < nested[b].place.track;
+        });
+    }
+    for (std::size_t i = 0; i < order.size();) {
+        const std::uint32_t track = nested[order[i]].place.track;
+        const auto first = static_cast<Row>(data_->range_start_ns.size());
+        for (; i < order.size() && nested[order[i]].place.track == track; ++i) {
+            const Nested& member = nested[order[i]];
+            const bool is_root = member.parent == TrackChoice::kNobody;
+            add_row(members[order[i]], is_root ? kNoRow : row_of_[members[member.parent]], member.place.depth,
+                    is_async);
+        }
+        add_track(lane, track, first, static_cast<Row>(data_->range_start_ns.size()) - first);
+    }
+}
+
+void TraceAssembler::add_track(const Lane& lane, std::size_t number, Row first, Row count) {
+    TrackInfo track;
+    const bool is_overlap = number != 0 && lane.kind != TrackKind::Async;
+    track.kind = is_overlap ? TrackKind::Overlap : lane.kind;
+    track.thread = lane.thread;
+    track.device = lane.device;
+    track.stream = lane.stream;
+    track.first_range = first;
+    track.range_count = count;
+    const StringId own = lane.name != 0 ? lane.name : data_->threads[lane.thread].name;
+    std::string name = data_->strings[own];
+    if (name.empty()) name = "thread " + std::to_string(data_->threads[lane.thread].id);
+    if (lane.kind == TrackKind::Async && lane.name == 0) name += " async";
+    if (is_overlap) name += " overlapping";
+    const std::size_t shown = is_overlap ? number : number + 1;
+    if (shown > 1) name += " " + std::to_string(shown);
+    track.name = string(name);
+    data_->tracks.push_back(track);
+}
+
+void TraceAssembler::add_row(RangeId id, Row parent, std::uint32_t depth, bool is_async) {
+    const Added& range = ranges_[id];
+    row_of_[id] = static_cast<Row>(data_->range_start_ns.size());
+    data_->range_start_ns.push_back(range.start_ns);
+    data_->range_duration_ns.push_back(range.duration_ns);
+    data_->range_site.push_back(range.site);
+    data_->range_parent.push_back(parent);
+    data_->range_depth.push_back(depth);
+    data_->range_flags.push_back(static_cast<std::uint16_t>(range.flags | (is_async ? kAsync : 0)));
+}
+
+void TraceAssembler::fill_self_times() {
+    std::vector<Added>().swap(ranges_);  // no longer needed, and large
+    const std::size_t count = data_->range_start_ns.size();
+    data_->range_self_ns.assign(count, 0);
+    for (std::size_t row = 0; row < count; ++row) {
+        const std::int64_t start = std::max(data_->range_start_ns[row], data_->window.start_ns);
+        const std::int64_t end =
+            std::min(data_->range_start_ns[row] + data_->range_duration_ns[row], data_->window.end_ns);
+        const std::int64_t clipped = std::max<std::int64_t>(end - start, 0);
+        data_->range_self_ns[row] += clipped;
+        if (data_->range_parent[row] != kNoRow) data_->range_self_ns[data_->range_parent[row]] -= clipped;
+    }
+}
+
+namespace {
+
+// Slices of one row, of which there may be several, become one; all in order of rows.
+void sort_slices(std::vector<ArgumentSlice>& slices, std::vector<Argument>& arguments) {
+    const auto is_before = [](const ArgumentSlice& a, const ArgumentSlice& b) {
+        return a.row != b.row ? a.row < b.row : a.first < b.first;
+    };
+    if (!std::is_sorted(slices.begin(), slices.end(), is_before))
+        std::sort(slices.begin(), slices.end(), is_before);
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < slices.size(); ++i) {
+        if (kept == 0 || slices[kept - 1].row != slices[i].row) {
+            slices[kept++] = slices[i];
+            continue;
+        }
+        ArgumentSlice& whole = slices[kept - 1];
+        if (whole.first + whole.count != slices[i].first) {  // gathers them at the end
+            const auto first = static_cast<std::uint32_t>(arguments.size());
+            for (std::uint32_t k = 0; k < whole.count; ++k) arguments.push_back(arguments[whole.first + k]);
+            for (std::uint32_t k = 0; k < slices[i].count; ++k)
+                arguments.push_back(arguments[slices[i].first + k]);
+            whole.first = first;
+        }
+        whole.count += slices[i].count;
+    }
+    slices.resize(kept);
+}
+
+}  // namespace
+
+void TraceAssembler::place_values() {
+    for (ArgumentSlice& slice : data_->range_arguments) slice.row = row_of_[slice.row];
+    sort_slices(data_->range_arguments, data_->arguments);
+    for (RangeDetail& detail : data_->range_details) detail.range = row_of_[detail.range];
+    std::stable_sort(data_->range_details.begin(), data_->range_details.end(),
+                     [](const RangeDetail& a, const RangeDetail& b) { return a.range < b.range; });
+}
+
+void TraceAssembler::place_links() {
+    for (LinkInfo& link : data_->links) {
+        link.from = row_of_[link.from];
+        link.to = row_of_[link.to];
+    }
+    std::stable_sort(data_->links.begin(), data_->links.end(), [](const LinkInfo& a, const LinkInfo& b) {
+        return a.from != b.from ? a.from < b.from : a.to < b.to;
+    });
+}
+
+namespace {
+
+/// Rows in order of (thread, time), or nothing where they are so already.
+std::vector<Row> thread_time_order(const std::vector<Row>& threads, const std::vector<std::int64_t>& times) {
+    std::vector<Row> order(times.size());
+    std::iota(order.begin(), order.end(), Row{0});
+    const auto is_before = [&](Row a, Row b) {
+        if (threads[a] != threads[b]) return threads[a] < threads[b];
+        return times[a] != times[b] ? times[a] < times[b] : a < b;
+    };
+    if (std::is_sorted(order.begin(), order.end(), is_before)) return {};
+    std::sort(order.begin(), order.end(), is_before);
+    return order;
+}
+
+template <class... Columns>
+void reorder(const std::vector<Row>& order, Columns&... columns) {
+    const auto one = [&](auto& column) {
+        std::remove_reference_t<decltype(column)> sorted;
+        sorted.reserve(column.size());
+        for (const Row row : order) sorted.push_back(column[row]);
+        column = std::move(sorted);
+    };
+    (one(columns), ...);
+}
+
+}  // namespace
+
+void TraceAssembler::sort_points() {
+    TraceData& data = *data_;
+    if (const auto order = thread_time_order(data.instant_thread, data.instant_time_ns); !order.empty()) {
+        std::vector<Row> place(order.size());
+        for (Row row = 0; row < order.size(); ++row) place[order[row]] = row;
+        for (ArgumentSlice& slice : data.instant_arguments) slice.row = place[slice.row];
+        reorder(order, data.instant_time_ns, data.instant_site, data.instant_thread);
+    }
+    sort_slices(data.instant_arguments, data.arguments);
+    if (const auto order = thread_time_order(data.counter_thread, data.counter_time_ns); !order.empty())
+        reorder(order, data.counter_time_ns, data.counter_site, data.counter_thread, data.counter_value);
+    if (const auto order = thread_time_order(data.memory_thread, data.memory_time_ns); !order.empty()) {
+        reorder(order, data.memory_time_ns, data.memory_thread, data.memory_address, data.memory_bytes,
+                data.memory_total_allocated, data.memory_total_reserved, data.memory_device,
+                data.memory_out_of_memory);
+    }
+}
+
+}  // namespace kymo

@@ -1,0 +1,125 @@
+// trace_assembler.h: builds a trace from events in any order: what importers and event lists use.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <kymo/trace.h>
+
+#include "trace/string_pool.h"
+#include "trace/trace_data.h"
+
+namespace kymo {
+
+/// A place where ranges happen: the calls of a thread, the queue of a device, or ranges that only span time.
+struct Lane {
+    Row thread = 0;  ///< row of the thread table
+    TrackKind kind = TrackKind::Thread;
+    Device device{};
+    std::int64_t stream = -1;
+    StringId name = 0;  ///< 0: the thread's
+};
+
+/// Takes events in any order, nests the ranges of each lane by their times, and gives the finished trace.
+///
+/// Nesting, as PyTorch does it: in order of (start, longer first, order of adding), a range is the child of
+/// the nearest one before it that holds it whole, and those that it outlasts are nobody's parent any more:
+/// [0,2], [1,2], [1,3] has one edge, [1,2] under [1,3]. What would cross others on its track goes, with what
+/// is inside it, to another track of its lane (TrackKind::Overlap) and keeps its parent. Ranges of async
+/// lanes have no parents; those that overlap go to several async tracks.
+class TraceAssembler {
+  public:
+    /// What add_range gives: its number in order of adding. Details, values and links name ranges by it.
+    using RangeId = std::uint32_t;
+
+    TraceAssembler();
+
+    StringId string(std::string_view text) { return strings_.intern(text); }
+    /// A row of the site table; equal sites are one.
+    std::uint32_t site(const SiteInfo& info);
+    Row add_process(const ProcessInfo& info);
+    Row add_thread(const ThreadInfo& info);
+    std::uint32_t add_lane(const Lane& lane);
+
+    /// Times in nanoseconds; a negative duration becomes 0 and is counted as the thread's `clamped`.
+    /// Throws kymo::Error when there are more ranges than a trace holds (2^32 - 1).
+    RangeId add_range(std::uint32_t lane, std::int64_t start_ns, std::int64_t duration_ns, std::uint32_t site,
+                      std::uint16_t flags = 0);
+    /// Values, links and details may be given in any order and before their ranges. Of several calls for one
+    /// range the values follow one another.
+    void add_values(RangeId range, std::span<const Argument> values);
+    void add_detail(RangeId range, std::int64_t sequence, std::uint32_t forward_thread, std::uint64_t id);
+    void add_link(RangeId from, RangeId to, LinkKind kind, StringId name = 0);
+
+    void add_instant(Row thread, std::int64_t time_ns, std::uint32_t site,
+                     std::span<const Argument> values = {});
+    void add_counter(Row thread, std::int64_t time_ns, std::uint32_t site, double value);
+    struct MemoryReport {
+        std::int64_t time_ns = 0;
+        std::uint64_t address = 0;
+        std::int64_t bytes = 0;
+        std::int64_t total_allocated = 0;
+        std::int64_t total_reserved = 0;
+        Device device{};
+        bool out_of_memory = false;
+    };
+    void add_memory(Row thread, const MemoryReport& report);
+
+    /// Puts items where a list's ListItems can point; likewise an array with its extents (sizes, then
+    /// strides if it has them). The info's own first_extent is set here.
+    ListItems add_list(std::span<const Argument> items);
+    Row add_array(ArrayInfo info, std::span<const std::int64_t> extents);
+
+    void add_problem(std::string code, std::string text, std::uint64_t count = 1);
+    void add_metadata(std::string key, std::string json);
+    /// Without it the window holds everything that was added.
+    void set_window(std::int64_t start_ns, std::int64_t end_ns);
+
+    // For what comes late or changes: valid until finish().
+    ProcessInfo& process(Row row) { return data_->processes[row]; }
+    ThreadInfo& thread(Row row) { return data_->threads[row]; }
+    Lane& lane(std::uint32_t index) { return lanes_[index]; }
+    WindowInfo& window() { return data_->window; }
+    ClockInfo& clock() { return data_->clock; }
+    std::size_t range_count() const noexcept { return ranges_.size(); }
+
+    /// Ends the assembly; the assembler is empty afterwards and may not be used again.
+    Trace finish();
+
+  private:
+    struct Added {
+        std::int64_t start_ns;
+        std::int64_t duration_ns;
+        std::uint32_t site;
+        std::uint32_t lane;
+        std::uint16_t flags;
+    };
+    struct SiteHash {
+        std::size_t operator()(const SiteInfo& site) const noexcept;
+    };
+
+    void fix_window();
+    void place_ranges();
+    void place_lane(const Lane& lane, std::span<const RangeId> members);
+    void add_track(const Lane& lane, std::size_t number, Row first, Row count);
+    void add_row(RangeId id, Row parent, std::uint32_t depth, bool is_async);
+    void fill_self_times();
+    void place_values();
+    void place_links();
+    void sort_points();
+
+    std::shared_ptr<TraceData> data_;
+    StringPool strings_;
+    std::unordered_map<SiteInfo, std::uint32_t, SiteHash> sites_;
+    std::vector<Lane> lanes_;
+    std::vector<Added> ranges_;
+    std::vector<Row> row_of_;  ///< of each range
+    bool has_window_ = false;
+};
+
+}  // namespace kymo
