@@ -73,8 +73,7 @@ LogWriter everything() {
 }
 
 TEST(CaptureCorpus, EverySeedIsSurvived) {
-    const auto folder =
-        std::filesystem::path(__FILE__).parent_path().parent_path().parent_path() / "tests/corpus/capture";
+    const auto folder = std::filesystem::path(KYMO_SOURCE_DIR) / "tests/corpus/capture";
     if (!std::filesystem::exists(folder)) GTEST_SKIP() << folder << " is not here";
     int count = 0;
     for (const auto& entry : std::filesystem::directory_iterator(folder)) {
