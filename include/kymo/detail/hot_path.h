@@ -104,6 +104,58 @@ inline bool may_skip(ThreadState* thread, std::uint64_t armed, Scope scope) noex
     return {start, index};
 }
 
+/// Opens a range of a registered site; nothing when nobody wants it.
+[[gnu::always_inline]] inline Opened open_range(std::uint32_t site, Scope scope) noexcept {
+    ThreadState* const thread = current_thread;
+    const std::uint64_t armed = load_relaxed(thread->armed);
+    if ((armed & scope_bit(scope)) == 0) return {0, kNotOpen};
+    if (may_open(thread, site)) return open_slot(thread, site);
+    if (may_skip(thread, armed, scope)) return {0, kNotOpen};
+    return open_site_slowly(site, scope, 0);
+}
+
+/// Closes what was opened on this thread (and is open: not kNotOpen). A reader looks at the open stack first
+/// and at the log after it, so the record is there before the slot is gone.
+[[gnu::always_inline]] inline void close_range(const Opened opened) noexcept {
+    ThreadState* const thread = current_thread;
+    const std::uint32_t index = opened.index;
+    const std::uint64_t start = opened.start;
+    if (load_relaxed(thread->is_inline) == 0 || load_relaxed(thread->busy) != 0) [[unlikely]] {
+        return index == kOpenObserved ? close_observed(start) : close_slowly(index, start);
+    }
+    // From here on a signal handler records nothing on this thread: nothing read below can change.
+    store_relaxed(thread->busy, 1u);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    // One record, of the innermost slot, if that is its own, with room for it.
+    std::byte* const place = thread->cursor;
+    if (thread->depth != index + 1 || place == thread->limit) [[unlikely]] {
+        return close_unusual(index, start, 0);
+    }
+    OpenSlot& slot = thread->slots[index];
+    if (load_relaxed(slot.start) != start) [[unlikely]] {
+        return close_unusual(index, start, 0);
+    }
+    const std::uint64_t site = load_relaxed(slot.what);  // no values, no flags: opened inline, or like it
+    const std::uint64_t base = thread->base_ticks;
+    // Read late: what comes before can be done while the counter is being read, what comes after cannot.
+    const std::uint64_t now = read_counter();
+    const std::uint64_t duration = now - start;
+    const std::uint64_t delta = now - base;
+    static_assert(kDeltaBits - kDurationBits == 8);
+    if ((duration | delta >> 8) >> kDurationBits != 0) [[unlikely]] {
+        return close_unusual(index, start, now);
+    }
+    auto* const record = reinterpret_cast<CompactRecord*>(place);
+    record->word0 = static_cast<std::uint64_t>(RecordKind::Range) | std::uint64_t{index} << 8 | delta << 16;
+    record->word1 = site | duration << kSiteBits;
+    thread->cursor = place + kRecordUnit;
+    store_release(*thread->committed, static_cast<std::uint64_t>(place + kRecordUnit - thread->chunk_data));
+    store_release(slot.start, std::uint64_t{0});
+    store_release(thread->depth, index);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    store_relaxed(thread->busy, 0u);
+}
+
 /// A scope on the open stack. Ends where it began: neither copied nor moved (kymo::Range is for that).
 class ScopedRange {
   public:
@@ -169,48 +221,7 @@ class ScopedRange {
         take(open_slot(thread, what));
     }
 
-    // A reader looks at the open stack first and at the log after it, so the record is there before the slot
-    // is gone.
-    [[gnu::always_inline]] void close() noexcept {
-        ThreadState* const thread = current_thread;
-        const std::uint32_t index = index_;
-        if (load_relaxed(thread->is_inline) == 0 || load_relaxed(thread->busy) != 0) [[unlikely]] {
-            return index == kOpenObserved ? close_observed(start_) : close_slowly(index, start_);
-        }
-        // From here on a signal handler records nothing on this thread: nothing read below can change.
-        store_relaxed(thread->busy, 1u);
-        std::atomic_signal_fence(std::memory_order_seq_cst);
-        // One record, of the innermost slot, if that is its own, with room for it.
-        std::byte* const place = thread->cursor;
-        if (thread->depth != index + 1 || place == thread->limit) [[unlikely]] {
-            return close_unusual(index, start_, 0);
-        }
-        OpenSlot& slot = thread->slots[index];
-        if (load_relaxed(slot.start) != start_) [[unlikely]] {
-            return close_unusual(index, start_, 0);
-        }
-        const std::uint64_t site = load_relaxed(slot.what);  // no values, no flags: opened inline, or like it
-        const std::uint64_t base = thread->base_ticks;
-        // Read late: what comes before can be done while the counter is being read, what comes after cannot.
-        const std::uint64_t now = read_counter();
-        const std::uint64_t duration = now - start_;
-        const std::uint64_t delta = now - base;
-        static_assert(kDeltaBits - kDurationBits == 8);
-        if ((duration | delta >> 8) >> kDurationBits != 0) [[unlikely]] {
-            return close_unusual(index, start_, now);
-        }
-        auto* const record = reinterpret_cast<CompactRecord*>(place);
-        record->word0 =
-            static_cast<std::uint64_t>(RecordKind::Range) | std::uint64_t{index} << 8 | delta << 16;
-        record->word1 = site | duration << kSiteBits;
-        thread->cursor = place + kRecordUnit;
-        store_release(*thread->committed,
-                      static_cast<std::uint64_t>(place + kRecordUnit - thread->chunk_data));
-        store_release(slot.start, std::uint64_t{0});
-        store_release(thread->depth, index);
-        std::atomic_signal_fence(std::memory_order_seq_cst);
-        store_relaxed(thread->busy, 0u);
-    }
+    [[gnu::always_inline]] void close() noexcept { close_range({start_, index_}); }
 
     std::uint32_t index_ = kNotOpen;
     std::uint64_t start_ = 0;

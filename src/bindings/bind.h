@@ -1,0 +1,12 @@
+// bind.h: the parts of the module, one function each.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace kymo::bindings {
+
+void bind_errors(nanobind::module_& module);
+void bind_trace(nanobind::module_& module);
+void bind_session(nanobind::module_& module);
+
+}  // namespace kymo::bindings

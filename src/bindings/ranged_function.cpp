@@ -1,0 +1,148 @@
+// ranged_function.cpp: the decorator of plain functions and methods, called without any Python code in
+// between.
+#include "bindings/ranged_function.h"
+
+#include <structmember.h>
+
+#include <cstddef>
+
+#include <kymo/range.h>
+
+#include "bindings/site_cache.h"
+
+namespace kymo::bindings {
+namespace {
+
+struct RangedFunction {
+    PyObject_HEAD vectorcallfunc vectorcall;
+    PyObject* function;
+    PyObject* name;  ///< str
+    PyObject* dict;  ///< what functools.update_wrapper fills
+    PyObject* weakrefs;
+};
+
+PyTypeObject* ranged_function_type = nullptr;
+
+PyObject* call(PyObject* object, PyObject* const* args, std::size_t flags, PyObject* names) {
+    auto* const self = reinterpret_cast<RangedFunction*>(object);
+    if (!detail::is_wanted(Scope::User)) return PyObject_Vectorcall(self->function, args, flags, names);
+    const detail::Opened opened = detail::open_range(site_cache.site(self->name, Scope::User), Scope::User);
+    PyObject* const result = PyObject_Vectorcall(self->function, args, flags, names);
+    if (opened.index != detail::kNotOpen) detail::close_range(opened);
+    return result;
+}
+
+PyObject* bind(PyObject* object, PyObject* instance, PyObject*) {
+    if (instance == nullptr || instance == Py_None) return Py_NewRef(object);
+    return PyMethod_New(object, instance);
+}
+
+int traverse(PyObject* object, visitproc visit, void* arg) {
+    auto* const self = reinterpret_cast<RangedFunction*>(object);
+    Py_VISIT(Py_TYPE(object));
+    Py_VISIT(self->function);
+    Py_VISIT(self->dict);
+    return 0;
+}
+
+int clear(PyObject* object) {
+    auto* const self = reinterpret_cast<RangedFunction*>(object);
+    Py_CLEAR(self->function);
+    Py_CLEAR(self->dict);
+    return 0;
+}
+
+void destroy(PyObject* object) {
+    PyObject_GC_UnTrack(object);
+    auto* const self = reinterpret_cast<RangedFunction*>(object);
+    if (self->weakrefs != nullptr) PyObject_ClearWeakRefs(object);
+    clear(object);
+    Py_CLEAR(self->name);
+    PyTypeObject* const type = Py_TYPE(object);
+    type->tp_free(object);
+    Py_DECREF(type);
+}
+
+PyMemberDef kMembers[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(RangedFunction, vectorcall), READONLY, nullptr},
+    {"__dictoffset__", T_PYSSIZET, offsetof(RangedFunction, dict), READONLY, nullptr},
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(RangedFunction, weakrefs), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr},
+};
+
+PyGetSetDef kProperties[] = {
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr},
+};
+
+PyType_Slot kSlots[] = {
+    {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
+    {Py_tp_descr_get, reinterpret_cast<void*>(bind)},
+    {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
+    {Py_tp_clear, reinterpret_cast<void*>(clear)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(destroy)},
+    {Py_tp_members, kMembers},
+    {Py_tp_getset, kProperties},
+    {0, nullptr},
+};
+
+PyType_Spec kSpec = {"kymo.ranged_function", sizeof(RangedFunction), 0,
+                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
+                         Py_TPFLAGS_METHOD_DESCRIPTOR | Py_TPFLAGS_IMMUTABLETYPE |
+                         Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                     kSlots};
+
+/// True for functions whose call only makes an object that runs later.
+bool suspends(PyObject* function) noexcept {
+    PyObject* const code = PyObject_GetAttrString(function, "__code__");
+    if (code == nullptr) {
+        PyErr_Clear();
+        return false;
+    }
+    constexpr int kSuspending = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
+    const bool found =
+        PyCode_Check(code) && (reinterpret_cast<PyCodeObject*>(code)->co_flags & kSuspending) != 0;
+    Py_DECREF(code);
+    return found;
+}
+
+PyObject* call_module(const char* module_name, const char* function_name, PyObject* a, PyObject* b,
+                      PyObject* c) noexcept {
+    PyObject* const module = PyImport_ImportModule(module_name);
+    if (module == nullptr) return nullptr;
+    PyObject* const function = PyObject_GetAttrString(module, function_name);
+    Py_DECREF(module);
+    if (function == nullptr) return nullptr;
+    PyObject* const result = PyObject_CallFunctionObjArgs(function, a, b, c, nullptr);
+    Py_DECREF(function);
+    return result;
+}
+
+}  // namespace
+
+PyObject* make_ranged_function(PyObject* function, PyObject* name, PyObject* args) noexcept {
+    if (!PyCallable_Check(function)) {
+        PyErr_Format(PyExc_TypeError, "record_function decorates callables, not %.80s",
+                     Py_TYPE(function)->tp_name);
+        return nullptr;
+    }
+    if (args != nullptr || suspends(function))
+        return call_module("kymo._suspending", "wrap", function, name, args != nullptr ? args : Py_None);
+    auto* const self =
+        reinterpret_cast<RangedFunction*>(ranged_function_type->tp_alloc(ranged_function_type, 0));
+    if (self == nullptr) return nullptr;
+    self->vectorcall = call;
+    self->function = Py_NewRef(function);
+    self->name = Py_NewRef(name);
+    PyObject* const result = reinterpret_cast<PyObject*>(self);
+    PyObject* const updated = call_module("functools", "update_wrapper", result, function, nullptr);
+    Py_DECREF(result);  // update_wrapper gives it back
+    return updated;
+}
+
+bool add_ranged_function(PyObject*) noexcept {
+    ranged_function_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&kSpec));
+    return ranged_function_type != nullptr;
+}
+
+}  // namespace kymo::bindings

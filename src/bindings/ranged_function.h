@@ -1,0 +1,14 @@
+// ranged_function.h: a function whose every call is a range.
+#pragma once
+
+#include <Python.h>
+
+namespace kymo::bindings {
+
+/// A callable that marks each call of `function` with a range of that name. Functions that suspend
+/// (generators, coroutines) are wrapped by kymo._suspending. Null with a Python error set on failure.
+PyObject* make_ranged_function(PyObject* function, PyObject* name, PyObject* args) noexcept;
+/// Prepares the type; called once.
+bool add_ranged_function(PyObject* module) noexcept;
+
+}  // namespace kymo::bindings

@@ -1,0 +1,71 @@
+// session_binding.cpp: kymo::Session and its options.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+
+#include <kymo/error.h>
+#include <kymo/session.h>
+
+#include "bindings/bind.h"
+
+namespace nb = nanobind;
+
+namespace kymo::bindings {
+namespace {
+
+Policy policy_of(const std::string& name) {
+    if (name == "stop") return Policy::Stop;
+    if (name == "drop") return Policy::Drop;
+    if (name == "ring") return Policy::Ring;
+    throw nb::value_error(("policy must be 'stop', 'drop' or 'ring', not '" + name + "'").c_str());
+}
+
+Threads threads_of(const std::string& name) {
+    if (name == "all") return Threads::All;
+    if (name == "tasks") return Threads::Tasks;
+    throw nb::value_error(("threads must be 'all' or 'tasks', not '" + name + "'").c_str());
+}
+
+}  // namespace
+
+void bind_errors(nb::module_& module) {
+    nb::exception<Error>(module, "Error", PyExc_RuntimeError);
+}
+
+void bind_session(nb::module_& module) {
+    nb::class_<Session>(module, "Session", "One recording; kymo.profile is made of these.")
+        .def(nb::init<>())
+        .def(
+            "start",
+            [](Session& session, const std::string& name, const std::string& output, std::uint64_t max_bytes,
+               const std::string& policy, const std::string& threads, std::uint32_t scopes,
+               bool record_shapes, bool concrete_inputs, bool profile_memory, bool with_flops,
+               bool with_stack, bool with_modules) {
+                SessionOptions options;
+                options.name = name;
+                options.output = output;
+                options.max_bytes = max_bytes;
+                options.policy = policy_of(policy);
+                options.threads = threads_of(threads);
+                options.scopes = ScopeSet::from_bits(scopes);
+                options.record_shapes = record_shapes;
+                options.concrete_inputs = concrete_inputs;
+                options.profile_memory = profile_memory;
+                options.with_flops = with_flops;
+                options.with_stack = with_stack;
+                options.with_modules = with_modules;
+                session.start(options);
+            },
+            nb::kw_only(), nb::arg("name") = "", nb::arg("output") = "",
+            nb::arg("max_bytes") = std::uint64_t{1} << 30, nb::arg("policy") = "stop",
+            nb::arg("threads") = "all", nb::arg("scopes") = 0, nb::arg("record_shapes") = false,
+            nb::arg("concrete_inputs") = false, nb::arg("profile_memory") = false,
+            nb::arg("with_flops") = false, nb::arg("with_stack") = false, nb::arg("with_modules") = false)
+        .def("stop", &Session::stop, nb::call_guard<nb::gil_scoped_release>())
+        .def("snapshot", &Session::snapshot, nb::call_guard<nb::gil_scoped_release>())
+        .def("discard", &Session::discard, nb::call_guard<nb::gil_scoped_release>())
+        .def_prop_ro("is_running", &Session::is_running)
+        .def_prop_ro("output_path", &Session::output_path)
+        .def_prop_ro("id", &Session::id);
+}
+
+}  // namespace kymo::bindings
