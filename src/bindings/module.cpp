@@ -2,11 +2,14 @@
 #include <nanobind/nanobind.h>
 
 #include "bindings/bind.h"
-#include "bindings/record_function.h"
+#include "bindings/range_objects.h"
 
 NB_MODULE(_kymo, module) {
     namespace nb = nanobind;
-    if (!kymo::bindings::add_range_objects(module.ptr())) throw nb::python_error();
+    if (!kymo::bindings::add_record_function(module.ptr()) ||
+        !kymo::bindings::add_record_function_fast(module.ptr()) ||
+        !kymo::bindings::add_mark_functions(module.ptr()))
+        throw nb::python_error();
     kymo::bindings::bind_errors(module);
     kymo::bindings::bind_trace(module);
     kymo::bindings::bind_session(module);

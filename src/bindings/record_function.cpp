@@ -1,35 +1,23 @@
 // record_function.cpp: kymo.record_function against the raw C API: no Python code runs on its way.
-#include "bindings/record_function.h"
+#include "bindings/errors.h"
+#include "bindings/range_objects.h"
 
 #include <memory>
 #include <new>
-#include <vector>
 
 #include <kymo/operation.h>
 #include <kymo/range.h>
 
+#include "bindings/range_state.h"
 #include "bindings/ranged_function.h"
-#include "bindings/site_cache.h"
 
 namespace kymo::bindings {
 namespace {
 
-using detail::kNotOpen;
-using detail::Opened;
-
-/// What a with-block that was entered while another of the same object is open has put aside.
-struct Outer {
-    Opened opened;
-    std::unique_ptr<Operation> operation;
-};
-
 struct RecordFunction {
     PyObject_HEAD PyObject* name;  ///< str
     PyObject* args;                ///< str, or null
-    Opened opened;
-    Operation* operation;        ///< with args that somebody wants: the range, instead of `opened`
-    std::vector<Outer>* outers;  ///< null: never entered twice at once
-    std::uint32_t entered;
+    RangeState range;
 };
 
 // Objects come and go with every block: a few are kept. Guarded by the GIL.
@@ -39,10 +27,9 @@ std::size_t free_count = 0;
 
 PyTypeObject* record_function_type = nullptr;
 
-void enter_with_args(RecordFunction* self) noexcept {
-    auto* const operation = new (std::nothrow) Operation(Scope::User);
+void open_with_args(RecordFunction* self) noexcept {
+    std::unique_ptr<Operation> operation(new (std::nothrow) Operation(Scope::User));
     if (operation == nullptr) return;
-    self->operation = operation;
     with_text(self->name, [&](std::string_view name) {
         return with_text(self->args, [&](std::string_view args) {
             const Value input(args);
@@ -50,57 +37,29 @@ void enter_with_args(RecordFunction* self) noexcept {
             return 0;
         });
     });
-}
-
-bool put_aside(RecordFunction* self) noexcept {
-    try {
-        if (self->outers == nullptr) self->outers = new std::vector<Outer>;
-        self->outers->push_back({self->opened, std::unique_ptr<Operation>(self->operation)});
-    } catch (const std::bad_alloc&) {
-        PyErr_NoMemory();
-        return false;
-    }
-    self->operation = nullptr;
-    return true;
+    self->range.take(std::move(operation));
 }
 
 PyObject* enter(PyObject* object, PyObject*) {
     auto* const self = reinterpret_cast<RecordFunction*>(object);
-    if (self->entered != 0 && !put_aside(self)) return nullptr;
-    ++self->entered;
-    self->opened.index = kNotOpen;
+    if (!self->range.enter()) return nullptr;
     if (detail::is_wanted(Scope::User)) {
-        if (self->args != nullptr && inputs_wanted()) {
-            enter_with_args(self);
+        if (self->args == nullptr || !inputs_wanted()) [[likely]] {
+            self->range.open(self->name, Scope::User);
         } else {
-            self->opened = detail::open_range(site_cache.site(self->name, Scope::User), Scope::User);
+            open_with_args(self);
         }
     }
     return Py_NewRef(object);
 }
 
-void close(RecordFunction* self) noexcept {
-    if (self->opened.index != kNotOpen) detail::close_range(self->opened);
-    if (self->operation != nullptr) {
-        delete self->operation;
-        self->operation = nullptr;
-    }
-    --self->entered;
-    if (self->entered != 0) {
-        Outer& outer = self->outers->back();
-        self->opened = outer.opened;
-        self->operation = outer.operation.release();
-        self->outers->pop_back();
-    }
-}
-
 PyObject* leave(PyObject* object, PyObject* const*, Py_ssize_t) {
     auto* const self = reinterpret_cast<RecordFunction*>(object);
-    if (self->entered == 0) {
-        PyErr_SetString(PyExc_RuntimeError, "record_function: left without having been entered");
+    if (!self->range.is_entered()) [[unlikely]] {
+        PyErr_SetString(error_type, "record_function: left without having been entered");
         return nullptr;
     }
-    close(self);
+    self->range.leave();
     Py_RETURN_NONE;
 }
 
@@ -136,10 +95,7 @@ RecordFunction* make(PyTypeObject* type, PyObject* name, PyObject* args) noexcep
     }
     self->name = Py_NewRef(name);
     self->args = Py_XNewRef(args);
-    self->opened = {0, kNotOpen};
-    self->operation = nullptr;
-    self->outers = nullptr;
-    self->entered = 0;
+    self->range.init();
     return self;
 }
 
@@ -176,8 +132,7 @@ PyObject* construct_fast(PyObject* type, PyObject* const* args, std::size_t flag
 
 void destroy(PyObject* object) {
     auto* const self = reinterpret_cast<RecordFunction*>(object);
-    while (self->entered != 0) close(self);  // an open range whose object goes ends then
-    delete self->outers;
+    self->range.release();  // an open range whose object goes ends then
     Py_DECREF(self->name);
     Py_XDECREF(self->args);
     PyTypeObject* const type = Py_TYPE(object);
@@ -233,7 +188,7 @@ PyType_Spec kSpec = {"kymo.record_function", sizeof(RecordFunction), 0,
 
 }  // namespace
 
-bool add_range_objects(PyObject* module) noexcept {
+bool add_record_function(PyObject* module) noexcept {
     record_function_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&kSpec));
     if (record_function_type == nullptr) return false;
     record_function_type->tp_vectorcall = construct_fast;

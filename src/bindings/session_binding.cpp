@@ -6,6 +6,7 @@
 #include <kymo/session.h>
 
 #include "bindings/bind.h"
+#include "bindings/errors.h"
 
 namespace nb = nanobind;
 
@@ -27,8 +28,10 @@ Threads threads_of(const std::string& name) {
 
 }  // namespace
 
+PyObject* error_type = nullptr;
+
 void bind_errors(nb::module_& module) {
-    nb::exception<Error>(module, "Error", PyExc_RuntimeError);
+    error_type = nb::exception<Error>(module, "Error", PyExc_RuntimeError).ptr();
 }
 
 void bind_session(nb::module_& module) {

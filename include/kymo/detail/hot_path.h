@@ -114,6 +114,29 @@ inline bool may_skip(ThreadState* thread, std::uint64_t armed, Scope scope) noex
     return open_site_slowly(site, scope, 0);
 }
 
+/// Records the end of the innermost slot, which is `index`, as one compact record, for which there is room;
+/// the thread is busy. Gives 0, or the time when that record could not hold it: nothing was done then.
+[[gnu::always_inline]] inline std::uint64_t write_compact(ThreadState* thread, std::uint32_t index,
+                                                          std::uint64_t site, std::uint64_t start) noexcept {
+    std::byte* const place = thread->cursor;
+    const std::uint64_t base = thread->base_ticks;
+    // Read late: what comes before can be done while the counter is being read, what comes after cannot.
+    const std::uint64_t now = read_counter();
+    const std::uint64_t duration = now - start;
+    const std::uint64_t delta = now - base;
+    static_assert(kDeltaBits - kDurationBits == 8);
+    if ((duration | delta >> 8) >> kDurationBits != 0) [[unlikely]]
+        return now;
+    auto* const record = reinterpret_cast<CompactRecord*>(place);
+    record->word0 = static_cast<std::uint64_t>(RecordKind::Range) | std::uint64_t{index} << 8 | delta << 16;
+    record->word1 = site | duration << kSiteBits;
+    thread->cursor = place + kRecordUnit;
+    store_release(*thread->committed, static_cast<std::uint64_t>(place + kRecordUnit - thread->chunk_data));
+    store_release(thread->slots[index].start, std::uint64_t{0});
+    store_release(thread->depth, index);
+    return 0;
+}
+
 /// Closes what was opened on this thread (and is open: not kNotOpen). A reader looks at the open stack first
 /// and at the log after it, so the record is there before the slot is gone.
 [[gnu::always_inline]] inline void close_range(const Opened opened) noexcept {
@@ -127,8 +150,7 @@ inline bool may_skip(ThreadState* thread, std::uint64_t armed, Scope scope) noex
     store_relaxed(thread->busy, 1u);
     std::atomic_signal_fence(std::memory_order_seq_cst);
     // One record, of the innermost slot, if that is its own, with room for it.
-    std::byte* const place = thread->cursor;
-    if (thread->depth != index + 1 || place == thread->limit) [[unlikely]] {
+    if (thread->depth != index + 1 || thread->cursor == thread->limit) [[unlikely]] {
         return close_unusual(index, start, 0);
     }
     OpenSlot& slot = thread->slots[index];
@@ -136,24 +158,38 @@ inline bool may_skip(ThreadState* thread, std::uint64_t armed, Scope scope) noex
         return close_unusual(index, start, 0);
     }
     const std::uint64_t site = load_relaxed(slot.what);  // no values, no flags: opened inline, or like it
-    const std::uint64_t base = thread->base_ticks;
-    // Read late: what comes before can be done while the counter is being read, what comes after cannot.
-    const std::uint64_t now = read_counter();
-    const std::uint64_t duration = now - start;
-    const std::uint64_t delta = now - base;
-    static_assert(kDeltaBits - kDurationBits == 8);
-    if ((duration | delta >> 8) >> kDurationBits != 0) [[unlikely]] {
+    if (const std::uint64_t now = write_compact(thread, index, site, start)) [[unlikely]] {
         return close_unusual(index, start, now);
     }
-    auto* const record = reinterpret_cast<CompactRecord*>(place);
-    record->word0 = static_cast<std::uint64_t>(RecordKind::Range) | std::uint64_t{index} << 8 | delta << 16;
-    record->word1 = site | duration << kSiteBits;
-    thread->cursor = place + kRecordUnit;
-    store_release(*thread->committed, static_cast<std::uint64_t>(place + kRecordUnit - thread->chunk_data));
-    store_release(slot.start, std::uint64_t{0});
-    store_release(thread->depth, index);
     std::atomic_signal_fence(std::memory_order_seq_cst);
     store_relaxed(thread->busy, 0u);
+}
+
+/// kymo_begin where nothing is unusual. False: nothing was done, call that.
+[[gnu::always_inline]] inline bool begin_inline(std::uint32_t site, Scope scope) noexcept {
+    ThreadState* const thread = current_thread;
+    if (!is_wanted(scope) || !may_open(thread, site)) return false;
+    open_slot(thread, site | std::uint64_t{kSlotObjectless} << kSiteBits);
+    return true;
+}
+
+/// kymo_end where nothing is unusual: the innermost range was begun by kymo_begin, without values. False:
+/// nothing was done, call that.
+[[gnu::always_inline]] inline bool end_inline() noexcept {
+    ThreadState* const thread = current_thread;
+    if (load_relaxed(thread->is_inline) == 0 || load_relaxed(thread->busy) != 0) return false;
+    const std::uint32_t index = thread->depth - 1;
+    if (index >= kInlineDepth || thread->cursor == thread->limit) return false;
+    const OpenSlot& slot = thread->slots[index];
+    const std::uint64_t what = load_relaxed(slot.what);
+    const std::uint64_t start = load_relaxed(slot.start);
+    if (what >> kSiteBits != kSlotObjectless || start == 0) return false;
+    store_relaxed(thread->busy, 1u);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    const bool done = write_compact(thread, index, what & (kMaxSites - 1), start) == 0;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    store_relaxed(thread->busy, 0u);
+    return done;
 }
 
 /// A scope on the open stack. Ends where it began: neither copied nor moved (kymo::Range is for that).

@@ -1,0 +1,105 @@
+// mark_functions.cpp: begin, end, instant, counter and their kin, as plain C functions.
+#include <kymo/c.h>
+#include <kymo/range.h>
+
+#include <string>
+
+#include "bindings/errors.h"
+#include "bindings/range_objects.h"
+#include "bindings/site_cache.h"
+
+namespace kymo::bindings {
+namespace {
+
+bool check_name(PyObject* name, const char* function) noexcept {
+    if (PyUnicode_Check(name)) return true;
+    PyErr_Format(PyExc_TypeError, "%s: the name must be a str, not %.80s", function, Py_TYPE(name)->tp_name);
+    return false;
+}
+
+PyObject* begin(PyObject*, PyObject* name) {
+    if (!check_name(name, "begin")) return nullptr;
+    if (detail::is_wanted(Scope::User)) [[likely]] {
+        const std::uint32_t site = site_cache.site(name, Scope::User);
+        if (!detail::begin_inline(site, Scope::User)) kymo_begin(site);
+    } else {
+        kymo_begin(0);  // counted, so that its end finds it
+    }
+    Py_RETURN_NONE;
+}
+
+PyObject* end(PyObject*, PyObject*) {
+    if (!detail::end_inline()) kymo_end();
+    Py_RETURN_NONE;
+}
+
+PyObject* mark_instant(PyObject*, PyObject* name) {
+    if (!check_name(name, "instant")) return nullptr;
+    if (detail::is_wanted(Scope::User)) {
+        with_text(name, [](std::string_view text) {
+            instant(text);
+            return 0;
+        });
+    }
+    Py_RETURN_NONE;
+}
+
+PyObject* mark_counter(PyObject*, PyObject* const* args, Py_ssize_t count) {
+    if (count != 2) {
+        PyErr_Format(PyExc_TypeError, "counter(name, value) takes 2 arguments, not %zd", count);
+        return nullptr;
+    }
+    if (!check_name(args[0], "counter")) return nullptr;
+    const double value = PyFloat_AsDouble(args[1]);
+    if (value == -1 && PyErr_Occurred() != nullptr) return nullptr;
+    if (detail::is_wanted(Scope::User)) {
+        with_text(args[0], [&](std::string_view text) {
+            counter(text, value);
+            return 0;
+        });
+    }
+    Py_RETURN_NONE;
+}
+
+PyObject* mark_step(PyObject*, PyObject* number) {
+    const long long step = PyLong_AsLongLong(number);
+    if (step == -1 && PyErr_Occurred() != nullptr) return nullptr;
+    if (detail::is_wanted(Scope::Step))
+        detail::record_instant("Step#" + std::to_string(step), Scope::Step, 0);
+    Py_RETURN_NONE;
+}
+
+PyObject* name_thread(PyObject*, PyObject* name) {
+    if (!check_name(name, "thread_name")) return nullptr;
+    with_text(name, [](std::string_view text) {
+        thread_name(text);
+        return 0;
+    });
+    Py_RETURN_NONE;
+}
+
+PyObject* ask_recording(PyObject*, PyObject*) {
+    return PyBool_FromLong(is_recording() ? 1 : 0);
+}
+
+PyMethodDef kFunctions[] = {
+    {"begin", begin, METH_O,
+     "begin(name, /)\n--\n\nBegins a range that end() ends: for code that has no block to put it around."},
+    {"end", end, METH_NOARGS, "end()\n--\n\nEnds the innermost range that begin() began on this thread."},
+    {"instant", mark_instant, METH_O, "instant(name, /)\n--\n\nMarks a point in time."},
+    {"counter", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(mark_counter)), METH_FASTCALL,
+     "counter(name, value, /)\n--\n\nRecords the value of something that changes over time."},
+    {"step_mark", mark_step, METH_O, "step_mark(step, /)\n--\n\nMarks a global step in every session."},
+    {"thread_name", name_thread, METH_O, "thread_name(name, /)\n--\n\nNames the calling thread in traces."},
+    {"is_recording", ask_recording, METH_NOARGS,
+     "is_recording()\n--\n\nWhether a range of this thread would be recorded now."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+}  // namespace
+
+bool add_mark_functions(PyObject* module) noexcept {
+    return PyModule_AddFunctions(module, kFunctions) == 0;
+}
+
+}  // namespace kymo::bindings

@@ -1,0 +1,333 @@
+// object_values.cpp: asks objects what they are, without importing anything.
+#include "bindings/object_values.h"
+
+#include <array>
+#include <cstring>
+#include <exception>
+#include <string_view>
+#include <utility>
+
+#include "bindings/site_cache.h"
+
+namespace kymo::bindings {
+namespace {
+
+constexpr int kMostNesting = 8;
+constexpr Py_ssize_t kMostItems = 64;  // the recorder keeps 30 and says that there were more
+
+/// A new reference that is given back at the end of its scope. Null: there was an error, which is cleared.
+class Held {
+  public:
+    explicit Held(PyObject* object) noexcept : object_(object) {
+        if (object_ == nullptr) PyErr_Clear();
+    }
+    ~Held() { Py_XDECREF(object_); }
+    Held(const Held&) = delete;
+    Held& operator=(const Held&) = delete;
+    PyObject* get() const noexcept { return object_; }
+    explicit operator bool() const noexcept { return object_ != nullptr; }
+
+  private:
+    PyObject* object_;
+};
+
+/// An attribute of the object's type or of itself; null when it has none.
+PyObject* attribute(PyObject* object, const char* name) noexcept {
+    PyObject* const value = PyObject_GetAttrString(object, name);
+    if (value == nullptr) PyErr_Clear();
+    return value;
+}
+
+/// The DType of a NumPy type string: byte order, kind, bytes ("<f4").
+DType from_typestr(std::string_view text) noexcept {
+    if (!text.empty() && (text[0] == '<' || text[0] == '>' || text[0] == '=' || text[0] == '|'))
+        text.remove_prefix(1);
+    constexpr std::pair<std::string_view, DType> kTypes[] = {
+        {"b1", DType::Bool},      {"i1", DType::Int8},        {"i2", DType::Int16},
+        {"i4", DType::Int32},     {"i8", DType::Int64},       {"u1", DType::UInt8},
+        {"u2", DType::UInt16},    {"u4", DType::UInt32},      {"u8", DType::UInt64},
+        {"f2", DType::Float16},   {"f4", DType::Float32},     {"f8", DType::Float64},
+        {"c8", DType::Complex64}, {"c16", DType::Complex128}, {"M8", DType::DateTime},
+        {"m8", DType::DateTime},  {"O", DType::Object},
+    };
+    for (const auto& [name, type] : kTypes) {
+        if (text.substr(0, name.size()) == name &&
+            (text.size() == name.size() || name[0] == 'M' || name[0] == 'm' || name[0] == 'O'))
+            return type;
+    }
+    return !text.empty() && (text[0] == 'U' || text[0] == 'S') ? DType::Text : DType::Other;
+}
+
+/// The DType of a name: "float32", "torch.float32", "<dtype: 'float32'>".
+DType from_dtype_name(std::string_view text) noexcept {
+    if (const std::size_t dot = text.rfind('.'); dot != text.npos) text.remove_prefix(dot + 1);
+    constexpr std::pair<std::string_view, DType> kNames[] = {
+        {"bool", DType::Bool},
+        {"int8", DType::Int8},
+        {"int16", DType::Int16},
+        {"short", DType::Int16},
+        {"int32", DType::Int32},
+        {"int", DType::Int32},
+        {"int64", DType::Int64},
+        {"long", DType::Int64},
+        {"uint8", DType::UInt8},
+        {"uint16", DType::UInt16},
+        {"uint32", DType::UInt32},
+        {"uint64", DType::UInt64},
+        {"float16", DType::Float16},
+        {"half", DType::Float16},
+        {"bfloat16", DType::BFloat16},
+        {"float32", DType::Float32},
+        {"float", DType::Float32},
+        {"float64", DType::Float64},
+        {"double", DType::Float64},
+        {"complex32", DType::Complex32},
+        {"complex64", DType::Complex64},
+        {"complex128", DType::Complex128},
+        {"float8_e4m3fn", DType::Float8E4M3},
+        {"float8_e5m2", DType::Float8E5M2},
+        {"qint8", DType::QInt8},
+        {"quint8", DType::QUInt8},
+        {"qint32", DType::QInt32},
+        {"object", DType::Object},
+    };
+    for (const auto& [name, type] : kNames) {
+        if (text == name) return type;
+    }
+    return DType::Other;
+}
+
+/// The DType of a struct-module format ("f", "<l").
+DType from_format(const char* format, Py_ssize_t item_bytes) noexcept {
+    if (format == nullptr) return DType::UInt8;
+    if (std::strchr("@=<>!", *format) != nullptr && *format != '\0') ++format;
+    if (std::strlen(format) != 1)
+        return std::string_view(format) == "Zf"   ? DType::Complex64
+               : std::string_view(format) == "Zd" ? DType::Complex128
+                                                  : DType::Other;
+    const auto of_size = [&](DType one, DType two, DType four, DType eight) {
+        return item_bytes == 1 ? one : item_bytes == 2 ? two : item_bytes == 4 ? four : eight;
+    };
+    switch (*format) {
+        case '?':
+            return DType::Bool;
+        case 'e':
+            return DType::Float16;
+        case 'f':
+            return DType::Float32;
+        case 'd':
+            return DType::Float64;
+        case 'b':
+        case 'h':
+        case 'i':
+        case 'l':
+        case 'q':
+        case 'n':
+            return of_size(DType::Int8, DType::Int16, DType::Int32, DType::Int64);
+        case 'B':
+        case 'c':
+        case 'H':
+        case 'I':
+        case 'L':
+        case 'Q':
+        case 'N':
+            return of_size(DType::UInt8, DType::UInt16, DType::UInt32, DType::UInt64);
+        case 'O':
+            return DType::Object;
+        default:
+            return DType::Other;
+    }
+}
+
+/// DLPack's device numbers.
+DeviceType from_dlpack_device(long type) noexcept {
+    switch (type) {
+        case 1:
+        case 3:   // pinned host memory
+        case 11:  // the same of ROCm
+            return DeviceType::Cpu;
+        case 2:
+        case 10:
+        case 13:
+            return DeviceType::Cuda;
+        case 8:
+            return DeviceType::Mps;
+        case 14:
+            return DeviceType::Xpu;
+        default:
+            return DeviceType::Other;
+    }
+}
+
+}  // namespace
+
+bool ObjectValues::is_supported(PyObject* object) noexcept {
+    return object == Py_None || PyBool_Check(object) || PyLong_Check(object) || PyFloat_Check(object) ||
+           PyUnicode_Check(object) || PyList_Check(object) || PyTuple_Check(object);
+}
+
+Value ObjectValues::value(PyObject* object) noexcept {
+    try {
+        return any(object, 0);
+    } catch (const std::exception&) {  // no memory
+        return {};
+    }
+}
+
+void ObjectValues::clear() noexcept {
+    arrays_.clear();
+    extents_.clear();
+    lists_.clear();
+    texts_.clear();
+}
+
+Value ObjectValues::any(PyObject* object, int nesting) {
+    if (object == Py_None) return {};
+    if (PyBool_Check(object)) return Value(object == Py_True);
+    if (PyLong_Check(object)) {
+        int overflow = 0;
+        const long long number = PyLong_AsLongLongAndOverflow(object, &overflow);
+        if (overflow == 0) return Value(static_cast<std::int64_t>(number));
+        const double large = PyLong_AsDouble(object);
+        if (PyErr_Occurred() != nullptr) {
+            PyErr_Clear();
+            return {};
+        }
+        return Value(large);
+    }
+    if (PyFloat_Check(object)) return Value(PyFloat_AS_DOUBLE(object));
+    if (PyUnicode_Check(object)) return text(object);
+    if (PyList_Check(object) || PyTuple_Check(object)) return list(object, nesting);
+    Value found;
+    if (array(object, found)) return found;
+    return {};
+}
+
+Value ObjectValues::text(PyObject* object) {
+    return with_text(object, [&](std::string_view bytes) {
+        texts_.emplace_back(bytes);
+        return Value(std::string_view(texts_.back()));
+    });
+}
+
+Value ObjectValues::list(PyObject* object, int nesting) {
+    if (nesting >= kMostNesting) return {};
+    const Py_ssize_t count = std::min(PySequence_Fast_GET_SIZE(object), kMostItems);
+    std::vector<Value> items;
+    for (Py_ssize_t i = 0; i < count && i < PySequence_Fast_GET_SIZE(object); ++i) {
+        const Held item(Py_NewRef(PySequence_Fast_GET_ITEM(object, i)));  // asking it may change the list
+        items.push_back(any(item.get(), nesting + 1));
+    }
+    lists_.push_back(std::move(items));
+    return Value(std::span<const Value>(lists_.back()));
+}
+
+bool ObjectValues::array(PyObject* object, Value& value) {
+    if (PyBytes_Check(object) || PyByteArray_Check(object)) return false;  // texts of another kind, no arrays
+    ArrayView found;
+    const bool is_array = from_buffer(object, found) ||
+                          from_interface(object, "__array_interface__", DeviceType::Cpu, found) ||
+                          from_attributes(object, found) ||
+                          from_interface(object, "__cuda_array_interface__", DeviceType::Cuda, found);
+    if (!is_array) return false;
+    arrays_.push_back(found);
+    value = Value(arrays_.back());
+    return true;
+}
+
+void ObjectValues::keep(ArrayView& array, std::vector<std::int64_t>&& sizes,
+                        std::vector<std::int64_t>&& strides) {
+    extents_.push_back(std::move(sizes));
+    array.sizes = extents_.back();
+    extents_.push_back(std::move(strides));
+    array.strides = extents_.back();
+}
+
+bool ObjectValues::from_buffer(PyObject* object, ArrayView& array) {
+    if (PyObject_CheckBuffer(object) == 0) return false;
+    Py_buffer view;
+    if (PyObject_GetBuffer(object, &view, PyBUF_STRIDES | PyBUF_FORMAT) != 0) {
+        PyErr_Clear();
+        return false;
+    }
+    std::vector<std::int64_t> sizes(view.shape, view.shape + view.ndim);
+    std::vector<std::int64_t> strides;
+    if (view.strides != nullptr && view.itemsize > 0) {
+        for (int i = 0; i < view.ndim; ++i) strides.push_back(view.strides[i] / view.itemsize);
+    }
+    array.dtype = from_format(view.format, view.itemsize);
+    array.storage = view.buf;
+    PyBuffer_Release(&view);
+    keep(array, std::move(sizes), std::move(strides));
+    return true;
+}
+
+bool ObjectValues::read_extents(PyObject* sequence, std::vector<std::int64_t>& extents) {
+    const Held fast(PySequence_Fast(sequence, ""));
+    if (!fast) return false;
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(fast.get()); ++i) {
+        const long long extent = PyLong_AsLongLong(PySequence_Fast_GET_ITEM(fast.get(), i));
+        if (extent == -1 && PyErr_Occurred() != nullptr) {
+            PyErr_Clear();
+            return false;
+        }
+        extents.push_back(extent);
+    }
+    return true;
+}
+
+bool ObjectValues::from_interface(PyObject* object, const char* name, DeviceType device, ArrayView& array) {
+    const Held interface(attribute(object, name));
+    if (!interface || !PyDict_Check(interface.get())) return false;
+    PyObject* const shape = PyDict_GetItemString(interface.get(), "shape");
+    PyObject* const typestr = PyDict_GetItemString(interface.get(), "typestr");
+    PyObject* const strides = PyDict_GetItemString(interface.get(), "strides");
+    PyObject* const data = PyDict_GetItemString(interface.get(), "data");
+    std::vector<std::int64_t> sizes, steps;
+    if (shape == nullptr || !read_extents(shape, sizes)) return false;
+    if (typestr != nullptr && PyUnicode_Check(typestr))
+        array.dtype = with_text(typestr, [](std::string_view text) { return from_typestr(text); });
+    const std::int64_t item_bytes = dtype_bytes(array.dtype);
+    if (strides != nullptr && strides != Py_None && item_bytes != 0 && read_extents(strides, steps)) {
+        for (std::int64_t& step : steps) step /= item_bytes;
+    }
+    if (data != nullptr && PyTuple_Check(data) && PyTuple_GET_SIZE(data) > 0) {
+        array.storage = PyLong_AsVoidPtr(PyTuple_GET_ITEM(data, 0));
+        PyErr_Clear();
+    }
+    array.device.type = device;
+    keep(array, std::move(sizes), std::move(steps));
+    return true;
+}
+
+// Tensors of torch, JAX and their kin: __dlpack__ says that it is an array, its attributes say the rest.
+// __dlpack__ itself is not called: it may copy, wait, or refuse.
+bool ObjectValues::from_attributes(PyObject* object, ArrayView& array) {
+    const Held where(attribute(object, "__dlpack_device__"));
+    if (!where) return false;
+    const Held shape(attribute(object, "shape"));
+    const Held dtype(attribute(object, "dtype"));
+    std::vector<std::int64_t> sizes, strides;
+    if (!shape || !dtype || !read_extents(shape.get(), sizes)) return false;
+    if (const Held name(PyObject_Str(dtype.get())); name)
+        array.dtype = with_text(name.get(), [](std::string_view text) { return from_dtype_name(text); });
+    if (const Held device(PyObject_CallNoArgs(where.get()));
+        device && PyTuple_Check(device.get()) && PyTuple_GET_SIZE(device.get()) == 2) {
+        array.device.type = from_dlpack_device(PyLong_AsLong(PyTuple_GET_ITEM(device.get(), 0)));
+        array.device.index = static_cast<std::int32_t>(PyLong_AsLong(PyTuple_GET_ITEM(device.get(), 1)));
+        if (array.device.type == DeviceType::Cpu) array.device.index = -1;
+        PyErr_Clear();
+    }
+    if (const Held stride(attribute(object, "stride")); stride && PyCallable_Check(stride.get()) != 0) {
+        if (const Held steps(PyObject_CallNoArgs(stride.get())); steps) read_extents(steps.get(), strides);
+    }
+    if (const Held address(attribute(object, "data_ptr")); address && PyCallable_Check(address.get()) != 0) {
+        if (const Held number(PyObject_CallNoArgs(address.get())); number && PyLong_Check(number.get()))
+            array.storage = PyLong_AsVoidPtr(number.get());
+        PyErr_Clear();
+    }
+    keep(array, std::move(sizes), std::move(strides));
+    return true;
+}
+
+}  // namespace kymo::bindings

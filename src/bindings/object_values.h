@@ -1,0 +1,43 @@
+// object_values.h: Python objects as values: scalars, texts, lists, and what arrays say about themselves.
+#pragma once
+
+#include <Python.h>
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include <kymo/value.h>
+
+namespace kymo::bindings {
+
+/// Makes values of Python objects and holds what they view. Arrays of any library are told by what they offer
+/// (the buffer protocol, __array_interface__, __cuda_array_interface__, __dlpack_device__ with shape and
+/// dtype); their elements are never touched and their libraries never imported. Leaves no Python error set.
+class ObjectValues {
+  public:
+    /// None for what is no value. Valid until the next clear(); the object must live as long.
+    Value value(PyObject* object) noexcept;
+    /// Whether value() would find something in it.
+    static bool is_supported(PyObject* object) noexcept;
+    void clear() noexcept;
+
+  private:
+    Value text(PyObject* object);
+    Value list(PyObject* object, int nesting);
+    Value any(PyObject* object, int nesting);
+    bool array(PyObject* object, Value& value);
+    bool from_buffer(PyObject* object, ArrayView& array);
+    bool from_interface(PyObject* object, const char* attribute, DeviceType device, ArrayView& array);
+    bool from_attributes(PyObject* object, ArrayView& array);
+    bool read_extents(PyObject* sequence, std::vector<std::int64_t>& extents);
+    void keep(ArrayView& array, std::vector<std::int64_t>&& sizes, std::vector<std::int64_t>&& strides);
+
+    std::deque<ArrayView> arrays_;
+    std::deque<std::vector<std::int64_t>> extents_;
+    std::deque<std::vector<Value>> lists_;
+    std::deque<std::string> texts_;
+};
+
+}  // namespace kymo::bindings

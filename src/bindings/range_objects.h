@@ -1,0 +1,13 @@
+// range_objects.h: the types and functions that mark ranges from Python, against the raw C API.
+#pragma once
+
+#include <Python.h>
+
+namespace kymo::bindings {
+
+// Each adds its part to the module; false with a Python error set on failure.
+bool add_record_function(PyObject* module) noexcept;
+bool add_record_function_fast(PyObject* module) noexcept;
+bool add_mark_functions(PyObject* module) noexcept;  ///< begin, end, instant, counter, step_mark, thread_name
+
+}  // namespace kymo::bindings
