@@ -9,6 +9,7 @@
 
 #include <kymo/analyze.h>
 #include <kymo/detail/export.h>
+#include <kymo/table.h>
 #include <kymo/trace.h>
 
 namespace kymo {
@@ -39,9 +40,6 @@ KYMO_API void write_chrome_json(const Trace& trace, const std::string& path);
 /// The same to a stream, which need not be good: that it is not is a kymo::Error.
 KYMO_API void write_chrome_json(const Trace& trace, std::ostream& stream);
 
-/// A summary as JSON or CSV text; times in nanoseconds. Rows stand in the order they have in `summary`.
-KYMO_API std::string summary_json(const Trace& trace, const Summary& summary);
-KYMO_API std::string summary_csv(const Trace& trace, const Summary& summary);
 /// What a trace is about, apart from its events: processes, threads, window, clock, costs, problems.
 KYMO_API std::string trace_info_json(const Trace& trace);
 

@@ -1,50 +1,18 @@
-// tables.cpp: summaries and what a trace is about, as JSON and CSV text.
-#include <charconv>
-
+// trace_info.cpp: what a trace is about, as JSON text.
 #include <kymo/export.h>
 
 #include "base/json_writer.h"
+#include "export/problems_json.h"
 
 namespace kymo {
 namespace {
 
 constexpr int kIndent = 2;
 
-/// Average of integers: one decimal says all there is to say, and the same value gives the same text
-/// everywhere.
-std::string one_decimal(double value) {
-    char text[64];
-    const auto result = std::to_chars(text, text + sizeof text, value, std::chars_format::fixed, 1);
-    return std::string(text, result.ptr);
-}
-
-/// A CSV field by RFC 4180: quoted when it has to be.
-void append_csv(std::string& out, std::string_view field) {
-    if (field.find_first_of(",\"\r\n") == std::string_view::npos) {
-        out += field;
-        return;
-    }
-    out += '"';
-    for (const char c : field) {
-        if (c == '"') out += '"';
-        out += c;
-    }
-    out += '"';
-}
-
 void write_thread_identity(JsonWriter& json, const Trace& trace, Row row) {
     const ThreadInfo& thread = trace.threads()[row];
     json.member("thread", trace.string(thread.name)).member("thread_id", thread.id);
     json.member("os_tid", thread.os_tid);
-}
-
-void write_problems(JsonWriter& json, const Trace& trace) {
-    json.key("problems").begin_array();
-    for (const ProblemInfo& problem : trace.problems()) {
-        json.begin_object().member("code", problem.code).member("text", problem.text);
-        json.member("count", problem.count).end_object();
-    }
-    json.end_array();
 }
 
 void write_window(JsonWriter& json, const Trace& trace) {
@@ -88,61 +56,6 @@ void write_threads(JsonWriter& json, const Trace& trace) {
 }
 
 }  // namespace
-
-std::string summary_json(const Trace& trace, const Summary& summary) {
-    std::string out;
-    JsonWriter json(out, kIndent);
-    json.begin_object();
-    json.member("window_ns", summary.window_ns).member("recorded_ns", summary.recorded_ns);
-    json.member("range_count", summary.range_count);
-    json.key("rows").begin_array();
-    for (const SummaryRow& row : summary.rows) {
-        json.begin_object().member("name", row.name);
-        if (summary.by_thread) write_thread_identity(json, trace, row.thread);
-        json.member("count", row.count).member("unfinished", row.unfinished);
-        json.member("async", row.async);
-        json.member("self_ns", row.self_ns).member("total_ns", row.total_ns);
-        json.member("average_ns", row.average_ns()).member("min_ns", row.min_ns);
-        if (summary.percentiles) json.member("p50_ns", row.p50_ns).member("p99_ns", row.p99_ns);
-        json.member("max_ns", row.max_ns).end_object();
-    }
-    json.end_array();
-    write_problems(json, trace);
-    json.end_object();
-    out += '\n';
-    return out;
-}
-
-std::string summary_csv(const Trace& trace, const Summary& summary) {
-    std::string out = summary.by_thread ? "name,thread,thread_id," : "name,";
-    out += "self_ns,total_ns,average_ns,min_ns,";
-    if (summary.percentiles) out += "p50_ns,p99_ns,";
-    out += "max_ns,count,unfinished,async\n";
-    for (const SummaryRow& row : summary.rows) {
-        append_csv(out, row.name);
-        if (summary.by_thread) {
-            const ThreadInfo& thread = trace.threads()[row.thread];
-            out += ',';
-            append_csv(out, trace.string(thread.name));
-            out += ',' + std::to_string(thread.id);
-        }
-        auto number = [&](auto value) { out += ',' + std::to_string(value); };
-        number(row.self_ns);
-        number(row.total_ns);
-        out += ',' + one_decimal(row.average_ns());
-        number(row.min_ns);
-        if (summary.percentiles) {
-            number(row.p50_ns);
-            number(row.p99_ns);
-        }
-        number(row.max_ns);
-        number(row.count);
-        number(row.unfinished);
-        number(row.async);
-        out += '\n';
-    }
-    return out;
-}
 
 std::string trace_info_json(const Trace& trace) {
     std::string out;
