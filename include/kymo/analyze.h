@@ -6,6 +6,8 @@
 #include <vector>
 
 #include <kymo/detail/export.h>
+#include <kymo/flops.h>
+#include <kymo/memory_use.h>
 #include <kymo/trace.h>
 
 namespace kymo {

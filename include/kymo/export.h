@@ -42,6 +42,8 @@ KYMO_API void write_chrome_json(const Trace& trace, std::ostream& stream);
 /// A summary as JSON or CSV text; times in nanoseconds. Rows stand in the order they have in `summary`.
 KYMO_API std::string summary_json(const Trace& trace, const Summary& summary);
 KYMO_API std::string summary_csv(const Trace& trace, const Summary& summary);
+/// What allocation reports say, as JSON text.
+KYMO_API std::string memory_use_json(const Trace& trace, const MemoryUse& use);
 /// What a trace is about, apart from its events: processes, threads, window, clock, costs, problems.
 KYMO_API std::string trace_info_json(const Trace& trace);
 

@@ -40,7 +40,7 @@ struct SessionOptions {
     bool concrete_inputs = false;  ///< values of scalar ones as well; brings record_shapes with it
     bool profile_memory = false;   ///< allocation reports
     bool with_flops = false;       ///< what formulas of flops.h need; brings concrete_inputs with it
-    bool with_stack = false;  ///< Python calls
+    bool with_stack = false;       ///< Python calls
     bool with_modules = false;
 };
 

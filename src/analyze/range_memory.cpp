@@ -5,18 +5,14 @@
 #include <queue>
 
 #include "analyze/innermost_ranges.h"
+#include "analyze/live_memory.h"
 
 namespace kymo {
 namespace {
 
-/// Hostile sums wrap round instead of being undefined.
-std::int64_t sum(std::int64_t a, std::int64_t b) {
-    return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
-}
-
 void add(RangeBytes& to, const RangeBytes& from) {
-    to.cpu_bytes = sum(to.cpu_bytes, from.cpu_bytes);
-    to.device_bytes = sum(to.device_bytes, from.device_bytes);
+    to.cpu_bytes = wrapping_sum(to.cpu_bytes, from.cpu_bytes);
+    to.device_bytes = wrapping_sum(to.device_bytes, from.device_bytes);
 }
 
 /// Rows of one range become one.
