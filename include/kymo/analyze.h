@@ -7,6 +7,8 @@
 
 #include <kymo/averages.h>
 #include <kymo/detail/export.h>
+#include <kymo/flops.h>
+#include <kymo/memory_use.h>
 #include <kymo/trace.h>
 
 namespace kymo {
@@ -52,8 +54,9 @@ struct ThreadTotals {
     std::uint64_t ranges_with_values = 0;
     std::uint64_t instants = 0;
     std::uint64_t counters = 0;
+    std::uint64_t reports = 0;  ///< of allocations
 
-    std::uint64_t events() const noexcept { return ranges + instants + counters; }
+    std::uint64_t events() const noexcept { return ranges + instants + counters + reports; }
 };
 
 /// One entry per row of Trace::threads().

@@ -40,6 +40,8 @@ KYMO_API void write_chrome_json(const Trace& trace, const std::string& path);
 /// The same to a stream, which need not be good: that it is not is a kymo::Error.
 KYMO_API void write_chrome_json(const Trace& trace, std::ostream& stream);
 
+/// What allocation reports say, as JSON text.
+KYMO_API std::string memory_use_json(const Trace& trace, const MemoryUse& use);
 /// What a trace is about, apart from its events: processes, threads, window, clock, costs, problems.
 KYMO_API std::string trace_info_json(const Trace& trace);
 

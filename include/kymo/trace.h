@@ -219,7 +219,7 @@ struct ClockInfo {
 
 /// What recording one event costs, measured once in the recording process.
 struct CostInfo {
-    std::string kind;  ///< "range", "range_with_values", "instant", "counter"
+    std::string kind;  ///< "range", "range_with_values", "instant", "counter", "allocation_report"
     double ns = 0;
 };
 

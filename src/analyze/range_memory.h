@@ -20,9 +20,8 @@ struct RangeBytes {
 
 /// Where the reports of a trace belong.
 struct RangeMemory {
-    /// Per row of Trace::memory(): the innermost range of the report's own thread that was open then, which
-    /// is the one that began last; kNoRow: none was. A range is open from its start until before its end, one
-    /// without length at its start. Async ranges own nothing.
+    /// Per row of Trace::memory(): the innermost range of the report's own thread that was open then
+    /// (InnermostRanges says what that means); kNoRow: none was. Async ranges own nothing.
     std::vector<Row> owner;
     /// Per range that owns reports, sorted by range: their sum, without what ranges inside it own. Refused
     /// allocations are in no sum.

@@ -7,6 +7,7 @@
     VERB(info)           \
     VERB(report)         \
     VERB(tree)           \
+    VERB(memory)         \
     VERB(export)         \
     VERB(compact)
 

@@ -183,7 +183,8 @@ class TraceWriter {
     }
 
     static bool cost_kind(const std::string& name, std::uint32_t& event) {
-        constexpr const char* kNames[] = {"range", "range_with_values", "instant", "counter"};
+        constexpr const char* kNames[] = {"range", "range_with_values", "instant", "counter",
+                                          "allocation_report"};
         const auto* const found = std::find(std::begin(kNames), std::end(kNames), name);
         event = static_cast<std::uint32_t>(found - kNames);
         return found != std::end(kNames);

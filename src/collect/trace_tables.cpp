@@ -51,6 +51,8 @@ const char* cost_name(std::uint32_t event) {
             return "instant";
         case CostKind::Counter:
             return "counter";
+        case CostKind::AllocationReport:
+            return "allocation_report";
     }
     return "unknown";
 }
