@@ -42,6 +42,11 @@ KYMO_API void write_chrome_json(const Trace& trace, std::ostream& stream);
 /// A summary as JSON or CSV text; times in nanoseconds. Rows stand in the order they have in `summary`.
 KYMO_API std::string summary_json(const Trace& trace, const Summary& summary);
 KYMO_API std::string summary_csv(const Trace& trace, const Summary& summary);
+/// A call tree as JSON text: its nodes in their order, each with the index of its parent; times in
+/// nanoseconds.
+KYMO_API std::string call_tree_json(const Trace& trace, const CallTree& tree);
+/// hot_path() and the `count` heaviest_nodes() with the names on the way there, as JSON text.
+KYMO_API std::string hot_paths_json(const Trace& trace, const CallTree& tree, std::size_t count);
 /// What a trace is about, apart from its events: processes, threads, window, clock, costs, problems.
 KYMO_API std::string trace_info_json(const Trace& trace);
 
