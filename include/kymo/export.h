@@ -9,6 +9,7 @@
 
 #include <kymo/analyze.h>
 #include <kymo/detail/export.h>
+#include <kymo/stacks.h>
 #include <kymo/trace.h>
 
 namespace kymo {
@@ -38,6 +39,14 @@ KYMO_API void export_trace(const Trace& trace, const std::string& path, std::str
 KYMO_API void write_chrome_json(const Trace& trace, const std::string& path);
 /// The same to a stream, which need not be good: that it is not is a kymo::Error.
 KYMO_API void write_chrome_json(const Trace& trace, std::ostream& stream);
+
+/// fold_stacks() as text: one line "a;b;c 123" each. ".gz" compresses. Throws kymo::Error.
+KYMO_API void write_stacks(const Trace& trace, const std::string& path, const StackOptions& options);
+/// The same with the usual options: whole paths of ranges, self time in nanoseconds.
+KYMO_API void write_folded(const Trace& trace, const std::string& path);
+/// The same as PyTorch's export_stacks: Python's entries, microseconds.
+KYMO_API void export_stacks(const Trace& trace, const std::string& path,
+                            const std::string& metric = "self_cpu_time_total");
 
 /// A summary as JSON or CSV text; times in nanoseconds. Rows stand in the order they have in `summary`.
 KYMO_API std::string summary_json(const Trace& trace, const Summary& summary);

@@ -6,10 +6,12 @@ namespace kymo {
 namespace {
 
 constexpr std::string_view kChromeSuffixes[] = {".json", ".json.gz"};
+constexpr std::string_view kFoldedSuffixes[] = {".folded", ".stacks.txt"};
 
 constexpr ExportFormat kFormats[] = {
     {"chrome", "Chrome trace JSON, for the Perfetto UI and chrome://tracing", kChromeSuffixes,
      write_chrome_json},
+    {"folded", "Folded stacks, self time in nanoseconds, for flame graphs", kFoldedSuffixes, write_folded},
 };
 
 std::string known_formats() {

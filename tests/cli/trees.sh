@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# trees.sh: kymo tree from outside. Needs KYMO_BIN and, in KYMO_BUILD_DIR, examples/ to make a capture with.
+# trees.sh: kymo tree and kymo stacks from outside. Needs KYMO_BIN and, in KYMO_BUILD_DIR, examples/ to make a capture with.
 set -u
 
 kymo=${KYMO_BIN:?KYMO_BIN is not set}
@@ -38,6 +38,9 @@ holds() {
 
 check "tree: hot and bottom-up" 2 '^kymo: tree: --hot and --bottom-up exclude' "$kymo" tree --hot --bottom-up x.kymo
 check "tree: a step is a number" 2 "^kymo: tree: --step: 'x' is no number" "$kymo" tree --step x x.kymo
+check "stacks: an unknown metric" 2 "^kymo: stacks: --metric: 'x' is none of self_cpu_time_total" \
+    "$kymo" stacks --metric x x.kymo
+check "stacks: a name alone" 2 '^kymo: stacks: --append-name goes with --torch' "$kymo" stacks --append-name x.kymo
 
 program=${KYMO_BUILD_DIR:-}/examples/pipeline
 if [ -n "${KYMO_BUILD_DIR:-}" ] && [ -x "$program" ]; then
@@ -65,6 +68,20 @@ if [ -n "${KYMO_BUILD_DIR:-}" ] && [ -x "$program" ]; then
     holds "tree: JSON of the hot path" 'd["hot_path"] and len(d["heaviest"]) == 2' \
         "$kymo" tree --hot --limit 2 --json p.kymo
     holds "tree: limits of the JSON" 'len(d["nodes"]) == 3' "$kymo" tree --limit 3 --json p.kymo
+
+    # stack_sum FILE: of the numbers at the ends of its lines.
+    stack_sum() { awk '{ sum += $NF } END { printf "%.0f\n", sum }' "$1"; }
+    check "stacks" 0 '^main;build_index;wait_for_room [0-9]+$' "$kymo" stacks p.kymo
+    check "stacks: by thread" 0 '^parser;handle_block;parse_block [0-9]+$' "$kymo" stacks --by thread p.kymo
+    "$kymo" stacks p.kymo -o out.folded || fail "stacks: to a file"
+    "$kymo" export p.kymo -o p.folded 2>/dev/null || fail "export: folded"
+    "$kymo" export p.kymo -o p.stacks.txt 2>/dev/null || fail "export: folded, by its other name"
+    cmp out.folded p.folded && cmp out.folded p.stacks.txt || fail "export: folded is what stacks prints"
+    holds "stacks: all the time is there" "d['recorded_ns'] == $(stack_sum out.folded)" "$kymo" tree --json p.kymo
+    "$kymo" stacks --metric count p.kymo >counts
+    holds "stacks: all ranges are there" "sum(n['count'] for n in d['nodes'] if not n['is_async']) == $(stack_sum counts)" \
+        "$kymo" tree --json p.kymo
+    [ -z "$("$kymo" stacks --torch p.kymo)" ] || fail "stacks: no Python, no stacks of it"
 else
     echo "no example program: captures are not read"
 fi
