@@ -10,6 +10,7 @@
 #include <kymo/analyze.h>
 #include <kymo/detail/export.h>
 #include <kymo/stacks.h>
+#include <kymo/steps.h>
 #include <kymo/trace.h>
 
 namespace kymo {
@@ -56,6 +57,8 @@ KYMO_API std::string summary_csv(const Trace& trace, const Summary& summary);
 KYMO_API std::string call_tree_json(const Trace& trace, const CallTree& tree);
 /// hot_path() and the `count` heaviest_nodes() with the names on the way there, as JSON text.
 KYMO_API std::string hot_paths_json(const Trace& trace, const CallTree& tree, std::size_t count);
+/// A report of steps as JSON text; times in nanoseconds.
+KYMO_API std::string step_report_json(const Trace& trace, const StepReport& report);
 /// What a trace is about, apart from its events: processes, threads, window, clock, costs, problems.
 KYMO_API std::string trace_info_json(const Trace& trace);
 

@@ -7,6 +7,7 @@
     VERB(info)           \
     VERB(report)         \
     VERB(tree)           \
+    VERB(steps)          \
     VERB(stacks)         \
     VERB(export)         \
     VERB(compact)

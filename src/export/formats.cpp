@@ -6,7 +6,7 @@ namespace kymo {
 namespace {
 
 constexpr std::string_view kChromeSuffixes[] = {".json", ".json.gz"};
-constexpr std::string_view kFoldedSuffixes[] = {".folded", ".stacks.txt"};
+constexpr std::string_view kFoldedSuffixes[] = {".folded", ".folded.gz", ".stacks.txt"};
 
 constexpr ExportFormat kFormats[] = {
     {"chrome", "Chrome trace JSON, for the Perfetto UI and chrome://tracing", kChromeSuffixes,

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# trees.sh: kymo tree and kymo stacks from outside. Needs KYMO_BIN and, in KYMO_BUILD_DIR, examples/ to make a capture with.
+# trees.sh: kymo tree, steps and stacks from outside. Needs KYMO_BIN and, in KYMO_BUILD_DIR, examples/ to make a capture with.
 set -u
 
 kymo=${KYMO_BIN:?KYMO_BIN is not set}
@@ -68,6 +68,14 @@ if [ -n "${KYMO_BUILD_DIR:-}" ] && [ -x "$program" ]; then
     holds "tree: JSON of the hot path" 'd["hot_path"] and len(d["heaviest"]) == 2' \
         "$kymo" tree --hot --limit 2 --json p.kymo
     holds "tree: limits of the JSON" 'len(d["nodes"]) == 3' "$kymo" tree --limit 3 --json p.kymo
+
+    check "steps: none" 2 '^kymo: steps: no range is of scope step or named ProfilerStep#n' "$kymo" steps p.kymo
+    check "steps: none of that name" 2 "^kymo: steps: no range has a name like 'zzz'" "$kymo" steps --name zzz p.kymo
+    check "steps" 0 '^duration +[0-9]+ ' "$kymo" steps --name 'make bl*' p.kymo
+    check "steps: limit" 0 '^\.\.\. and [0-9]+ more steps' "$kymo" steps --name 'make block' --limit 2 p.kymo
+    check "steps: the slow ones" 0 'other threads, meanwhile' "$kymo" steps --name 'make block' p.kymo
+    holds "steps: JSON" 'len(d["steps"]) == d["durations"]["count"] == d["gaps"]["count"] + 1 and len(d["slowest"]) == 2' \
+        "$kymo" steps --name 'make block' --slowest 2 --json p.kymo
 
     # stack_sum FILE: of the numbers at the ends of its lines.
     stack_sum() { awk '{ sum += $NF } END { printf "%.0f\n", sum }' "$1"; }
