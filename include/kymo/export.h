@@ -25,8 +25,8 @@ struct ExportFormat {
 
 /// Every format this library can write.
 KYMO_API std::span<const ExportFormat> export_formats() noexcept;
-/// The format of that name or, where `name` is empty, the one whose suffix `path` has. Throws kymo::Error,
-/// which lists the known ones, when there is none.
+/// The format of that name or, where `name` is empty, the one with the longest suffix that `path` has. Throws
+/// kymo::Error, which lists the known ones, when there is none.
 KYMO_API const ExportFormat& export_format(std::string_view name, const std::string& path);
 
 /// Writes `trace` to `path` in the given format, or in the one that the suffix of `path` tells. Throws
@@ -40,6 +40,11 @@ KYMO_API void export_trace(const Trace& trace, const std::string& path, std::str
 KYMO_API void write_chrome_json(const Trace& trace, const std::string& path);
 /// The same to a stream, which need not be good: that it is not is a kymo::Error.
 KYMO_API void write_chrome_json(const Trace& trace, std::ostream& stream);
+
+/// The file format of speedscope (https://www.speedscope.app): one evented profile per track that has ranges,
+/// in nanoseconds since the window's start, clipped to the window. Strict JSON whatever bytes names hold.
+/// ".gz" compresses. Throws kymo::Error.
+KYMO_API void write_speedscope(const Trace& trace, const std::string& path);
 
 /// fold_stacks() as text: one line "a;b;c 123" each. ".gz" compresses. Throws kymo::Error.
 KYMO_API void write_stacks(const Trace& trace, const std::string& path, const StackOptions& options);

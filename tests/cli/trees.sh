@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# trees.sh: kymo tree, steps and stacks from outside. Needs KYMO_BIN and, in KYMO_BUILD_DIR, examples/ to make a capture with.
+# trees.sh: kymo tree, steps and stacks from outside, and the exports that go with them. Needs KYMO_BIN and, in KYMO_BUILD_DIR, examples/ to make a capture with.
 set -u
 
 kymo=${KYMO_BIN:?KYMO_BIN is not set}
@@ -89,6 +89,10 @@ if [ -n "${KYMO_BUILD_DIR:-}" ] && [ -x "$program" ]; then
     "$kymo" stacks --metric count p.kymo >counts
     holds "stacks: all ranges are there" "sum(n['count'] for n in d['nodes'] if not n['is_async']) == $(stack_sum counts)" \
         "$kymo" tree --json p.kymo
+    check "export: speedscope" 0 '^p\.speedscope\.json: ' "$kymo" export --to speedscope p.kymo
+    holds "export: speedscope has every range" \
+        "sum(e['type'] == 'O' for p in d['profiles'] for e in p['events']) == $("$kymo" info --json p.kymo |
+            grep -m1 -o '"ranges": [0-9]*' | tr -dc 0-9)" cat p.speedscope.json
     [ -z "$("$kymo" stacks --torch p.kymo)" ] || fail "stacks: no Python, no stacks of it"
 else
     echo "no example program: captures are not read"
