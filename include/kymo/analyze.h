@@ -6,44 +6,15 @@
 #include <vector>
 
 #include <kymo/averages.h>
+#include <kymo/call_tree.h>
 #include <kymo/detail/export.h>
 #include <kymo/flops.h>
 #include <kymo/memory_use.h>
+#include <kymo/stacks.h>
+#include <kymo/steps.h>
 #include <kymo/trace.h>
 
 namespace kymo {
-
-// ---- the call tree
-// ----------------------------------------------------------------------------------------------
-
-struct CallTreeOptions {
-    bool by_thread = false;  ///< one tree per thread; roots are the threads
-};
-
-/// All ranges with the same names from the root down, merged.
-struct CallTreeNode {
-    std::string name;
-    std::uint32_t parent = kNoRow;  ///< index of a node, smaller than this one's; kNoRow for roots
-    std::uint32_t depth = 0;
-    Row thread = kNoRow;     ///< with by_thread
-    bool is_thread = false;  ///< with by_thread: stands for a thread, not for ranges
-    bool is_async = false;   ///< from async tracks: overlaps what others do, so that no sum or share holds it
-    std::uint64_t count = 0;
-    std::int64_t total_ns = 0;  ///< clipped to the window
-    std::int64_t self_ns = 0;
-    double share = 0;  ///< of CallTree::recorded_ns: 0 to 1, any number for async ones
-};
-
-struct CallTree {
-    /// In pre-order, siblings by falling total, async ones last: a parent stands before its children, a
-    /// subtree is contiguous.
-    std::vector<CallTreeNode> nodes;
-    std::int64_t recorded_ns = 0;  ///< sum of the totals of roots that are not async
-    bool by_thread = false;
-};
-
-/// Linear in the number of ranges.
-KYMO_API CallTree call_tree(const Trace& trace, const CallTreeOptions& options = {});
 
 // ---- what is in it, and what it cost
 // -----------------------------------------------------------------------------

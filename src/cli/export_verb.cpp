@@ -19,9 +19,12 @@ class ExportVerb final : public Verb {
   public:
     const char* help() const override { return "Write a capture in the format of another tool"; }
     const char* details() const override {
-        return "Open Chrome traces at https://ui.perfetto.dev or chrome://tracing. An output name that ends "
-               "in .gz is\n"
-               "compressed; -o - writes to standard output.";
+        return "Open Chrome traces at https://ui.perfetto.dev or chrome://tracing, speedscope's at "
+               "https://www.speedscope.app.\n"
+               "An output name that ends in .gz is compressed; -o - writes to standard output. kymo stacks "
+               "has "
+               "more ways\n"
+               "to fold stacks.";
     }
     void declare(Options& options) override {
         capture_.declare(options);

@@ -7,6 +7,8 @@
     VERB(info)           \
     VERB(report)         \
     VERB(tree)           \
+    VERB(steps)          \
+    VERB(stacks)         \
     VERB(memory)         \
     VERB(export)         \
     VERB(compact)
