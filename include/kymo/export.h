@@ -39,6 +39,15 @@ KYMO_API void write_chrome_json(const Trace& trace, const std::string& path);
 /// The same to a stream, which need not be good: that it is not is a kymo::Error.
 KYMO_API void write_chrome_json(const Trace& trace, std::ostream& stream);
 
+/// The tables of a trace that can be written by themselves, "ranges" first; docs/tables.md describes them.
+KYMO_API std::span<const std::string_view> table_names() noexcept;
+/// One table as CSV (RFC 4180, LF, UTF-8 whatever bytes names hold): the names of its columns, then a line
+/// for each row; nothing stands for null, "" for an empty text. ".gz" compresses. Throws kymo::Error.
+KYMO_API void write_csv(const Trace& trace, const std::string& path, std::string_view table);
+KYMO_API void write_csv(const Trace& trace, std::ostream& stream, std::string_view table = "ranges");
+/// The ranges.
+KYMO_API void write_csv(const Trace& trace, const std::string& path);
+
 /// A summary as JSON or CSV text; times in nanoseconds. Rows stand in the order they have in `summary`.
 KYMO_API std::string summary_json(const Trace& trace, const Summary& summary);
 KYMO_API std::string summary_csv(const Trace& trace, const Summary& summary);

@@ -1,4 +1,4 @@
-// strict_json.h: a small JSON reader that accepts nothing but strict JSON (RFC 8259, UTF-8).
+// strict_json.h: a small JSON reader for tests that accepts nothing but strict JSON (RFC 8259, UTF-8).
 #pragma once
 
 #include <cstdlib>

@@ -6,10 +6,12 @@ namespace kymo {
 namespace {
 
 constexpr std::string_view kChromeSuffixes[] = {".json", ".json.gz"};
+constexpr std::string_view kCsvSuffixes[] = {".csv", ".csv.gz"};
 
 constexpr ExportFormat kFormats[] = {
     {"chrome", "Chrome trace JSON, for the Perfetto UI and chrome://tracing", kChromeSuffixes,
      write_chrome_json},
+    {"csv", "a table of the trace as comma-separated values: the ranges", kCsvSuffixes, write_csv},
 };
 
 std::string known_formats() {

@@ -4,6 +4,7 @@
 #include <kymo/export.h>
 
 #include "base/json_writer.h"
+#include "export/csv_field.h"
 
 namespace kymo {
 namespace {
@@ -16,20 +17,6 @@ std::string one_decimal(double value) {
     char text[64];
     const auto result = std::to_chars(text, text + sizeof text, value, std::chars_format::fixed, 1);
     return std::string(text, result.ptr);
-}
-
-/// A CSV field by RFC 4180: quoted when it has to be.
-void append_csv(std::string& out, std::string_view field) {
-    if (field.find_first_of(",\"\r\n") == std::string_view::npos) {
-        out += field;
-        return;
-    }
-    out += '"';
-    for (const char c : field) {
-        if (c == '"') out += '"';
-        out += c;
-    }
-    out += '"';
 }
 
 void write_thread_identity(JsonWriter& json, const Trace& trace, Row row) {
@@ -119,11 +106,11 @@ std::string summary_csv(const Trace& trace, const Summary& summary) {
     if (summary.percentiles) out += "p50_ns,p99_ns,";
     out += "max_ns,count,unfinished,async\n";
     for (const SummaryRow& row : summary.rows) {
-        append_csv(out, row.name);
+        append_csv_field(out, row.name);
         if (summary.by_thread) {
             const ThreadInfo& thread = trace.threads()[row.thread];
             out += ',';
-            append_csv(out, trace.string(thread.name));
+            append_csv_field(out, trace.string(thread.name));
             out += ',' + std::to_string(thread.id);
         }
         auto number = [&](auto value) { out += ',' + std::to_string(value); };

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "base/strict_json.h"
+#include "base/json_check.h"
 
 namespace kymo {
 namespace {
@@ -258,8 +258,7 @@ class DamageSearch {
 
     const char* metadata() {
         for (const MetadataInfo& fact : data_.metadata) {
-            StrictJson::Value value;
-            if (!StrictJson::parse(fact.json, value).empty()) return "metadata is no JSON";
+            if (!is_json(fact.json)) return "metadata is no JSON";
         }
         return nullptr;
     }
