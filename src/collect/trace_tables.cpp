@@ -267,11 +267,6 @@ class TableFiller {
             window.policy = policy_name(marks.policy);
             window.ceiling_reached = marks.ceiling_reached;
         }
-        if (state_.journal.saved.present) {
-            clock = state_.journal.saved.clock;
-            window.log_bytes = state_.journal.saved.log_bytes;
-            window.ceiling_reached = state_.journal.saved.ceiling_reached;
-        }
     }
 
     void fill_problems(std::uint64_t damaged_arguments) {

@@ -8,6 +8,7 @@ namespace {
 constexpr std::string_view kChromeSuffixes[] = {".json", ".json.gz"};
 constexpr std::string_view kSpeedscopeSuffixes[] = {".speedscope.json", ".speedscope.json.gz"};
 constexpr std::string_view kFoldedSuffixes[] = {".folded", ".folded.gz", ".stacks.txt"};
+constexpr std::string_view kCsvSuffixes[] = {".csv", ".csv.gz"};
 
 constexpr ExportFormat kFormats[] = {
     {"chrome", "Chrome trace JSON, for the Perfetto UI and chrome://tracing", kChromeSuffixes,
@@ -15,6 +16,7 @@ constexpr ExportFormat kFormats[] = {
     {"speedscope", "Speedscope's JSON, for https://www.speedscope.app", kSpeedscopeSuffixes,
      write_speedscope},
     {"folded", "Folded stacks, self time in nanoseconds, for flame graphs", kFoldedSuffixes, write_folded},
+    {"csv", "a table of the trace as comma-separated values: the ranges", kCsvSuffixes, write_csv},
 };
 
 std::string known_formats() {
