@@ -98,9 +98,21 @@ async function open(job) {
         flows: await query(page, 'select count(*) as n from flow'),
         counters: await query(page, 'select count(*) as n from counter'),
     }
+    const arrows = await page.evaluate(async () => {
+        const result = await self.app.trace.engine.query(
+            'select a.name as source, b.name as target from flow join slice a on a.id = slice_out join slice b on b.id = slice_in')
+        const names = []
+        for (const row = result.iter({ source: 'str', target: 'str' }); row.valid(); row.next()) names.push([row.source, row.target])
+        return names.slice(0, 20)
+    })
+    for (const [source, target] of arrows) console.log(`    ${source} -> ${target}`)
     const errors = await query(page, "select ifnull(sum(value), 0) as n from stats where severity = 'error'")
     const picture = path.join(KYMO_OUT, `perfetto_${path.basename(job.file)}.png`)
-    await page.waitForTimeout(8000) // until it is drawn
+    // Until all its parts have started and the rows are there and drawn.
+    await page.waitForFunction(() => ![...document.querySelectorAll('input')].some(input =>
+        /^(Running|Loading|Creating|Initializing|Restoring)/.test(input.placeholder)), null, { timeout: 300000, polling: 1000 })
+    await page.evaluate(() => self.app.commands.runCommand('dev.perfetto.ExpandAllGroups')).catch(() => {})
+    await page.waitForTimeout(8000)
     await page.keyboard.press('Escape')
     await page.screenshot({ path: picture })
     await page.close()
