@@ -11,6 +11,7 @@
     VERB(stacks)         \
     VERB(memory)         \
     VERB(export)         \
+    VERB(validate)       \
     VERB(compact)
 
 namespace kymo::cli {

@@ -4,6 +4,7 @@
 #include <kymo/table.h>
 
 #include "base/json_writer.h"
+#include "export/csv_field.h"
 #include "export/problems_json.h"
 #include "export/table_cells.h"
 #include "export/table_columns.h"
@@ -19,20 +20,6 @@ std::string one_decimal(double value) {
     char text[400];
     const auto result = std::to_chars(text, text + sizeof text, value, std::chars_format::fixed, 1);
     return {text, result.ptr};
-}
-
-/// A CSV field by RFC 4180: quoted when it has to be.
-void append_csv(std::string& out, std::string_view field) {
-    if (field.find_first_of(",\"\r\n") == std::string_view::npos) {
-        out += field;
-        return;
-    }
-    out += '"';
-    for (const char c : field) {
-        if (c == '"') out += '"';
-        out += c;
-    }
-    out += '"';
 }
 
 bool is_share(const ColumnInfo& column) {
@@ -110,7 +97,7 @@ std::string averages_csv(const Averages& averages, const TableOptions& options) 
     std::string out;
     const auto put = [&](std::size_t column, std::string_view field) {
         if (column > 0) out += ',';
-        append_csv(out, field);
+        append_csv_field(out, field);
         if (column + 1 == columns.size()) out += '\n';
     };
     for (std::size_t i = 0; i < columns.size(); ++i) put(i, data_key(*columns[i]));
