@@ -39,6 +39,11 @@ KYMO_API void write_chrome_json(const Trace& trace, const std::string& path);
 /// The same to a stream, which need not be good: that it is not is a kymo::Error.
 KYMO_API void write_chrome_json(const Trace& trace, std::ostream& stream);
 
+/// Perfetto's protobuf (docs/perfetto.md says what is where). Times are those of the trace, clipped to the
+/// window; ".gz" compresses. Throws kymo::Error, also where this build has no protozero.
+KYMO_API void write_perfetto(const Trace& trace, const std::string& path);
+KYMO_API void write_perfetto(const Trace& trace, std::ostream& stream);
+
 /// A summary as JSON or CSV text; times in nanoseconds. Rows stand in the order they have in `summary`.
 KYMO_API std::string summary_json(const Trace& trace, const Summary& summary);
 KYMO_API std::string summary_csv(const Trace& trace, const Summary& summary);

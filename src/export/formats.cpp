@@ -6,10 +6,13 @@ namespace kymo {
 namespace {
 
 constexpr std::string_view kChromeSuffixes[] = {".json", ".json.gz"};
+constexpr std::string_view kPerfettoSuffixes[] = {".pftrace", ".perfetto-trace", ".pftrace.gz",
+                                                  ".perfetto-trace.gz"};
 
 constexpr ExportFormat kFormats[] = {
     {"chrome", "Chrome trace JSON, for the Perfetto UI and chrome://tracing", kChromeSuffixes,
      write_chrome_json},
+    {"perfetto", "Perfetto's protobuf, for its UI and trace processor", kPerfettoSuffixes, write_perfetto},
 };
 
 std::string known_formats() {

@@ -213,8 +213,9 @@ class RandomTrace {
             const auto kind = static_cast<LinkKind>(1 + below(4));
             const StringId name =
                 kind == LinkKind::Flow && one_in(2) ? assembler_.string("queue") : StringId{0};
-            assembler_.add_link(static_cast<Row>(random_() % ranges), static_cast<Row>(random_() % ranges),
-                                kind, name);
+            const Row from = static_cast<Row>(random_() % ranges);
+            const Row to = static_cast<Row>(random_() % ranges);
+            if (from != to) assembler_.add_link(from, to, kind, name);
         }
     }
 
