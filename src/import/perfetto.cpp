@@ -1,7 +1,9 @@
 // perfetto.cpp: Perfetto's protobuf: packets, and what they say of the trace as a whole.
 #include "import/perfetto.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 
 #include <kymo/error.h>
 
@@ -10,7 +12,6 @@
 
 #if KYMO_HAVE_PROTOZERO
 
-#include <algorithm>
 #include <charconv>
 #include <map>
 #include <unordered_map>
@@ -498,11 +499,11 @@ Trace read_perfetto(const std::string& path) {
     return read_perfetto_bytes({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);
 }
 
-/// A whole first packet, or the beginning of one, whose fields have numbers and types as a packet's have.
+/// A first packet whose fields have the types that they have in packets, and the next one behind it.
 bool is_perfetto(std::span<const std::byte> head) noexcept {
+    constexpr std::size_t kWholeHead = 64 * 1024;
     const auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(head[i]); };
     if (head.size() < 3 || byte(0) != 0x0a) return false;
-    std::uint64_t size = 0;
     std::size_t at = 1;
     const auto varint = [&](std::uint64_t& value) {
         value = 0;
@@ -514,22 +515,25 @@ bool is_perfetto(std::span<const std::byte> head) noexcept {
         return false;
     };
     constexpr std::uint64_t kLargest = std::uint64_t{1} << 30;
+    std::uint64_t size = 0;
     if (!varint(size) || size == 0 || size > kLargest) return false;
     const std::size_t end = at + size;
     while (at < end) {
+        if (at >= head.size()) return head.size() >= kWholeHead;
         std::uint64_t tag = 0, value = 0;
-        if (at >= head.size()) return true;  // the rest is not in the head
         constexpr std::uint64_t kLargestField = 1000;
         if (!varint(tag) || tag >> 3 == 0 || tag >> 3 > kLargestField || !varint(value)) return false;
-        const unsigned type = tag & 7;
-        if (type == 2) {
-            if (value > end - std::min<std::size_t>(at, end)) return false;
-            at += value;
-        } else if (type != 0) {
-            return false;  // no field of a packet is of a fixed size
-        }
+        constexpr std::uint64_t kNumbers[] = {3,  8,  10, 13, 41,
+                                              42, 58, 79, 87, 98};  // all others are messages
+        const bool is_number =
+            std::find(std::begin(kNumbers), std::end(kNumbers), tag >> 3) != std::end(kNumbers);
+        if ((tag & 7) != (is_number ? 0 : 2)) return false;
+        if (is_number) continue;
+        if (at > end || value > end - at) return false;
+        at += value;
     }
-    return at == end;
+    return at == end &&
+           (end >= head.size() ? end == head.size() || head.size() >= kWholeHead : byte(end) == 0x0a);
 }
 
 }  // namespace kymo
