@@ -71,6 +71,14 @@ KYMO_API void write_csv(const Trace& trace, const std::string& path, std::string
 KYMO_API void write_csv(const Trace& trace, std::ostream& stream, std::string_view table = "ranges");
 /// The ranges.
 KYMO_API void write_csv(const Trace& trace, const std::string& path);
+/// Perfetto's protobuf (docs/perfetto.md says what is where). Times are those of the trace, clipped to the
+/// window; ".gz" compresses. Throws kymo::Error, also where this build has no protozero.
+KYMO_API void write_perfetto(const Trace& trace, const std::string& path);
+KYMO_API void write_perfetto(const Trace& trace, std::ostream& stream);
+
+/// A summary as JSON or CSV text; times in nanoseconds. Rows stand in the order they have in `summary`.
+KYMO_API std::string summary_json(const Trace& trace, const Summary& summary);
+KYMO_API std::string summary_csv(const Trace& trace, const Summary& summary);
 /// What a trace is about, apart from its events: processes, threads, window, clock, costs, problems.
 KYMO_API std::string trace_info_json(const Trace& trace);
 

@@ -9,6 +9,8 @@ constexpr std::string_view kChromeSuffixes[] = {".json", ".json.gz"};
 constexpr std::string_view kSpeedscopeSuffixes[] = {".speedscope.json", ".speedscope.json.gz"};
 constexpr std::string_view kFoldedSuffixes[] = {".folded", ".folded.gz", ".stacks.txt"};
 constexpr std::string_view kCsvSuffixes[] = {".csv", ".csv.gz"};
+constexpr std::string_view kPerfettoSuffixes[] = {".pftrace", ".perfetto-trace", ".pftrace.gz",
+                                                  ".perfetto-trace.gz"};
 
 constexpr ExportFormat kFormats[] = {
     {"chrome", "Chrome trace JSON, for the Perfetto UI and chrome://tracing", kChromeSuffixes,
@@ -17,6 +19,7 @@ constexpr ExportFormat kFormats[] = {
      write_speedscope},
     {"folded", "Folded stacks, self time in nanoseconds, for flame graphs", kFoldedSuffixes, write_folded},
     {"csv", "a table of the trace as comma-separated values: the ranges", kCsvSuffixes, write_csv},
+    {"perfetto", "Perfetto's protobuf, for its UI and trace processor", kPerfettoSuffixes, write_perfetto},
 };
 
 std::string known_formats() {

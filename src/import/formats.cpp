@@ -21,6 +21,7 @@ Trace read_capture_file(const std::string& path) {
 
 constexpr ImportFormat kFormats[] = {
     {"kymo", "Kymo's own captures", is_capture, read_capture_file},
+    {"perfetto", "Perfetto's protobuf (track events)", is_perfetto, read_perfetto},
 };
 
 std::string known_formats() {

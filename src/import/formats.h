@@ -7,4 +7,9 @@
 
 #include <kymo/trace.h>
 
-namespace kymo {}  // namespace kymo
+namespace kymo {
+
+bool is_perfetto(std::span<const std::byte> head) noexcept;
+Trace read_perfetto(const std::string& path);
+
+}  // namespace kymo

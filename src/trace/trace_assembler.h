@@ -40,6 +40,8 @@ class TraceAssembler {
     TraceAssembler();
 
     StringId string(std::string_view text) { return strings_.intern(text); }
+    /// Valid until the next string.
+    std::string_view text(StringId id) const { return data_->strings[id]; }
     /// A row of the site table; equal sites are one.
     std::uint32_t site(const SiteInfo& info);
     Row add_process(const ProcessInfo& info);
