@@ -7,4 +7,10 @@
 
 #include <kymo/trace.h>
 
-namespace kymo {}  // namespace kymo
+namespace kymo {
+
+/// Databases of nvprof and Nsight Systems look alike from outside: which one it is, its tables tell.
+bool is_sqlite_profile(std::span<const std::byte> head) noexcept;
+Trace read_sqlite_profile(const std::string& path);
+
+}  // namespace kymo
