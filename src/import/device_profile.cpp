@@ -191,7 +191,9 @@ void DeviceProfile::count_unread_tables(const std::vector<std::string>& read, st
     for (const std::string& table : file_.tables()) {
         const std::string name = in_capitals(table);
         if (name.starts_with(ignored) || known.contains(name)) continue;
-        count("unread_table", "The table " + table + " is not read.", file_.row_count(table));
+        const std::uint64_t rows = file_.row_count(table);
+        count("unread_table", "The table " + table + " is not read: " + std::to_string(rows) + " rows.",
+              rows);
     }
 }
 
