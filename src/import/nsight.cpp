@@ -54,6 +54,7 @@ class NsightReader {
           values_(profile_) {}
 
     Trace read() {
+        profile_.trace().clock().source = "nsight";
         read_nvtx_names();
         read_nvtx();
         read_runtime();

@@ -48,6 +48,7 @@ class NvprofReader {
         const bool calls_tell = !file_.has_table(kRuntime) || file_.has_column(kRuntime, "threadId");
         has_threads_ = markers_tell && calls_tell;
 
+        profile_.trace().clock().source = "nvprof";
         read_markers();
         read_calls(kRuntime);
         read_calls(kDriver);
@@ -200,7 +201,7 @@ class NvprofReader {
             call.start = rows.integer(kStart);
             call.end = rows.integer(kEnd);
             if (is_runtime) call.call_number = number;
-            profile_.add_call(call);
+            if (!rows.is_null(kCorrelation)) profile_.add_call(call);
             values.clear();
             values.column(number_key, rows, kNumber);
             values.column(correlation_key, rows, kCorrelation);

@@ -164,6 +164,22 @@ TEST(SqliteFile, RandomDamageNeverCrashesAndFailsWithItsPath) {
     }
 }
 
+TEST(SqliteFile, EveryDatabaseOfTheCorpusIsReadOrRefusedByName) {
+    int databases = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(KYMO_SOURCE_DIR) /
+                                                                 "tests/corpus/sqlite")) {
+        const std::string path = entry.path().string();
+        if (!path.ends_with(".sqlite")) continue;
+        ++databases;
+        try {
+            EXPECT_GT(open_trace(path).ranges().size(), 0u) << path;
+        } catch (const Error& error) {
+            EXPECT_EQ(entry.path().filename(), "other.sqlite") << error.what();
+        }
+    }
+    EXPECT_EQ(databases, 5);
+}
+
 TEST(SqliteFile, ATableThatContainsItselfEnds) {
     // An interior page of which every cell leads to the page below it: rows without number in a small file.
     SqliteSample sample;
