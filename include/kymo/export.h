@@ -63,6 +63,7 @@ KYMO_API std::string call_tree_json(const Trace& trace, const CallTree& tree);
 KYMO_API std::string hot_paths_json(const Trace& trace, const CallTree& tree, std::size_t count);
 /// A report of steps as JSON text; times in nanoseconds.
 KYMO_API std::string step_report_json(const Trace& trace, const StepReport& report);
+
 /// The tables of a trace that can be written by themselves, "ranges" first; docs/tables.md describes them.
 KYMO_API std::span<const std::string_view> table_names() noexcept;
 /// One table as CSV (RFC 4180, LF, UTF-8 whatever bytes names hold): the names of its columns, then a line
@@ -71,14 +72,11 @@ KYMO_API void write_csv(const Trace& trace, const std::string& path, std::string
 KYMO_API void write_csv(const Trace& trace, std::ostream& stream, std::string_view table = "ranges");
 /// The ranges.
 KYMO_API void write_csv(const Trace& trace, const std::string& path);
+
 /// Perfetto's protobuf (docs/perfetto.md says what is where). Times are those of the trace, clipped to the
 /// window; ".gz" compresses. Throws kymo::Error, also where this build has no protozero.
 KYMO_API void write_perfetto(const Trace& trace, const std::string& path);
 KYMO_API void write_perfetto(const Trace& trace, std::ostream& stream);
-
-/// A summary as JSON or CSV text; times in nanoseconds. Rows stand in the order they have in `summary`.
-KYMO_API std::string summary_json(const Trace& trace, const Summary& summary);
-KYMO_API std::string summary_csv(const Trace& trace, const Summary& summary);
 /// What a trace is about, apart from its events: processes, threads, window, clock, costs, problems.
 KYMO_API std::string trace_info_json(const Trace& trace);
 

@@ -7,9 +7,11 @@
 #include <numeric>
 #include <queue>
 #include <set>
+#include <utility>
 
 #include <kymo/error.h>
 
+#include "base/demangle.h"
 #include "trace/self_times.h"
 
 namespace kymo {
@@ -25,6 +27,18 @@ std::size_t TraceAssembler::SiteHash::operator()(const SiteInfo& site) const noe
 }
 
 TraceAssembler::TraceAssembler() : data_(std::make_shared<TraceData>()), strings_(data_->strings) {}
+
+SiteInfo TraceAssembler::named(std::string_view name) {
+    SiteInfo info;
+    info.name = string(name);
+    if (!name.starts_with("_Z")) return info;
+    const auto [place, is_new] = readable_.try_emplace(info.name, info.name);
+    if (is_new) {
+        if (const std::optional<std::string> text = demangle(name)) place->second = string(*text);
+    }
+    if (place->second != info.name) info.raw_name = std::exchange(info.name, place->second);
+    return info;
+}
 
 std::uint32_t TraceAssembler::site(const SiteInfo& info) {
     const auto [place, is_new] = sites_.try_emplace(info, static_cast<std::uint32_t>(data_->sites.size()));

@@ -42,6 +42,9 @@ class TraceAssembler {
     StringId string(std::string_view text) { return strings_.intern(text); }
     /// Valid until the next string.
     std::string_view text(StringId id) const { return data_->strings[id]; }
+    /// The name of an imported event: readable, with the symbol beside it where it is the name of a C++
+    /// symbol. Each distinct name is looked into once.
+    SiteInfo named(std::string_view name);
     /// A row of the site table; equal sites are one.
     std::uint32_t site(const SiteInfo& info);
     Row add_process(const ProcessInfo& info);
@@ -118,6 +121,7 @@ class TraceAssembler {
     std::shared_ptr<TraceData> data_;
     StringPool strings_;
     std::unordered_map<SiteInfo, std::uint32_t, SiteHash> sites_;
+    std::unordered_map<StringId, StringId> readable_;  ///< of each name that looked like a symbol
     std::vector<Lane> lanes_;
     std::vector<Added> ranges_;
     std::vector<Row> row_of_;  ///< of each range

@@ -47,6 +47,20 @@ class TraceAssemblerTest : public ::testing::Test {
     std::uint32_t lane_ = 0;
 };
 
+TEST_F(TraceAssemblerTest, ASymbolGetsAReadableNameAndIsKeptBesideIt) {
+    const SiteInfo plain = assembler_.named("aten::add");
+    const SiteInfo symbol = assembler_.named("_Z3addii");
+    const SiteInfo damaged = assembler_.named("_Z3ad");
+    EXPECT_EQ(assembler_.named("_Z3addii"), symbol);
+    EXPECT_EQ(plain.raw_name, 0u);
+    EXPECT_EQ(damaged.raw_name, 0u);
+    const Trace trace = assembler_.finish();
+    EXPECT_EQ(trace.string(plain.name), "aten::add");
+    EXPECT_EQ(trace.string(symbol.name), "add(int, int)");
+    EXPECT_EQ(trace.string(symbol.raw_name), "_Z3addii");
+    EXPECT_EQ(trace.string(damaged.name), "_Z3ad");
+}
+
 TEST_F(TraceAssemblerTest, NestsByTimesInWhateverOrderTheyCome) {
     add(5, 6);
     add(2, 8);
