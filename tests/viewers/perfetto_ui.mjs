@@ -105,7 +105,7 @@ async function open(job) {
         for (const row = result.iter({ source: 'str', target: 'str' }); row.valid(); row.next()) names.push([row.source, row.target])
         return names.slice(0, 20)
     })
-    for (const [source, target] of arrows) console.log(`    ${source} -> ${target}`)
+    for (const [source, target] of arrows) console.log(`    ${source} -> ${target}`.replace(/\s+/g, ' '))
     const errors = await query(page, "select ifnull(sum(value), 0) as n from stats where severity = 'error'")
     const picture = path.join(KYMO_OUT, `perfetto_${path.basename(job.file)}.png`)
     // Until all its parts have started and the rows are there and drawn.
