@@ -122,7 +122,7 @@ TEST(SqliteFile, FailuresNameTheFileAndTheCause) {
     std::ofstream(path, std::ios::trunc) << "\x1f\x8b\x08 compressed";
     EXPECT_EQ(failure_to_open(path),
               path + ": is compressed; a SQLite database must be decompressed first (gunzip)");
-    std::ofstream(path, std::ios::trunc) << std::string("SQLite format 3\0 and nothing of it", 35);
+    std::ofstream(path, std::ios::trunc) << std::string("SQLite format 3\0 and nothing of it", 34);
     EXPECT_EQ(failure_to_open(path), path + ": file is not a database");
     std::ofstream(path, std::ios::trunc).flush();
     EXPECT_EQ(failure_to_open(path), path + ": is no SQLite database");
