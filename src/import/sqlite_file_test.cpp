@@ -116,7 +116,7 @@ TEST(SqliteFile, PathsMayHoldAnyCharacter) {
 TEST(SqliteFile, FailuresNameTheFileAndTheCause) {
     EXPECT_EQ(failure_to_open("/no/such.sqlite"), "/no/such.sqlite: No such file or directory");
     SqliteSample sample;
-    const std::string path = sample.path();
+    const std::string& path = sample.path();
     std::ofstream(path) << "no database at all, only text";
     EXPECT_EQ(failure_to_open(path), path + ": is no SQLite database");
     std::ofstream(path, std::ios::trunc) << "\x1f\x8b\x08 compressed";
