@@ -2,7 +2,9 @@
 #include "export/chrome_arguments.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstring>
 
 #include "base/json_writer.h"
 
@@ -13,23 +15,31 @@ constexpr int kDeepest = 16;  // of lists in lists; a trace made by hand could h
 
 /// The keys that are not the user's.
 bool is_reserved(std::string_view key) {
-    static constexpr std::string_view kReserved[] = {"at",
-                                                     "began_before",
-                                                     "unfinished",
-                                                     "end_inferred",
-                                                     "Input Dims",
-                                                     "Input type",
-                                                     "Input Strides",
-                                                     "Concrete Inputs",
-                                                     "Output Dims",
-                                                     "Output type",
-                                                     "Output Strides",
-                                                     "Concrete Outputs",
-                                                     "Sequence number",
-                                                     "Fwd thread id",
-                                                     "Record function id"};
+    static constexpr std::string_view kReserved[] = {
+        "at",           "scope",          "began_before",    "finished",
+        "end_inferred", "Overload name",  "Mangled name",    "Input Dims",
+        "Input type",   "Input Strides",  "Concrete Inputs", "Output Dims",
+        "Output type",  "Output Strides", "Concrete Outputs"};
     return std::find(std::begin(kReserved), std::end(kReserved), key) != std::end(kReserved);
 }
+
+struct NumberKey {
+    ChromeNumber number;
+    std::string_view key;
+    std::string_view start;  ///< of its member
+};
+constexpr NumberKey kNumberKeys[] = {
+    {kExternalId, "External id", "\"External id\":"},
+    {kEventIndex, "Ev Idx", "\"Ev Idx\":"},
+    {kFunctionId, "Record function id", "\"Record function id\":"},
+    {kSequence, "Sequence number", "\"Sequence number\":"},
+    {kForwardThread, "Fwd thread id", "\"Fwd thread id\":"},
+    {kPythonId, "Python id", "\"Python id\":"},
+    {kPythonParent, "Python parent id", "\"Python parent id\":"},
+    {kCorrelation, "correlation", "\"correlation\":"},
+    {kDeviceNumber, "device", "\"device\":"},
+    {kStream, "stream", "\"stream\":"},
+};
 
 /// As PyTorch prints element types: the names of its C++ types.
 std::string_view type_text(DType dtype) {
@@ -82,9 +92,12 @@ void append_real_text(std::string& text, double value) {
 
 }  // namespace
 
+ChromeArguments::ChromeArguments(const Trace& trace, ChromeText& out)
+    : trace_(trace), arrays_(trace.arrays()), extents_(trace.array_extents()), out_(out) {}
+
 const ArrayInfo* ChromeArguments::array_of(const Argument& value) const {
-    if (value.kind != ValueKind::Array || value.array >= trace_.arrays().size()) return nullptr;
-    return &trace_.arrays()[value.array];
+    if (value.kind != ValueKind::Array || value.array >= arrays_.size()) return nullptr;
+    return &arrays_[value.array];
 }
 
 std::span<const Argument> ChromeArguments::items_of(const Argument& value) const {
@@ -118,17 +131,19 @@ std::string_view ChromeArguments::type_of(const Argument& value) const {
 }
 
 void ChromeArguments::append_extents(const ArrayInfo& array, bool strides) {
-    out_ += '[';
-    const std::span<const std::int64_t> extents = trace_.array_extents();
     std::size_t first = array.first_extent;
     if (strides) first += array.dimensions;
-    const bool is_known = array.is_defined && (!strides || array.has_strides) && first <= extents.size() &&
-                          array.dimensions <= extents.size() - first;
-    for (std::size_t i = 0; is_known && i < array.dimensions; ++i) {
-        if (i != 0) out_ += ',';
-        append_json_number(out_, extents[first + i]);
+    const bool is_known = array.is_defined && (!strides || array.has_strides) && first <= extents_.size() &&
+                          array.dimensions <= extents_.size() - first;
+    const std::size_t count = is_known ? array.dimensions : 0;
+    char* out = out_.room(count * (kIntegerBytes + 1) + 2);
+    *out++ = '[';
+    for (std::size_t i = 0; i < count; ++i) {
+        if (i != 0) *out++ = ',';
+        out = put_integer(out, extents_[first + i]);
     }
-    out_ += ']';
+    *out++ = ']';
+    out_.take(out);
 }
 
 void ChromeArguments::append_extents(const Argument& value, bool strides) {
@@ -136,16 +151,44 @@ void ChromeArguments::append_extents(const Argument& value, bool strides) {
         append_extents(*array, strides);
         return;
     }
-    out_ += '[';
+    out_.put('[');
     if (is_array_list(value)) {
         bool is_first = true;
         for (const Argument& item : items_of(value)) {
-            if (!is_first) out_ += ',';
+            if (!is_first) out_.put(',');
             is_first = false;
             append_extents(*array_of(item), strides);
         }
     }
-    out_ += ']';
+    out_.put(']');
+}
+
+void ChromeArguments::append_type(const Argument& value) {
+    const std::string_view type = type_of(value);
+    char* out = out_.room(type.size() + 2);
+    *out++ = '"';
+    std::memcpy(out, type.data(), type.size());
+    out += type.size();
+    *out++ = '"';
+    out_.take(out);
+}
+
+void ChromeArguments::append_concrete(const Argument& value) {
+    if (value.kind == ValueKind::None || value.kind == ValueKind::Array) {
+        out_.put("\"\"");
+        return;
+    }
+    if (value.kind == ValueKind::Int) {
+        char* out = out_.room(kIntegerBytes + 2);
+        *out++ = '"';
+        out = put_integer(out, value.integer);
+        *out++ = '"';
+        out_.take(out);
+        return;
+    }
+    scratch_.clear();
+    append_concrete(scratch_, value, 0);
+    out_.string(scratch_);
 }
 
 void ChromeArguments::append_concrete(std::string& text, const Argument& value, int level) {
@@ -184,47 +227,42 @@ void ChromeArguments::append_concrete(std::string& text, const Argument& value, 
 }
 
 template <typename Entry>
-void ChromeArguments::append_list(std::string_view key, std::span<const Argument> values, ArgumentRole role,
+void ChromeArguments::append_list(std::string_view start, std::span<const Argument> values, ArgumentRole role,
                                   Entry entry) {
     separate();
-    append_json_string(out_, key);
-    out_ += ":[";
+    out_.put(start);
     bool is_first = true;
     for (const Argument& value : values) {
         if (value.role != role) continue;
-        if (!is_first) out_ += ',';
+        if (!is_first) out_.put(',');
         is_first = false;
         entry(value);
     }
-    out_ += ']';
+    out_.put(']');
 }
 
 void ChromeArguments::append_positional(std::span<const Argument> values, ArgumentRole role) {
     const bool is_input = role == ArgumentRole::Input;
-    append_list(is_input ? "Input Dims" : "Output Dims", values, role,
+    append_list(is_input ? "\"Input Dims\":[" : "\"Output Dims\":[", values, role,
                 [&](const Argument& value) { append_extents(value, false); });
-    append_list(is_input ? "Input type" : "Output type", values, role,
-                [&](const Argument& value) { append_json_string(out_, type_of(value)); });
-    append_list(is_input ? "Input Strides" : "Output Strides", values, role,
+    append_list(is_input ? "\"Input type\":[" : "\"Output type\":[", values, role,
+                [&](const Argument& value) { append_type(value); });
+    append_list(is_input ? "\"Input Strides\":[" : "\"Output Strides\":[", values, role,
                 [&](const Argument& value) { append_extents(value, true); });
-    append_list(is_input ? "Concrete Inputs" : "Concrete Outputs", values, role, [&](const Argument& value) {
-        concrete_.clear();
-        append_concrete(concrete_, value, 0);
-        append_json_string(out_, concrete_);
-    });
+    append_list(is_input ? "\"Concrete Inputs\":[" : "\"Concrete Outputs\":[", values, role,
+                [&](const Argument& value) { append_concrete(value); });
 }
 
 void ChromeArguments::append_values(std::span<const Argument> values) {
     bool has_inputs = false;
     bool has_outputs = false;
-    keys_.clear();
+    used_.clear();
     for (std::size_t i = 0; i < values.size(); ++i) {
         has_inputs |= values[i].role == ArgumentRole::Input;
         has_outputs |= values[i].role == ArgumentRole::Output;
         if (values[i].role != ArgumentRole::Keyword) continue;
         separate();
         append_key(values[i], i);
-        out_ += ':';
         append_value(values[i], 0);
     }
     if (has_inputs) append_positional(values, ArgumentRole::Input);
@@ -233,75 +271,121 @@ void ChromeArguments::append_values(std::span<const Argument> values) {
 
 void ChromeArguments::append_detail(const RangeDetail& detail) {
     if (detail.sequence >= 0) {
-        separate();
-        out_ += "\"Sequence number\":";
-        append_json_number(out_, detail.sequence);
-        out_ += ",\"Fwd thread id\":";
-        append_json_number(out_, std::uint64_t{detail.forward_thread});
+        append_number(kSequence, detail.sequence);
+        append_number(kForwardThread, detail.forward_thread);
     }
-    if (detail.id != 0) {
+    if (detail.id != 0 && (given_ & kFunctionId) == 0) {
         separate();
-        out_ += "\"Record function id\":";
-        append_json_number(out_, detail.id);
+        out_.put("\"Record function id\":");
+        out_.integer(detail.id);
     }
+}
+
+void ChromeArguments::append_number(ChromeNumber which, std::int64_t value) {
+    if ((given_ & which) != 0) return;
+    const std::string_view start = kNumberKeys[std::countr_zero(static_cast<unsigned>(which))].start;
+    char* out = out_.room(1 + start.size() + kIntegerBytes);
+    if (!is_empty_) *out++ = ',';
+    is_empty_ = false;
+    std::memcpy(out, start.data(), start.size());
+    out_.take(put_integer(out + start.size(), value));
+}
+
+std::uint32_t ChromeArguments::canonical(const std::string& text) {
+    return canonical_.try_emplace(text, static_cast<std::uint32_t>(canonical_.size())).first->second;
+}
+
+const ChromeArguments::Key& ChromeArguments::key_of(StringId id) {
+    if (id >= key_index_.size()) key_index_.resize(std::max<std::size_t>(id + 1, trace_.string_count()));
+    if (key_index_[id] == 0) {
+        const std::string_view name = trace_.string(id);
+        std::string text;
+        append_json_string(text, name.empty() ? "value" : name);
+        text += ':';
+        const std::uint32_t number = canonical(text);
+        Key key{Stamp(std::move(text)), number, 0, is_reserved(name)};
+        for (const NumberKey& known : kNumberKeys) {
+            if (known.key == name) key.number = known.number;
+        }
+        keys_.push_back(std::move(key));
+        key_index_[id] = static_cast<std::uint32_t>(keys_.size());
+    }
+    return keys_[key_index_[id] - 1];
 }
 
 /// Keys of one object differ: strict readers refuse equal ones, lenient ones lose all but the last.
 void ChromeArguments::append_key(const Argument& value, std::size_t index) {
+    const Key& key = key_of(value.key);
+    if (key.is_reserved || std::find(used_.begin(), used_.end(), key.canonical) != used_.end()) {
+        append_changed_key(value, index);
+        return;
+    }
+    used_.push_back(key.canonical);
+    given_ |= key.number;
+    out_.put(key.text);
+}
+
+void ChromeArguments::append_changed_key(const Argument& value, std::size_t index) {
     const std::string_view name = trace_.string(value.key);
     const std::string wanted(name.empty() ? "value" : name);
-    std::string key = wanted;
-    while (is_reserved(key) || !keys_.insert(key).second) {
-        key = wanted + " (" + std::to_string(++index) + ")";
-    }
-    append_json_string(out_, key);
+    std::string text;
+    std::uint32_t number = 0;
+    do {
+        text.clear();
+        append_json_string(text, wanted + " (" + std::to_string(++index) + ")");
+        text += ':';
+        number = canonical(text);
+    } while (std::find(used_.begin(), used_.end(), number) != used_.end());
+    used_.push_back(number);
+    out_.put(text);
 }
 
 void ChromeArguments::append_value(const Argument& value, int level) {
     switch (value.kind) {
         case ValueKind::Array:
             if (const ArrayInfo* const array = array_of(value); array != nullptr && array->is_defined) {
-                out_ += "{\"dims\":";
+                out_.put("{\"dims\":");
                 append_extents(*array, false);
-                out_ += ",\"type\":";
-                append_json_string(out_, type_text(array->dtype));
-                out_ += '}';
+                out_.put(",\"type\":");
+                append_type(value);
+                out_.put('}');
                 return;
             }
-            out_ += "null";
+            out_.put("null");
             return;
         case ValueKind::None:
-            out_ += "null";
+            out_.put("null");
             return;
         case ValueKind::Bool:
-            out_ += value.boolean ? "true" : "false";
+            out_.put(value.boolean ? "true" : "false");
             return;
         case ValueKind::Int:
-            append_json_number(out_, value.integer);
+            out_.integer(value.integer);
             return;
         case ValueKind::Double:
-            append_json_number(out_, value.real);
+            out_.real(value.real);
             return;
-        case ValueKind::String: {
-            std::string text(trace_.string(value.string));
-            if (value.truncated) text += "...";
-            append_json_string(out_, text);
+        case ValueKind::String:
+            if (value.truncated) {
+                out_.string(std::string(trace_.string(value.string)) + "...");
+            } else {
+                out_.string(trace_.string(value.string));
+            }
             return;
-        }
         case ValueKind::List:
             break;
     }
-    out_ += '[';
+    out_.put('[');
     bool is_first = true;
     if (level < kDeepest) {
         for (const Argument& item : items_of(value)) {
-            if (!is_first) out_ += ',';
+            if (!is_first) out_.put(',');
             is_first = false;
             append_value(item, level + 1);
         }
     }
-    if (value.truncated) out_ += is_first ? "\"...\"" : ",\"...\"";
-    out_ += ']';
+    if (value.truncated) out_.put(is_first ? "\"...\"" : ",\"...\"");
+    out_.put(']');
 }
 
 }  // namespace kymo
