@@ -112,8 +112,12 @@ class UnzippedSource final : public ByteSource {
         have_ -= count;
         return count;
     }
-    double fraction_read() const override { return packed_->fraction_read(); }
-    const std::string& damage() const override { return damage_.empty() ? packed_->damage() : damage_; }
+    double fraction_read() const override {
+        return packed_->fraction_read();
+    }
+    const std::string& damage() const override {
+        return damage_.empty() ? packed_->damage() : damage_;
+    }
 
   private:
     /// More input behind what is there.
@@ -159,7 +163,9 @@ class UnzippedSource final : public ByteSource {
     z_stream stream_{};
     bool between_members_ = false;
 #else
-    std::size_t unzip(char*, std::size_t) { return 0; }
+    std::size_t unzip(char*, std::size_t) {
+        return 0;
+    }
 #endif
 
     std::unique_ptr<ByteSource> packed_;

@@ -79,8 +79,7 @@ class JsonCursor {
                 std::uint64_t word = 0;
                 std::memcpy(&word, p, sizeof word);
                 const std::uint64_t quote = word ^ (kOnes * '"'), slash = word ^ (kOnes * '\\');
-                const std::uint64_t hit =
-                    (((quote - kOnes) & ~quote) | ((slash - kOnes) & ~slash)) & kHighs;
+                const std::uint64_t hit = (((quote - kOnes) & ~quote) | ((slash - kOnes) & ~slash)) & kHighs;
                 if (hit != 0) return p + std::countr_zero(hit) / 8;
                 p += sizeof word;
             }

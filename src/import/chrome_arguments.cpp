@@ -40,9 +40,19 @@ constexpr NamedKey kKeys[] = {
     {"labels", ChromeKey::Labels},
     {"sort_index", ChromeKey::SortIndex},
     {"at", ChromeKey::At},
+    {"scope", ChromeKey::ScopeName},
+    {"Overload name", ChromeKey::Overload},
+    {"Mangled name", ChromeKey::MangledName},
     {"began_before", ChromeKey::BeganBefore},
-    {"unfinished", ChromeKey::Unfinished},
+    {"finished", ChromeKey::Finished},
     {"end_inferred", ChromeKey::EndInferred},
+    {"External id", ChromeKey::ExternalId},
+    {"Ev Idx", ChromeKey::EventIndex},
+    {"Python id", ChromeKey::PythonId},
+    {"Python parent id", ChromeKey::PythonParent},
+    {"track", ChromeKey::TrackKind},
+    {"thread", ChromeKey::ThreadOwner},
+    {"thread_pid", ChromeKey::ThreadPid},
 };
 
 }  // namespace
@@ -122,8 +132,7 @@ bool ChromeArguments::read_special(JsonCursor& cursor, ChromeKey which, StringId
         if (cursor.ran_out()) return false;
         cursor.move_to(start);
     }
-    if (cursor.peek() == '{' || is_positional(which))
-        return read_nested(cursor, key, key_text, 0);
+    if (cursor.peek() == '{' || is_positional(which)) return read_nested(cursor, key, key_text, 0);
     Argument& value = special_[static_cast<std::size_t>(which)];
     value = Argument();
     if (!read_value(cursor, value, 0)) return false;
@@ -187,7 +196,8 @@ bool ChromeArguments::read_value(JsonCursor& cursor, Argument& value, int depth)
         value.string = assembler_.string(text);
         return true;
     }
-    if (first == '[') return depth + 1 >= kDeepest ? read_as_text(cursor, value) : read_list(cursor, value, depth);
+    if (first == '[')
+        return depth + 1 >= kDeepest ? read_as_text(cursor, value) : read_list(cursor, value, depth);
     if (first == '{') return read_as_text(cursor, value);
     const char* const start = cursor.at();
     JsonNumber number;
@@ -289,9 +299,9 @@ std::optional<std::int64_t> ChromeArguments::take_integer(ChromeKey key) {
     return value;
 }
 
-bool ChromeArguments::take_true(ChromeKey key) {
+bool ChromeArguments::take_bool(ChromeKey key, bool wanted) {
     const Argument* const value = find(key);
-    if (value == nullptr || value->kind != ValueKind::Bool || !value->boolean) return false;
+    if (value == nullptr || value->kind != ValueKind::Bool || value->boolean != wanted) return false;
     drop(key);
     return true;
 }

@@ -45,10 +45,21 @@ enum class ChromeKey : std::uint8_t {
     Name,
     Labels,
     SortIndex,
+    // What our own exporter adds.
     At,
+    ScopeName,
+    Overload,
+    MangledName,
     BeganBefore,
-    Unfinished,
+    Finished,
     EndInferred,
+    ExternalId,
+    EventIndex,
+    PythonId,
+    PythonParent,
+    TrackKind,
+    ThreadOwner,
+    ThreadPid,
     Count,
 };
 
@@ -68,7 +79,8 @@ class ChromeArguments {
     const Argument* find(ChromeKey key) const;
     std::optional<std::int64_t> integer(ChromeKey key) const;
     std::optional<std::int64_t> take_integer(ChromeKey key);
-    bool take_true(ChromeKey key);
+    bool take_bool(ChromeKey key, bool wanted);  ///< whether it was there and was `wanted`
+    void forget(ChromeKey key) { drop(key); }
     StringId take_string(ChromeKey key);
     /// Addresses may be above what an integer holds.
     std::uint64_t take_address();

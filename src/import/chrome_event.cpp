@@ -33,6 +33,7 @@ bool ChromeEventReader::fail(const char* cause) noexcept {
 
 EventResult ChromeEventReader::read(JsonCursor& cursor, ChromeEvent& event) {
     event = ChromeEvent();
+    arguments_.clear();
     cause_ = "not JSON";
     const auto failed = [&] { return cursor.ran_out() ? EventResult::RanOut : EventResult::Malformed; };
     if (!cursor.take('{')) return failed();
@@ -46,7 +47,13 @@ EventResult ChromeEventReader::read(JsonCursor& cursor, ChromeEvent& event) {
         // Keys of events have no escapes, so `key` stays valid while the value is read.
         if (!cursor.take(':') || !read_member(cursor, key, event)) return failed();
     } while (cursor.take(','));
-    return cursor.take('}') ? EventResult::Read : failed();
+    if (!cursor.take('}')) return failed();
+    event.id = mix_hash(event.id, event.id_scope);
+    if (!event.arguments_text.empty() && is_read_phase(event.phase)) {
+        JsonCursor arguments(event.arguments_text.data(), cursor.end());
+        if (!arguments_.read(arguments)) return EventResult::Malformed;
+    }
+    return EventResult::Read;
 }
 
 bool ChromeEventReader::read_member(JsonCursor& cursor, std::string_view key, ChromeEvent& event) {
@@ -60,10 +67,7 @@ bool ChromeEventReader::read_member(JsonCursor& cursor, std::string_view key, Ch
             if (key == "ts") return read_time(cursor, event.has_time, event.time_ns);
             if (key == "id") {
                 event.has_id = true;
-                std::uint64_t hash = 0;
-                if (!read_id(cursor, hash, &event.number_of_id)) return false;
-                event.id = mix_hash(event.id, hash);
-                return true;
+                return read_id(cursor, event.id, &event.number_of_id, &event.id_text);
             }
             if (key == "bp") return read_letter(cursor, event.bind_point);
             break;
@@ -90,15 +94,13 @@ bool ChromeEventReader::read_member(JsonCursor& cursor, std::string_view key, Ch
                 event.name = assembler_.string(text);
                 return true;
             }
-            if (key == "args") return cursor.skip_value(event.arguments_text);
+            if (key == "args") {
+                if (is_read_phase(event.phase)) return arguments_.read(cursor);
+                return cursor.skip_value(event.arguments_text);
+            }
             break;
         case 5:
-            if (key == "scope") {
-                std::uint64_t hash = 0;
-                if (!read_id(cursor, hash, nullptr)) return false;
-                event.id ^= hash * 31;  // beside the id, in whichever order they come
-                return true;
-            }
+            if (key == "scope") return read_id(cursor, event.id_scope, nullptr);
             break;
         case 7:
             if (key == "bind_id") {
@@ -179,10 +181,12 @@ bool ChromeEventReader::read_time(JsonCursor& cursor, bool& is_there, std::int64
     return cursor.ran_out() ? false : fail("a time that is no number, or too large");
 }
 
-bool ChromeEventReader::read_id(JsonCursor& cursor, std::uint64_t& hash, std::uint64_t* number) {
+bool ChromeEventReader::read_id(JsonCursor& cursor, std::uint64_t& hash, std::uint64_t* number,
+                                std::string* id_text) {
     std::string_view text;
     if (cursor.peek() == '"' ? !cursor.read_string(text) : !cursor.skip_value(text)) return false;
     hash = hash_text(text);
+    if (id_text != nullptr) *id_text = text;
     if (number != nullptr && !unsigned_number(text, *number)) *number = 0;
     return true;
 }
@@ -201,7 +205,7 @@ bool ChromeEventReader::read_id2(JsonCursor& cursor, ChromeEvent& event) {
         if (!is_known) continue;
         event.has_id = true;
         event.is_local_id = is_local;
-        event.id = mix_hash(event.id, hash);
+        event.id = hash;
     } while (cursor.take(','));
     return cursor.take('}');
 }

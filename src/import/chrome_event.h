@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <limits>
+#include <string>
 #include <string_view>
 
 #include <kymo/trace.h>
 
 #include "base/json_cursor.h"
+#include "import/chrome_arguments.h"
 #include "trace/trace_assembler.h"
 
 namespace kymo {
@@ -38,10 +40,17 @@ struct ChromeEvent {
     std::int64_t time_ns = 0;
     std::int64_t duration_ns = 0;
     std::uint64_t id = 0;             ///< a hash of what was written, and of the scope beside it
+    std::uint64_t id_scope = 0;       ///< that scope's part of it
     std::uint64_t number_of_id = 0;   ///< the id itself, where it is a number
     std::uint64_t bind_id = 0;        ///< likewise a hash
-    std::string_view arguments_text;  ///< of "args", still to be read; empty: there are none
+    std::string id_text;              ///< as written, without quotes
+    std::string_view arguments_text;  ///< of "args", where they came before the phase
 };
+
+/// Whether anything is made from events of that phase.
+inline bool is_read_phase(char phase) noexcept {
+    return phase != 0 && std::string_view("XBEbneSTpFiIRCstfM").find(phase) != std::string_view::npos;
+}
 
 enum class EventResult : std::uint8_t {
     Read,
@@ -49,11 +58,12 @@ enum class EventResult : std::uint8_t {
     Malformed,  ///< not JSON, or a member that must be of another kind; `cause` says which
 };
 
-/// Reads one object from `cursor` on. Strings are put into `assembler`. Nothing but the syntax of "args" is
-/// looked at.
+/// Reads one object from `cursor` on; its "args" go to `arguments`, those of phases that nobody reads only if
+/// they come before the phase. Strings are put into `assembler`.
 class ChromeEventReader {
   public:
-    explicit ChromeEventReader(TraceAssembler& assembler) noexcept : assembler_(assembler) {}
+    ChromeEventReader(TraceAssembler& assembler, ChromeArguments& arguments) noexcept
+        : assembler_(assembler), arguments_(arguments) {}
     EventResult read(JsonCursor& cursor, ChromeEvent& event);
     /// Of the last one that was malformed.
     const char* cause() const noexcept { return cause_; }
@@ -63,13 +73,15 @@ class ChromeEventReader {
     bool read_phase(JsonCursor& cursor, ChromeEvent& event);
     bool read_row_id(JsonCursor& cursor, ChromeId& id);
     bool read_time(JsonCursor& cursor, bool& is_there, std::int64_t& time_ns);
-    bool read_id(JsonCursor& cursor, std::uint64_t& hash, std::uint64_t* number);
+    bool read_id(JsonCursor& cursor, std::uint64_t& hash, std::uint64_t* number,
+                 std::string* id_text = nullptr);
     bool read_id2(JsonCursor& cursor, ChromeEvent& event);
     bool read_letter(JsonCursor& cursor, char& letter);
     bool read_flag(JsonCursor& cursor, bool& flag);
     bool fail(const char* cause) noexcept;
 
     TraceAssembler& assembler_;
+    ChromeArguments& arguments_;
     const char* cause_ = "";
 };
 

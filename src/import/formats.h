@@ -7,4 +7,9 @@
 
 #include <kymo/trace.h>
 
-namespace kymo {}  // namespace kymo
+namespace kymo {
+
+bool is_chrome_json(std::span<const std::byte> head) noexcept;
+Trace read_chrome_json_file(const std::string& path);
+
+}  // namespace kymo

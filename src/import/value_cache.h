@@ -35,10 +35,9 @@ class ValueCache {
         if (2 * (entries_.size() + 1) > slots_.size()) grow();
         const std::uint64_t hash = hash_text(text);
         insert(hash, static_cast<std::uint32_t>(entries_.size()));
-        entries_.push_back({hash, static_cast<std::uint32_t>(texts_.size()),
-                            static_cast<std::uint32_t>(text.size()),
-                            static_cast<std::uint32_t>(values_.size()),
-                            static_cast<std::uint32_t>(values.size())});
+        entries_.push_back(
+            {hash, static_cast<std::uint32_t>(texts_.size()), static_cast<std::uint32_t>(text.size()),
+             static_cast<std::uint32_t>(values_.size()), static_cast<std::uint32_t>(values.size())});
         texts_.append(text);
         values_.insert(values_.end(), values.begin(), values.end());
     }

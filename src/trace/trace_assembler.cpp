@@ -442,9 +442,8 @@ Row TraceAssembler::innermost_at(const TrackInfo& track, std::int64_t time_ns) c
 Row TraceAssembler::next_at(const TrackInfo& track, std::int64_t time_ns) const {
     const auto begin = data_->range_start_ns.begin() + track.first_range;
     const auto found = std::lower_bound(begin, begin + track.range_count, time_ns);
-    return found == begin + track.range_count
-               ? kNoRow
-               : static_cast<Row>(found - data_->range_start_ns.begin());
+    return found == begin + track.range_count ? kNoRow
+                                              : static_cast<Row>(found - data_->range_start_ns.begin());
 }
 
 Row TraceAssembler::bind(const LinkEnd& end) const {

@@ -40,6 +40,7 @@ class TraceAssembler {
     TraceAssembler();
 
     StringId string(std::string_view text) { return strings_.intern(text); }
+    const std::string& text(StringId id) const { return data_->strings[id]; }
     /// The name of an imported event: readable, with the symbol beside it where it is the name of a C++
     /// symbol. Each distinct name is looked into once.
     SiteInfo named(std::string_view name);
@@ -53,6 +54,9 @@ class TraceAssembler {
     /// Throws kymo::Error when there are more ranges than a trace holds (2^32 - 1).
     RangeId add_range(std::uint32_t lane, std::int64_t start_ns, std::int64_t duration_ns, std::uint32_t site,
                       std::uint16_t flags = 0);
+    void add_flags(RangeId range, std::uint16_t flags) {
+        ranges_[range].flags |= static_cast<std::uint8_t>(flags);
+    }
     /// Values, links and details may be given in any order and before their ranges. Of several calls for one
     /// range the values follow one another.
     void add_values(RangeId range, std::span<const Argument> values);
