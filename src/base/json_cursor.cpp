@@ -18,6 +18,24 @@ constexpr bool is_scalar_part(char c) {
            c == '.';
 }
 
+/// Reads digits into `value` as far as they go; what does not fit is lost, so count them.
+inline const char* read_digits(const char* p, std::uint64_t& value) {
+    if constexpr (std::endian::native == std::endian::little) {
+        constexpr std::uint64_t kOnes = 0x0101010101010101;
+        std::uint64_t word = 0;
+        std::memcpy(&word, p, sizeof word);
+        const std::uint64_t high = word & (kOnes * 0xF0), raised = (word + kOnes * 6) & (kOnes * 0xF0);
+        if (((high ^ kOnes * 0x30) | (raised ^ kOnes * 0x30)) == 0) {  // eight digits
+            word = (word & (kOnes * 0x0F)) * 2561 >> 8;
+            word = (word & 0x00FF00FF00FF00FF) * 6553601 >> 16;
+            value = value * 100'000'000 + ((word & 0x0000FFFF0000FFFF) * 42949672960001 >> 32);
+            p += sizeof word;
+        }
+    }
+    while (is_digit(*p)) value = value * 10 + static_cast<std::uint64_t>(*p++ - '0');
+    return p;
+}
+
 void append_utf8(std::string& out, std::uint32_t code) {
     if (code < 0x80) {
         out += static_cast<char>(code);
@@ -117,7 +135,7 @@ bool JsonCursor::read_scaled(int decimals, std::int64_t& value) noexcept {
     // The usual form: up to 15 digits, a point, and no more decimals than are kept.
     std::uint64_t digits = 0;
     const char* const first = p;
-    while (is_digit(*p)) digits = digits * 10 + static_cast<std::uint64_t>(*p++ - '0');
+    p = read_digits(p, digits);
     const auto whole = p - first;
     int kept = 0;
     if (*p == '.' && whole <= 15) {
@@ -146,7 +164,7 @@ bool JsonCursor::read_number(JsonNumber& number) noexcept {
     if (negative) ++p;
     std::uint64_t digits = 0;
     const char* const first = p;
-    while (is_digit(*p)) digits = digits * 10 + static_cast<std::uint64_t>(*p++ - '0');
+    p = read_digits(p, digits);
     const auto count = p - first;
     if (count > 0 && count <= 18 && !is_scalar_part(*p)) [[likely]] {
         at_ = p;

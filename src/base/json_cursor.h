@@ -39,11 +39,14 @@ class JsonCursor {
 
     /// The next character that is no space; '"' at the end.
     char peek() noexcept {
-        while (static_cast<unsigned char>(*at_) <= ' ') ++at_;
+        if (!is_space(*at_)) return *at_;
+        ++at_;
+        if (is_space(*at_)) skip_spaces();
         return *at_;
     }
     bool take(char expected) noexcept {
-        if (peek() != expected || at_ >= end_) return false;
+        if (*at_ != expected && peek() != expected) return false;
+        if (at_ >= end_) return false;
         ++at_;
         return true;
     }
@@ -71,6 +74,21 @@ class JsonCursor {
         return skip_value(text);
     }
 
+    /// Moves behind `text`, which must be the key that stands here with its closing quote, and at most as
+    /// long as the padding. False: it stands not here, or not whole; nothing moved.
+    bool take_key(std::string_view text) noexcept {
+        if (peek() != '"' || std::memcmp(at_ + 1, text.data(), text.size()) != 0) return false;
+        if (static_cast<std::size_t>(end_ - at_) < 1 + text.size()) return false;
+        at_ += 1 + text.size();
+        return true;
+    }
+    /// The eight bytes from here on, whatever they are.
+    std::uint64_t next_bytes() const noexcept {
+        std::uint64_t word = 0;
+        std::memcpy(&word, at_, sizeof word);
+        return word;
+    }
+
     /// The first '"' or '\' from `p` on.
     static const char* find_string_end(const char* p) noexcept {
         if constexpr (std::endian::native == std::endian::little) {
@@ -89,6 +107,23 @@ class JsonCursor {
     }
 
   private:
+    static bool is_space(char c) noexcept { return static_cast<unsigned char>(c) <= ' '; }
+    void skip_spaces() noexcept {
+        if constexpr (std::endian::native == std::endian::little) {
+            constexpr std::uint64_t kOnes = 0x0101010101010101, kHighs = kOnes << 7;
+            while (true) {
+                // The high bit of each byte: whether it is above ' '.
+                const std::uint64_t word = next_bytes();
+                const std::uint64_t above = (((word & ~kHighs) + kOnes * (0x7F - ' ')) | word) & kHighs;
+                if (above != 0) {
+                    at_ += std::countr_zero(above) / 8;
+                    return;
+                }
+                at_ += sizeof word;
+            }
+        }
+        while (is_space(*at_)) ++at_;
+    }
     bool read_escaped(const char* first_escape, std::string_view& text);
     bool read_escape(const char*& p);
     bool skip_string() noexcept;

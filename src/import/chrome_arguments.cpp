@@ -9,8 +9,6 @@
 namespace kymo {
 namespace {
 
-constexpr std::uint8_t kNotLookedAt = 255;
-
 struct NamedKey {
     std::string_view name;
     ChromeKey key;
@@ -62,20 +60,59 @@ void ChromeArguments::clear() {
     present_ = 0;
 }
 
-ChromeKey ChromeArguments::special(StringId key, std::string_view text) {
-    if (key >= special_of_.size()) special_of_.resize(key + key / 2 + 64, kNotLookedAt);
-    std::uint8_t& known = special_of_[key];
-    if (known == kNotLookedAt) {
-        known = static_cast<std::uint8_t>(ChromeKey::None);
+std::uint32_t ChromeArguments::known_key(std::string_view text) {
+    const StringId id = assembler_.string(text);
+    if (id >= key_of_.size()) key_of_.resize(id + id / 2 + 64);
+    if (key_of_[id] == 0) {
+        key_of_[id] = static_cast<std::uint32_t>(keys_.size());
+        KnownKey& key = keys_.emplace_back();
+        key.id = id;
         for (const NamedKey& named : kKeys) {
-            if (named.name == text) known = static_cast<std::uint8_t>(named.key);
+            if (named.name == text) key.special = named.key;
         }
+        const bool is_plain = text.find_first_of("\"\\") == text.npos;
+        if (is_plain && text.size() < kLongestKey) key.text = std::string(text) + '"';
     }
-    return static_cast<ChromeKey>(known);
+    return key_of_[id];
+}
+
+/// `index` is the key before, and then this one.
+bool ChromeArguments::read_key(JsonCursor& cursor, std::uint32_t& index) {
+    KnownKey& before = keys_[index];
+    if (before.next != 0 && !keys_[before.next].text.empty() && cursor.take_key(keys_[before.next].text)) {
+        index = before.next;
+        return true;
+    }
+    std::string_view text;
+    if (!cursor.read_string(text)) return false;
+    const std::uint32_t found = known_key(text);
+    keys_[index].next = found;
+    index = found;
+    return true;
+}
+
+bool ChromeArguments::read_members(JsonCursor& cursor) {
+    cursor.take('{');
+    if (cursor.take('}')) return true;
+    std::uint32_t index = 0;
+    do {
+        if (!read_key(cursor, index) || !cursor.take(':')) return false;
+        const KnownKey& key = keys_[index];
+        if (key.special != ChromeKey::None) {
+            if (!read_special(cursor, key.special, key.id)) return false;
+        } else if (cursor.peek() == '{') {
+            if (!read_nested(cursor, key.id, std::string(assembler_.text(key.id)), 0)) return false;
+        } else {
+            Argument& value = values_.emplace_back();
+            value.key = key.id;
+            if (!read_value(cursor, value, 0)) return false;
+        }
+    } while (cursor.take(','));
+    return cursor.take('}');
 }
 
 bool ChromeArguments::read(JsonCursor& cursor) {
-    if (cursor.peek() == '{') return read_object(cursor, std::string(), 0);
+    if (cursor.peek() == '{') return read_members(cursor);
     Argument value;
     if (!read_value(cursor, value, 0)) return false;
     if (value.kind == ValueKind::None) return true;
@@ -84,46 +121,28 @@ bool ChromeArguments::read(JsonCursor& cursor) {
     return true;
 }
 
+/// The members of an object in "args".
 bool ChromeArguments::read_object(JsonCursor& cursor, const std::string& prefix, int depth) {
     cursor.take('{');
     if (cursor.take('}')) return true;
     do {
         std::string_view text;
         if (!cursor.read_string(text)) return false;
-        StringId key = 0;
-        if (depth == 0) {
-            key = assembler_.string(text);
-        } else {
-            key_ = prefix;
-            key_ += text;
-            text = key_;
-            key = assembler_.string(text);
-        }
-        if (!cursor.take(':') || !read_member(cursor, key, text, depth)) return false;
+        const std::string key = prefix + std::string(text);
+        if (!cursor.take(':') || !read_nested(cursor, assembler_.string(key), key, depth)) return false;
     } while (cursor.take(','));
     return cursor.take('}');
 }
 
-bool ChromeArguments::read_member(JsonCursor& cursor, StringId key, std::string_view key_text, int depth) {
-    if (depth == 0) {
-        const ChromeKey which = special(key, key_text);
-        if (which != ChromeKey::None) return read_special(cursor, which, key, key_text);
-    }
-    if (cursor.peek() == '{') return read_nested(cursor, key, key_text, depth);
-    Argument value;
-    if (!read_value(cursor, value, depth)) return false;
-    value.key = key;
-    values_.push_back(value);
-    return true;
-}
-
-bool ChromeArguments::read_special(JsonCursor& cursor, ChromeKey which, StringId key,
-                                   std::string_view key_text) {
+bool ChromeArguments::read_special(JsonCursor& cursor, ChromeKey which, StringId key) {
     const auto bit = std::uint64_t{1} << static_cast<unsigned>(which);
-    if (is_positional(which) && cursor.peek() == '[') {
+    const char first = cursor.peek();
+    if (is_positional(which) && first == '[') {
         present_ |= bit;
         return cursor.skip_value(positional_[static_cast<std::size_t>(which)]);
     }
+    if (first == '{' || is_positional(which))
+        return read_nested(cursor, key, std::string(assembler_.text(key)), 0);
     if (which == ChromeKey::Address) {
         const char* const start = cursor.at();
         JsonNumber number;
@@ -132,17 +151,16 @@ bool ChromeArguments::read_special(JsonCursor& cursor, ChromeKey which, StringId
         if (cursor.ran_out()) return false;
         cursor.move_to(start);
     }
-    if (cursor.peek() == '{' || is_positional(which)) return read_nested(cursor, key, key_text, 0);
     Argument& value = special_[static_cast<std::size_t>(which)];
     value = Argument();
-    if (!read_value(cursor, value, 0)) return false;
     value.key = key;
+    if (!read_value(cursor, value, 0)) return false;
     present_ |= bit;
     return true;
 }
 
 /// An object: an array's metadata, or members with longer keys. Anything else as it is.
-bool ChromeArguments::read_nested(JsonCursor& cursor, StringId key, std::string_view key_text, int depth) {
+bool ChromeArguments::read_nested(JsonCursor& cursor, StringId key, const std::string& key_text, int depth) {
     Argument value;
     value.key = key;
     if (cursor.peek() != '{') {
@@ -151,7 +169,7 @@ bool ChromeArguments::read_nested(JsonCursor& cursor, StringId key, std::string_
         values_.push_back(value);
         return true;
     }
-    const std::string prefix = std::string(key_text) + ".";
+    const std::string prefix = key_text + ".";
     const char* const start = cursor.at();
     if (read_array_object(cursor, value)) {
         values_.push_back(value);
@@ -281,10 +299,6 @@ bool ChromeArguments::read_as_text(JsonCursor& cursor, Argument& value) {
     value.kind = ValueKind::String;
     value.string = assembler_.string(text);
     return true;
-}
-
-const Argument* ChromeArguments::find(ChromeKey key) const {
-    return has(key) && !is_positional(key) ? &special_[static_cast<std::size_t>(key)] : nullptr;
 }
 
 std::optional<std::int64_t> ChromeArguments::integer(ChromeKey key) const {

@@ -75,8 +75,13 @@ class ChromeArguments {
     /// The value at the cursor. False: it is no JSON, or the text ends too early.
     bool read(JsonCursor& cursor);
 
+    /// Whether any key of those that may mean more is there.
+    bool has_special() const { return present_ != 0; }
+    bool has(ChromeKey key) const { return (present_ >> static_cast<unsigned>(key) & 1) != 0; }
     /// What a special key has, if it has it and is of that kind. take... removes it.
-    const Argument* find(ChromeKey key) const;
+    const Argument* find(ChromeKey key) const {
+        return has(key) && !is_positional(key) ? &special_[static_cast<std::size_t>(key)] : nullptr;
+    }
     std::optional<std::int64_t> integer(ChromeKey key) const;
     std::optional<std::int64_t> take_integer(ChromeKey key);
     bool take_bool(ChromeKey key, bool wanted);  ///< whether it was there and was `wanted`
@@ -98,18 +103,28 @@ class ChromeArguments {
     static constexpr bool is_positional(ChromeKey key) {
         return key >= ChromeKey::InputDims && key <= ChromeKey::ConcreteOutputs;
     }
-    ChromeKey special(StringId key, std::string_view text);
+    /// A key of "args" itself. Most events have the keys of one before them, in the same order: each key
+    /// knows the one that came after it last.
+    struct KnownKey {
+        StringId id = 0;
+        ChromeKey special = ChromeKey::None;
+        std::uint32_t next = 0;  ///< index into keys_; 0: none yet
+        std::string text;        ///< with the closing quote; empty: too long to be looked for
+    };
+    static constexpr std::size_t kLongestKey = JsonCursor::kPadding - 2;
+
+    bool read_key(JsonCursor& cursor, std::uint32_t& index);
+    std::uint32_t known_key(std::string_view text);
+    bool read_members(JsonCursor& cursor);
     bool read_object(JsonCursor& cursor, const std::string& prefix, int depth);
-    bool read_member(JsonCursor& cursor, StringId key, std::string_view key_text, int depth);
-    bool read_special(JsonCursor& cursor, ChromeKey which, StringId key, std::string_view key_text);
-    bool read_nested(JsonCursor& cursor, StringId key, std::string_view key_text, int depth);
+    bool read_special(JsonCursor& cursor, ChromeKey which, StringId key);
+    bool read_nested(JsonCursor& cursor, StringId key, const std::string& key_text, int depth);
     bool read_array_object(JsonCursor& cursor, Argument& value);
     bool read_value(JsonCursor& cursor, Argument& value, int depth);
     bool read_word(JsonCursor& cursor, Argument& value);
     bool read_list(JsonCursor& cursor, Argument& value, int depth);
     bool read_as_text(JsonCursor& cursor, Argument& value);
     void append_positional(ChromeKey first, ArgumentRole role);
-    bool has(ChromeKey key) const { return (present_ >> static_cast<unsigned>(key) & 1) != 0; }
     void drop(ChromeKey key) { present_ &= ~(std::uint64_t{1} << static_cast<unsigned>(key)); }
 
     TraceAssembler& assembler_;
@@ -118,7 +133,8 @@ class ChromeArguments {
     std::array<std::string_view, 9> positional_{};  ///< by ChromeKey
     std::uint64_t present_ = 0;                     ///< a bit for each ChromeKey
     std::uint64_t address_ = 0;
-    std::vector<std::uint8_t> special_of_;  ///< by string: a ChromeKey, or kNotLookedAt
+    std::vector<KnownKey> keys_{1};        ///< the first stands for the opening brace
+    std::vector<std::uint32_t> key_of_{};  ///< by string: index into keys_; 0: none
     ValueCache cache_;
     std::string key_;
 };

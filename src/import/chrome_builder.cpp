@@ -81,17 +81,22 @@ ChromeBuilder::RangeFacts ChromeBuilder::describe(const ChromeEvent& event, std:
     RangeFacts facts;
     ChromeSiteKey key{event.name, event.category};
     const CategoryMeaning& meaning = sites_.meaning(event.category);
-    if (meaning.place == CategoryMeaning::Place::Device) {
-        facts.is_device = true;
-        read_device(row, meaning);
-    }
-    if (meaning.place != CategoryMeaning::Place::Host) {
-        if (const auto correlation = arguments_.integer(ChromeKey::Correlation);
-            correlation && *correlation != 0) {
-            facts.has_correlation = true;
-            facts.correlation = static_cast<std::uint64_t>(*correlation);
+    facts.is_device = meaning.place == CategoryMeaning::Place::Device;
+    if (facts.is_device) read_device(row, meaning);
+    if (arguments_.has_special()) {
+        if (meaning.place != CategoryMeaning::Place::Host) {
+            const std::int64_t correlation = arguments_.integer(ChromeKey::Correlation).value_or(0);
+            facts.has_correlation = correlation != 0;
+            facts.correlation = static_cast<std::uint64_t>(correlation);
         }
+        read_numbers(facts);
+        if (facts_.is_ours) read_own(facts, key);
     }
+    facts.site = sites_.site(key);
+    return facts;
+}
+
+void ChromeBuilder::read_numbers(RangeFacts& facts) {
     if (const auto sequence = arguments_.integer(ChromeKey::Sequence); sequence && *sequence >= 0) {
         facts.sequence = *sequence;
         arguments_.forget(ChromeKey::Sequence);
@@ -106,20 +111,24 @@ ChromeBuilder::RangeFacts ChromeBuilder::describe(const ChromeEvent& event, std:
         arguments_.forget(ChromeKey::RecordFunctionId);
     }
     facts.is_unfinished = arguments_.take_bool(ChromeKey::Finished, false);
-    if (facts_.is_ours) {
-        key.at = arguments_.take_string(ChromeKey::At);
-        key.scope = arguments_.take_string(ChromeKey::ScopeName);
-        key.overload = arguments_.take_string(ChromeKey::Overload);
-        key.mangled = arguments_.take_string(ChromeKey::MangledName);
-        if (arguments_.take_bool(ChromeKey::BeganBefore, true)) facts.flags |= kBeganBefore;
-        if (arguments_.take_bool(ChromeKey::EndInferred, true)) facts.flags |= kEndInferred;
-        // Numbers that it makes up.
-        for (const ChromeKey made : {ChromeKey::ExternalId, ChromeKey::EventIndex, ChromeKey::PythonId,
-                                     ChromeKey::PythonParent, ChromeKey::Correlation})
-            arguments_.forget(made);
-    }
-    facts.site = sites_.site(key);
-    return facts;
+}
+
+/// What our own exporter adds.
+void ChromeBuilder::read_own(RangeFacts& facts, ChromeSiteKey& key) {
+    read_own_site(key);
+    if (arguments_.take_bool(ChromeKey::BeganBefore, true)) facts.flags |= kBeganBefore;
+    if (arguments_.take_bool(ChromeKey::EndInferred, true)) facts.flags |= kEndInferred;
+    // Numbers that it makes up.
+    for (const ChromeKey made : {ChromeKey::ExternalId, ChromeKey::EventIndex, ChromeKey::PythonId,
+                                 ChromeKey::PythonParent, ChromeKey::Correlation})
+        arguments_.forget(made);
+}
+
+void ChromeBuilder::read_own_site(ChromeSiteKey& key) {
+    key.at = arguments_.take_string(ChromeKey::At);
+    key.scope = arguments_.take_string(ChromeKey::ScopeName);
+    key.overload = arguments_.take_string(ChromeKey::Overload);
+    key.mangled = arguments_.take_string(ChromeKey::MangledName);
 }
 
 /// The row of an event of a device is a queue of it. What the row says need not be said of each event.
@@ -281,12 +290,7 @@ void ChromeBuilder::close_all() {
 /// Also for counters: the site of what has no duration.
 std::uint32_t ChromeBuilder::point_site(const ChromeEvent& event) {
     ChromeSiteKey key{event.name, event.category};
-    if (facts_.is_ours) {
-        key.at = arguments_.take_string(ChromeKey::At);
-        key.scope = arguments_.take_string(ChromeKey::ScopeName);
-        key.overload = arguments_.take_string(ChromeKey::Overload);
-        key.mangled = arguments_.take_string(ChromeKey::MangledName);
-    }
+    if (facts_.is_ours) read_own_site(key);
     return sites_.site(key);
 }
 
@@ -324,10 +328,7 @@ bool ChromeBuilder::add_memory(const ChromeEvent& event, Row thread) {
 void ChromeBuilder::add_counter(const ChromeEvent& event) {
     const Row thread = rows_.thread(rows_.index(event.pid, event.tid));
     ChromeSiteKey key{event.name, event.category};
-    if (facts_.is_ours) {
-        key.scope = arguments_.take_string(ChromeKey::ScopeName);
-        key.at = arguments_.take_string(ChromeKey::At);
-    }
+    if (facts_.is_ours) read_own_site(key);
     const std::span<const Argument> series = arguments_.finish();
     for (const Argument& value : series) {
         double number = 0;

@@ -82,6 +82,9 @@ class ChromeBuilder {
     bool is_window_mark(const ChromeEvent& event);
 
     RangeFacts describe(const ChromeEvent& event, std::uint32_t row);
+    void read_numbers(RangeFacts& facts);
+    void read_own(RangeFacts& facts, ChromeSiteKey& key);
+    void read_own_site(ChromeSiteKey& key);
     void read_device(std::uint32_t row, const CategoryMeaning& meaning);
     std::uint32_t point_site(const ChromeEvent& event);
     RangeId add_range(std::uint32_t lane, std::int64_t start_ns, std::int64_t end_ns, const RangeFacts& facts,

@@ -1,6 +1,8 @@
 // chrome_event.cpp: the members of an event, in any order.
 #include "import/chrome_event.h"
 
+#include <algorithm>
+#include <bit>
 #include <charconv>
 
 #include "base/text_hash.h"
@@ -9,6 +11,20 @@ namespace kymo {
 namespace {
 
 constexpr int kMicrosToNanos = 3;  // decimals
+
+/// A key with its quotes as the bytes of a number, the first one lowest.
+struct UsualKey {
+    consteval explicit UsualKey(std::string_view text) {
+        for (std::size_t i = text.size(); i-- > 0;) {
+            bytes = bytes << 8 | static_cast<unsigned char>(text[i]);
+            mask = mask << 8 | 0xFF;
+        }
+    }
+    std::uint64_t bytes = 0;
+    std::uint64_t mask = 0;
+};
+constexpr UsualKey kTs("\"ts\""), kPh("\"ph\""), kPid("\"pid\""), kTid("\"tid\""), kDur("\"dur\""),
+    kCat("\"cat\""), kName("\"name\""), kArgs("\"args\"");
 
 bool whole_number(std::string_view text, std::int64_t& number) {
     const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -39,6 +55,9 @@ EventResult ChromeEventReader::read(JsonCursor& cursor, ChromeEvent& event) {
     if (!cursor.take('{')) return failed();
     if (cursor.take('}')) return EventResult::Read;
     do {
+        const QuickRead quick = read_usual(cursor, event);
+        if (quick == QuickRead::Failed) return failed();
+        if (quick == QuickRead::Done) continue;
         std::string_view key;
         if (!cursor.read_string(key)) {
             if (!cursor.ran_out() && cursor.peek() == '}') break;  // a comma too many
@@ -56,65 +75,70 @@ EventResult ChromeEventReader::read(JsonCursor& cursor, ChromeEvent& event) {
     return EventResult::Read;
 }
 
-bool ChromeEventReader::read_member(JsonCursor& cursor, std::string_view key, ChromeEvent& event) {
+/// The keys that nearly every event has, without looking for where they end.
+ChromeEventReader::QuickRead ChromeEventReader::read_usual(JsonCursor& cursor, ChromeEvent& event) {
+    if constexpr (std::endian::native != std::endian::little) return QuickRead::Other;
+    cursor.peek();
+    const std::uint64_t word = cursor.next_bytes();
+    const auto is_key = [&](UsualKey key) { return (word & key.mask) == key.bytes; };
+    const auto take = [&](std::ptrdiff_t length) {
+        cursor.move_to(std::min(cursor.at() + length, cursor.end()));
+        return cursor.take(':');
+    };
+    const auto done = [](bool is_read) { return is_read ? QuickRead::Done : QuickRead::Failed; };
+    if (is_key(kTs)) return done(take(4) && read_time(cursor, event.has_time, event.time_ns));
+    if (is_key(kPh)) return done(take(4) && read_phase(cursor, event));
+    if (is_key(kPid)) return done(take(5) && read_row_id(cursor, event.pid));
+    if (is_key(kTid)) return done(take(5) && read_row_id(cursor, event.tid));
+    if (is_key(kDur)) return done(take(5) && read_time(cursor, event.has_duration, event.duration_ns));
+    if (is_key(kCat)) return done(take(5) && read_category(cursor, event));
+    if (is_key(kName)) return done(take(6) && read_name(cursor, event));
+    if (is_key(kArgs)) return done(take(6) && read_arguments(cursor, event));
+    return QuickRead::Other;
+}
+
+bool ChromeEventReader::read_category(JsonCursor& cursor, ChromeEvent& event) {
     std::string_view text;
-    switch (key.size()) {
-        case 1:
-            if (key[0] == 's') return read_letter(cursor, event.instant_scope);
-            break;
-        case 2:
-            if (key == "ph") return read_phase(cursor, event);
-            if (key == "ts") return read_time(cursor, event.has_time, event.time_ns);
-            if (key == "id") {
-                event.has_id = true;
-                return read_id(cursor, event.id, &event.number_of_id, &event.id_text);
-            }
-            if (key == "bp") return read_letter(cursor, event.bind_point);
-            break;
-        case 3:
-            if (key == "dur") return read_time(cursor, event.has_duration, event.duration_ns);
-            if (key == "pid") return read_row_id(cursor, event.pid);
-            if (key == "tid") return read_row_id(cursor, event.tid);
-            if (key == "cat") {
-                if (cursor.peek() != '"') return cursor.skip_value();
-                if (!cursor.read_string(text)) return false;
-                event.category = assembler_.string(text);
-                return true;
-            }
-            if (key == "id2") return read_id2(cursor, event);
-            break;
-        case 4:
-            if (key == "name") {
-                event.has_name = true;
-                if (cursor.peek() == '"') {
-                    if (!cursor.read_string(text)) return false;
-                } else if (!cursor.skip_value(text)) {
-                    return false;
-                }
-                event.name = assembler_.string(text);
-                return true;
-            }
-            if (key == "args") {
-                if (is_read_phase(event.phase)) return arguments_.read(cursor);
-                return cursor.skip_value(event.arguments_text);
-            }
-            break;
-        case 5:
-            if (key == "scope") return read_id(cursor, event.id_scope, nullptr);
-            break;
-        case 7:
-            if (key == "bind_id") {
-                event.has_bind_id = true;
-                return read_id(cursor, event.bind_id, nullptr);
-            }
-            if (key == "flow_in") return read_flag(cursor, event.flows_in);
-            break;
-        case 8:
-            if (key == "flow_out") return read_flag(cursor, event.flows_out);
-            break;
-        default:
-            break;
+    if (cursor.peek() != '"') return cursor.skip_value();
+    if (!cursor.read_string(text)) return false;
+    event.category = assembler_.string(text);
+    return true;
+}
+
+bool ChromeEventReader::read_name(JsonCursor& cursor, ChromeEvent& event) {
+    std::string_view text;
+    event.has_name = true;
+    if (cursor.peek() == '"' ? !cursor.read_string(text) : !cursor.skip_value(text)) return false;
+    event.name = assembler_.string(text);
+    return true;
+}
+
+bool ChromeEventReader::read_arguments(JsonCursor& cursor, ChromeEvent& event) {
+    if (is_read_phase(event.phase)) return arguments_.read(cursor);
+    return cursor.skip_value(event.arguments_text);
+}
+
+/// The others, and the usual ones where they stand at the end of what was read so far.
+bool ChromeEventReader::read_member(JsonCursor& cursor, std::string_view key, ChromeEvent& event) {
+    if (key == "id") return read_id(cursor, event, event.id);
+    if (key == "bp") return read_letter(cursor, event.bind_point);
+    if (key == "s") return read_letter(cursor, event.instant_scope);
+    if (key == "id2") return read_id2(cursor, event);
+    if (key == "scope") return read_hash(cursor, event.id_scope);
+    if (key == "bind_id") {
+        event.has_bind_id = true;
+        return read_hash(cursor, event.bind_id);
     }
+    if (key == "flow_in") return read_flag(cursor, event.flows_in);
+    if (key == "flow_out") return read_flag(cursor, event.flows_out);
+    if (key == "ts") return read_time(cursor, event.has_time, event.time_ns);
+    if (key == "ph") return read_phase(cursor, event);
+    if (key == "pid") return read_row_id(cursor, event.pid);
+    if (key == "tid") return read_row_id(cursor, event.tid);
+    if (key == "dur") return read_time(cursor, event.has_duration, event.duration_ns);
+    if (key == "cat") return read_category(cursor, event);
+    if (key == "name") return read_name(cursor, event);
+    if (key == "args") return read_arguments(cursor, event);
     return cursor.skip_value();
 }
 
@@ -181,13 +205,20 @@ bool ChromeEventReader::read_time(JsonCursor& cursor, bool& is_there, std::int64
     return cursor.ran_out() ? false : fail("a time that is no number, or too large");
 }
 
-bool ChromeEventReader::read_id(JsonCursor& cursor, std::uint64_t& hash, std::uint64_t* number,
-                                std::string* id_text) {
+bool ChromeEventReader::read_hash(JsonCursor& cursor, std::uint64_t& hash) {
     std::string_view text;
     if (cursor.peek() == '"' ? !cursor.read_string(text) : !cursor.skip_value(text)) return false;
     hash = hash_text(text);
-    if (id_text != nullptr) *id_text = text;
-    if (number != nullptr && !unsigned_number(text, *number)) *number = 0;
+    return true;
+}
+
+bool ChromeEventReader::read_id(JsonCursor& cursor, ChromeEvent& event, std::uint64_t& hash) {
+    std::string_view text;
+    if (cursor.peek() == '"' ? !cursor.read_string(text) : !cursor.skip_value(text)) return false;
+    hash = hash_text(text);
+    event.has_id = true;
+    event.id_text = text;
+    if (!unsigned_number(text, event.number_of_id)) event.number_of_id = 0;
     return true;
 }
 
@@ -201,7 +232,7 @@ bool ChromeEventReader::read_id2(JsonCursor& cursor, ChromeEvent& event) {
         const bool is_local = key == "local";
         const bool is_known = is_local || key == "global";
         std::uint64_t hash = 0;
-        if (!cursor.take(':') || !read_id(cursor, hash, nullptr)) return false;
+        if (!cursor.take(':') || !read_hash(cursor, hash)) return false;
         if (!is_known) continue;
         event.has_id = true;
         event.is_local_id = is_local;

@@ -69,12 +69,17 @@ class ChromeEventReader {
     const char* cause() const noexcept { return cause_; }
 
   private:
+    enum class QuickRead : std::uint8_t { Done, Failed, Other };
+    QuickRead read_usual(JsonCursor& cursor, ChromeEvent& event);
+    bool read_category(JsonCursor& cursor, ChromeEvent& event);
+    bool read_name(JsonCursor& cursor, ChromeEvent& event);
+    bool read_arguments(JsonCursor& cursor, ChromeEvent& event);
     bool read_member(JsonCursor& cursor, std::string_view key, ChromeEvent& event);
     bool read_phase(JsonCursor& cursor, ChromeEvent& event);
     bool read_row_id(JsonCursor& cursor, ChromeId& id);
     bool read_time(JsonCursor& cursor, bool& is_there, std::int64_t& time_ns);
-    bool read_id(JsonCursor& cursor, std::uint64_t& hash, std::uint64_t* number,
-                 std::string* id_text = nullptr);
+    bool read_hash(JsonCursor& cursor, std::uint64_t& hash);
+    bool read_id(JsonCursor& cursor, ChromeEvent& event, std::uint64_t& hash);
     bool read_id2(JsonCursor& cursor, ChromeEvent& event);
     bool read_letter(JsonCursor& cursor, char& letter);
     bool read_flag(JsonCursor& cursor, bool& flag);

@@ -6,17 +6,36 @@
 namespace kymo {
 
 void ImportedFlows::finish() {
-    std::stable_sort(points_.begin(), points_.end(), [](const Entry& a, const Entry& b) {
-        if (a.key != b.key) return a.key < b.key;
-        if (a.place.time_ns != b.place.time_ns) return a.place.time_ns < b.place.time_ns;
-        return a.point < b.point;
-    });
+    // The points of one key, chained in a table: most keys have just two, near to each other in the file.
+    std::size_t size = 64;
+    while (size < 2 * points_.size()) size *= 2;
+    constexpr std::uint32_t kFree = ~std::uint32_t{0};
+    struct Chain {
+        std::uint32_t first, last;
+    };
+    std::vector<Chain> chains(points_.empty() ? 0 : size, Chain{kFree, kFree});
+    std::vector<std::uint32_t> next(points_.size(), kFree);
+    for (std::uint32_t i = 0; i < points_.size(); ++i) {
+        std::size_t slot = points_[i].key & (size - 1);
+        while (chains[slot].first != kFree && points_[chains[slot].first].key != points_[i].key)
+            slot = (slot + 1) & (size - 1);
+        Chain& chain = chains[slot];
+        if (chain.first == kFree) {
+            chain.first = i;
+        } else {
+            next[chain.last] = i;
+        }
+        chain.last = i;
+    }
     std::uint64_t loose = 0;
-    for (std::size_t first = 0; first < points_.size();) {
-        std::size_t end = first + 1;
-        while (end < points_.size() && points_[end].key == points_[first].key) ++end;
-        loose += link_chain(first, end);
-        first = end;
+    std::vector<std::uint32_t> members;
+    for (std::uint32_t i = 0; i < points_.size(); ++i) {
+        std::size_t slot = points_[i].key & (size - 1);
+        while (points_[chains[slot].first].key != points_[i].key) slot = (slot + 1) & (size - 1);
+        if (chains[slot].first != i) continue;  // done with the first of its key
+        members.clear();
+        for (std::uint32_t member = i; member != kFree; member = next[member]) members.push_back(member);
+        loose += link_chain(members);
     }
     if (loose > 0)
         assembler_.add_problem("loose_flow", "points of arrows have no other point to go to", loose);
@@ -24,14 +43,21 @@ void ImportedFlows::finish() {
     link_launches();
 }
 
-std::uint64_t ImportedFlows::link_chain(std::size_t first, std::size_t end) {
+std::uint64_t ImportedFlows::link_chain(std::vector<std::uint32_t>& members) {
+    const auto is_before = [&](std::uint32_t left, std::uint32_t right) {
+        const Entry &a = points_[left], &b = points_[right];
+        if (a.place.time_ns != b.place.time_ns) return a.place.time_ns < b.place.time_ns;
+        return a.point < b.point;
+    };
+    if (!std::is_sorted(members.begin(), members.end(), is_before))
+        std::stable_sort(members.begin(), members.end(), is_before);
     std::vector<std::size_t> early;  // ends before any start
     const Entry* last = nullptr;     // where the next arrow comes from
     bool last_is_used = true;
     std::vector<std::size_t> unused;  // starts without an end
-    std::size_t last_start = first;
+    std::size_t last_start = 0;
     std::uint64_t loose = 0;
-    for (std::size_t i = first; i < end; ++i) {
+    for (const std::uint32_t i : members) {
         const Entry& entry = points_[i];
         if (entry.point == Point::Start) {
             if (!last_is_used) unused.push_back(last_start);

@@ -47,8 +47,8 @@ class ImportedFlows {
         TraceAssembler::RangeId range;
         bool is_device;
     };
-    /// Entries [first, end) have one key. Gives how many of them belong to nothing.
-    std::uint64_t link_chain(std::size_t first, std::size_t end);
+    /// Members have one key. Gives how many of them belong to nothing.
+    std::uint64_t link_chain(std::vector<std::uint32_t>& members);
     void link_launches();
     void link(const Entry& from, const Entry& to) {
         assembler_.add_link(from.place, to.place, to.kind, to.name);

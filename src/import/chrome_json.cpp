@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kLargestEvent = 64 << 20;
 constexpr std::size_t kLargestFact = 256 << 20;
-constexpr std::uint64_t kEventsPerLook = 1 << 14;
+constexpr std::uint64_t kFirstLook = 1 << 14;
 
 class ChromeReader {
   public:
@@ -271,7 +271,10 @@ class ChromeReader {
         if (outcome == Outcome::Bad) return pass_over(events_.cause());
         is_lost_ = false;
         builder_.add(event_);
-        if (++event_count_ % kEventsPerLook == 0) builder_.assembler().expect(text_.source().fraction_read());
+        if (++event_count_ == next_look_) {
+            next_look_ *= 2;
+            builder_.assembler().expect(text_.source().fraction_read());
+        }
         return true;
     }
 
@@ -315,6 +318,7 @@ class ChromeReader {
     ChromeEventReader events_{builder_.assembler(), builder_.arguments()};
     ChromeEvent event_;
     std::uint64_t event_count_ = 0;
+    std::uint64_t next_look_ = kFirstLook;  ///< when to ask how much is still to come
     bool has_events_ = false;
     bool is_cut_short_ = false;
     bool is_lost_ = false;  ///< braces were not closed, and no event was whole since

@@ -389,13 +389,22 @@ void TraceAssembler::fill_self_times() {
 
 namespace {
 
+/// Puts entries of a table in order of their rows, those of one row as they are. Linear: there are `rows`.
+template <typename Entry>
+void sort_by_row(std::vector<Entry>& entries, Row Entry::*row, std::size_t rows) {
+    const auto is_before = [&](const Entry& a, const Entry& b) { return a.*row < b.*row; };
+    if (std::is_sorted(entries.begin(), entries.end(), is_before)) return;
+    std::vector<std::uint32_t> place(rows + 1, 0);
+    for (const Entry& entry : entries) ++place[entry.*row + 1];
+    std::partial_sum(place.begin(), place.end(), place.begin());
+    std::vector<Entry> sorted(entries.size());
+    for (const Entry& entry : entries) sorted[place[entry.*row]++] = entry;
+    entries = std::move(sorted);
+}
+
 // Slices of one row, of which there may be several, become one; all in order of rows.
-void sort_slices(std::vector<ArgumentSlice>& slices, std::vector<Argument>& arguments) {
-    const auto is_before = [](const ArgumentSlice& a, const ArgumentSlice& b) {
-        return a.row != b.row ? a.row < b.row : a.first < b.first;
-    };
-    if (!std::is_sorted(slices.begin(), slices.end(), is_before))
-        std::sort(slices.begin(), slices.end(), is_before);
+void sort_slices(std::vector<ArgumentSlice>& slices, std::vector<Argument>& arguments, std::size_t rows) {
+    sort_by_row(slices, &ArgumentSlice::row, rows);
     std::size_t kept = 0;
     for (std::size_t i = 0; i < slices.size(); ++i) {
         if (kept == 0 || slices[kept - 1].row != slices[i].row) {
@@ -419,10 +428,9 @@ void sort_slices(std::vector<ArgumentSlice>& slices, std::vector<Argument>& argu
 
 void TraceAssembler::place_values() {
     for (ArgumentSlice& slice : data_->range_arguments) slice.row = row_of_[slice.row];
-    sort_slices(data_->range_arguments, data_->arguments);
+    sort_slices(data_->range_arguments, data_->arguments, row_of_.size());
     for (RangeDetail& detail : data_->range_details) detail.range = row_of_[detail.range];
-    std::stable_sort(data_->range_details.begin(), data_->range_details.end(),
-                     [](const RangeDetail& a, const RangeDetail& b) { return a.range < b.range; });
+    sort_by_row(data_->range_details, &RangeDetail::range, row_of_.size());
 }
 
 /// The innermost range of a track that is open at a time; one that ends just then still is. kNoRow: none.
@@ -522,7 +530,7 @@ void TraceAssembler::sort_points() {
         for (ArgumentSlice& slice : data.instant_arguments) slice.row = place[slice.row];
         reorder(order, data.instant_time_ns, data.instant_site, data.instant_thread);
     }
-    sort_slices(data.instant_arguments, data.arguments);
+    sort_slices(data.instant_arguments, data.arguments, data.instant_time_ns.size());
     if (const auto order = thread_time_order(data.counter_thread, data.counter_time_ns); !order.empty())
         reorder(order, data.counter_time_ns, data.counter_site, data.counter_thread, data.counter_value);
     if (const auto order = thread_time_order(data.memory_thread, data.memory_time_ns); !order.empty()) {
