@@ -18,6 +18,7 @@ namespace {
 constexpr std::size_t kLargestEvent = 64 << 20;
 constexpr std::size_t kLargestFact = 256 << 20;
 constexpr std::uint64_t kFirstLook = 1 << 14;
+constexpr int kMostLost = 16;
 
 class ChromeReader {
   public:
@@ -260,15 +261,16 @@ class ChromeReader {
             result = events_.read(cursor_, event_);
             return result == EventResult::Read;
         });
-        if (outcome == Outcome::End) {
-            is_cut_short_ = true;
-            return false;
-        }
-        if (outcome == Outcome::TooLarge) {
-            builder_.add_malformed("longer than an event can be, or not JSON");
-            return go_to_next();
-        }
         if (outcome == Outcome::Bad) return pass_over(events_.cause());
+        if (outcome != Outcome::Done) {
+            // It has no end. Where there are more events behind it, only its own braces are at fault.
+            if (outcome == Outcome::End && !has_more_events()) {
+                is_cut_short_ = true;
+                return false;
+            }
+            builder_.add_malformed("its braces or quotes are not closed, or it is longer than events can be");
+            return get_lost();
+        }
         is_lost_ = false;
         builder_.add(event_);
         if (++event_count_ == next_look_) {
@@ -281,12 +283,25 @@ class ChromeReader {
     /// Counts what stands here and goes behind it. False: the text is over.
     bool pass_over(const char* cause) {
         builder_.add_malformed(cause);
-        if (is_lost_) return go_to_next();
+        if (is_lost_ || lost_count_ >= kMostLost) return go_to_next();
         const Outcome outcome = attempt(kLargestEvent, [&] { return cursor_.skip_value(); });
-        if (outcome == Outcome::Done) return true;
-        // Its braces are not closed: what follows may still be whole.
+        return outcome == Outcome::Done || get_lost();
+    }
+
+    /// After something that has no end: what follows may still be whole. Each time costs a look at all the
+    /// rest, so that it can be done a few times only. False: the text is over, or this was once too often.
+    bool get_lost() {
         is_lost_ = true;
-        return go_to_next();
+        if (++lost_count_ < kMostLost) return go_to_next();
+        is_cut_short_ = true;
+        return false;
+    }
+
+    /// Whether the rest of the text looks like more than one event.
+    bool has_more_events() const {
+        const std::string_view rest(cursor_.at(), static_cast<std::size_t>(text_.end() - cursor_.at()));
+        const std::size_t first = rest.find("\"ph\"");
+        return first != rest.npos && rest.find("\"ph\"", first + 1) != rest.npos;
     }
 
     /// To the next opening brace behind this place. False: there is none.
@@ -321,6 +336,7 @@ class ChromeReader {
     std::uint64_t next_look_ = kFirstLook;  ///< when to ask how much is still to come
     bool has_events_ = false;
     bool is_cut_short_ = false;
+    int lost_count_ = 0;
     bool is_lost_ = false;  ///< braces were not closed, and no event was whole since
 };
 
