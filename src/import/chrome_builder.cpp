@@ -136,12 +136,10 @@ void ChromeBuilder::read_device(std::uint32_t index, const CategoryMeaning& mean
     ImportedRow& row = rows_.at(index);
     const auto device = arguments_.integer(ChromeKey::DeviceNumber);
     const auto stream = arguments_.integer(ChromeKey::Stream);
-    if (!row.is_device) {
-        row.is_device = true;
-        row.device_type = meaning.device;
-        row.device = device.value_or(-1);
-        row.stream = stream.value_or(-1);
-    }
+    if (!row.is_device) row.device_type = meaning.device;
+    row.is_device = true;
+    if (row.device < 0 && device) row.device = *device;
+    if (row.stream < 0 && stream) row.stream = *stream;
     if (device && *device == row.device) arguments_.forget(ChromeKey::DeviceNumber);
     if (stream && *stream == row.stream) arguments_.forget(ChromeKey::Stream);
 }

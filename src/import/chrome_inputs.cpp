@@ -153,7 +153,7 @@ class Inputs {
         info.dtype = dtype;
         info.device = {DeviceType::None, -1};
         info.dimensions = static_cast<std::uint32_t>(sizes.size());
-        info.has_strides = has_strides && strides.size() == sizes.size();
+        info.has_strides = has_strides && !sizes.empty() && strides.size() == sizes.size();
         std::vector<std::int64_t> extents(sizes.begin(), sizes.end());
         if (info.has_strides) extents.insert(extents.end(), strides.begin(), strides.end());
         Argument value = plain();

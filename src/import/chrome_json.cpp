@@ -130,6 +130,7 @@ class ChromeReader {
             read_rank(json);
             if (facts.is_ours || json == "{\"rank\":" + std::to_string(facts.rank) + "}") return;
         }
+        if (key == "viztracer_metadata") read_viztracer_base(json);
         if (key == "deviceProperties" && json == "[]") return;
         builder_.assembler().add_metadata(key, whole_json(json));
     }
@@ -159,6 +160,12 @@ class ChromeReader {
                 if (!cursor.skip_value()) return;
             }
         } while (cursor.take(',') && cursor.at() < json.data() + json.size());
+    }
+
+    void read_viztracer_base(std::string_view json) {
+        each_member(json, [&](const std::string& key, JsonCursor& cursor) {
+            return key == "baseTimeNanoseconds" && cursor.read_scaled(0, builder_.facts().base_ns);
+        });
     }
 
     void read_rank(std::string_view json) {
