@@ -10,7 +10,7 @@ FUZZ_SECONDS ?= 600
 export JOBS CMAKE_ARGS FUZZ_SECONDS
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench asan tsan storm fuzz install-deps clean format
+.PHONY: help demo test check bench asan tsan storm fuzz viewers install-deps clean format
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-zA-Z%_-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,6 +58,11 @@ fuzz:  ## Run every fuzzer over its corpus, FUZZ_SECONDS each
 	@tools/install_deps.sh build fuzz
 	@tools/build.sh fuzz all
 	@tools/fuzz.sh build/fuzz
+
+viewers:  ## Open exported traces in real viewers, in a headless browser (needs the network once)
+	@tools/install_deps.sh build viewers
+	@tools/build.sh release kymo_cli example_pipeline
+	@tests/viewers/run.sh build/release
 
 format:  ## Rewrite the C++ sources in the house format
 	@tools/install_deps.sh check

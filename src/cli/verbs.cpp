@@ -8,6 +8,7 @@
     VERB(report)         \
     VERB(tree)           \
     VERB(export)         \
+    VERB(validate)       \
     VERB(compact)
 
 namespace kymo::cli {

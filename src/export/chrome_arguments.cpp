@@ -2,6 +2,7 @@
 #include "export/chrome_arguments.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -23,22 +24,46 @@ bool is_reserved(std::string_view key) {
     return std::find(std::begin(kReserved), std::end(kReserved), key) != std::end(kReserved);
 }
 
+/// A short constant that is copied whole, and counts as far as it goes.
+struct Word {
+    static constexpr std::size_t kBytes = 32;
+    std::array<char, kBytes> text{};
+    std::uint8_t size = 0;
+
+    constexpr Word() = default;
+    constexpr Word(std::string_view word, std::string_view before, std::string_view after) {
+        for (const std::string_view part : {before, word, after}) {
+            for (const char c : part) text[size++] = c;
+        }
+    }
+    char* put(char* out) const noexcept {
+        std::memcpy(out, text.data(), kBytes);
+        return out + size;
+    }
+};
+
+/// The start of a member, which has a comma before it that the first member goes without.
+char* put_start(char* out, const Word& start, bool& is_first) noexcept {
+    if (!is_first) return start.put(out);
+    is_first = false;
+    std::memcpy(out, start.text.data() + 1, Word::kBytes - 1);
+    return out + start.size - 1;
+}
+
 struct NumberKey {
     ChromeNumber number;
     std::string_view key;
-    std::string_view start;  ///< of its member
+    Word start;  ///< of its member, with a comma before it
+    constexpr NumberKey(ChromeNumber which, std::string_view text)
+        : number(which), key(text), start(text, ",\"", "\":") {}
 };
+/// In order of their bits.
 constexpr NumberKey kNumberKeys[] = {
-    {kExternalId, "External id", "\"External id\":"},
-    {kEventIndex, "Ev Idx", "\"Ev Idx\":"},
-    {kFunctionId, "Record function id", "\"Record function id\":"},
-    {kSequence, "Sequence number", "\"Sequence number\":"},
-    {kForwardThread, "Fwd thread id", "\"Fwd thread id\":"},
-    {kPythonId, "Python id", "\"Python id\":"},
-    {kPythonParent, "Python parent id", "\"Python parent id\":"},
-    {kCorrelation, "correlation", "\"correlation\":"},
-    {kDeviceNumber, "device", "\"device\":"},
-    {kStream, "stream", "\"stream\":"},
+    {kExternalId, "External id"},        {kEventIndex, "Ev Idx"},
+    {kFunctionId, "Record function id"}, {kSequence, "Sequence number"},
+    {kForwardThread, "Fwd thread id"},   {kPythonId, "Python id"},
+    {kPythonParent, "Python parent id"}, {kCorrelation, "correlation"},
+    {kDeviceNumber, "device"},           {kStream, "stream"},
 };
 
 /// As PyTorch prints element types: the names of its C++ types.
@@ -71,6 +96,17 @@ std::string_view type_text(DType dtype) {
         default:
             return dtype_name(dtype);
     }
+}
+
+/// The same in quotes, by number.
+const std::array<Word, 256>& type_words() {
+    static const std::array<Word, 256> words = [] {
+        std::array<Word, 256> made;
+        for (std::size_t i = 0; i < made.size(); ++i)
+            made[i] = Word(type_text(static_cast<DType>(i)), "\"", "\"");
+        return made;
+    }();
+    return words;
 }
 
 bool is_scalar(ValueKind kind) {
@@ -241,7 +277,80 @@ void ChromeArguments::append_list(std::string_view start, std::span<const Argume
     out_.put(']');
 }
 
+/// Arrays, integers and nothing: what nearly every operator takes, and what fits in room that is known
+/// beforehand. False, and nothing is appended: there is something else.
+bool ChromeArguments::append_small_positional(std::span<const Argument> values, ArgumentRole role) {
+    std::size_t dimensions = 0;
+    for (const Argument& value : values) {
+        if (value.role != role) continue;
+        if (const ArrayInfo* const array = array_of(value); array != nullptr) {
+            const std::size_t all = std::size_t{array->dimensions} * (array->has_strides ? 2 : 1);
+            if (array->dimensions > 32 || array->first_extent > extents_.size() ||
+                all > extents_.size() - array->first_extent)
+                return false;
+            dimensions += array->dimensions;
+        } else if (value.kind != ValueKind::Int && value.kind != ValueKind::None) {
+            return false;
+        }
+    }
+    static constexpr Word kStarts[2][4] = {
+        {{"Input Dims", ",\"", "\":"},
+         {"Input type", ",\"", "\":"},
+         {"Input Strides", ",\"", "\":"},
+         {"Concrete Inputs", ",\"", "\":"}},
+        {{"Output Dims", ",\"", "\":"},
+         {"Output type", ",\"", "\":"},
+         {"Output Strides", ",\"", "\":"},
+         {"Concrete Outputs", ",\"", "\":"}},
+    };
+    const Word* const starts = kStarts[role == ArgumentRole::Input ? 0 : 1];
+    char* out =
+        out_.room(4 * Word::kBytes + values.size() * 3 * Word::kBytes + 2 * dimensions * (kIntegerBytes + 1));
+    const auto extents = [&](const ArrayInfo* array, bool strides) {
+        *out++ = ',';
+        *out++ = '[';
+        if (array != nullptr && array->is_defined && (!strides || array->has_strides)) {
+            const std::int64_t* extent =
+                extents_.data() + array->first_extent + (strides ? array->dimensions : 0);
+            for (std::uint32_t i = 0; i < array->dimensions; ++i, *out++ = ',')
+                out = put_integer(out, extent[i]);
+            if (array->dimensions > 0) --out;
+        }
+        *out++ = ']';
+    };
+    // Each list is written with a comma before every entry; the first one's becomes the bracket.
+    const auto list = [&](std::size_t index, const auto& entry) {
+        out = put_start(out, starts[index], is_empty_);
+        char* const first = out;
+        for (const Argument& value : values) {
+            if (value.role == role) entry(value);
+        }
+        *first = '[';
+        *out++ = ']';
+    };
+    list(0, [&](const Argument& value) { extents(array_of(value), false); });
+    list(1, [&](const Argument& value) {
+        *out++ = ',';
+        const ArrayInfo* const array = array_of(value);
+        if (array != nullptr && array->is_defined) {
+            out = type_words()[static_cast<std::uint8_t>(array->dtype)].put(out);
+        } else {
+            const bool scalar = is_scalar(value.kind) || is_scalar(value.left_out);
+            out = scalar ? put_literal(out, "\"Scalar\"") : put_literal(out, "\"\"");
+        }
+    });
+    list(2, [&](const Argument& value) { extents(array_of(value), true); });
+    list(3, [&](const Argument& value) {
+        out = put_literal(out, ",\"");
+        if (value.kind == ValueKind::Int) out = put_integer(out, value.integer);
+        *out++ = '"';
+    });
+    out_.take(out);
+    return true;
+}
+
 void ChromeArguments::append_positional(std::span<const Argument> values, ArgumentRole role) {
+    if (append_small_positional(values, role)) return;
     const bool is_input = role == ArgumentRole::Input;
     append_list(is_input ? "\"Input Dims\":[" : "\"Output Dims\":[", values, role,
                 [&](const Argument& value) { append_extents(value, false); });
@@ -257,6 +366,7 @@ void ChromeArguments::append_values(std::span<const Argument> values) {
     bool has_inputs = false;
     bool has_outputs = false;
     used_.clear();
+    used_early_ = 0;
     for (std::size_t i = 0; i < values.size(); ++i) {
         has_inputs |= values[i].role == ArgumentRole::Input;
         has_outputs |= values[i].role == ArgumentRole::Output;
@@ -270,25 +380,21 @@ void ChromeArguments::append_values(std::span<const Argument> values) {
 }
 
 void ChromeArguments::append_detail(const RangeDetail& detail) {
-    if (detail.sequence >= 0) {
-        append_number(kSequence, detail.sequence);
-        append_number(kForwardThread, detail.forward_thread);
-    }
-    if (detail.id != 0 && (given_ & kFunctionId) == 0) {
-        separate();
-        out_.put("\"Record function id\":");
-        out_.integer(detail.id);
-    }
+    out_.take(put_detail(out_.room(3 * kNumberBytes), detail));
 }
 
-void ChromeArguments::append_number(ChromeNumber which, std::int64_t value) {
-    if ((given_ & which) != 0) return;
-    const std::string_view start = kNumberKeys[std::countr_zero(static_cast<unsigned>(which))].start;
-    char* out = out_.room(1 + start.size() + kIntegerBytes);
-    if (!is_empty_) *out++ = ',';
-    is_empty_ = false;
-    std::memcpy(out, start.data(), start.size());
-    out_.take(put_integer(out + start.size(), value));
+char* ChromeArguments::put_detail(char* out, const RangeDetail& detail) noexcept {
+    if (detail.sequence >= 0) {
+        out = put_number(out, kSequence, detail.sequence);
+        out = put_number(out, kForwardThread, detail.forward_thread);
+    }
+    if (detail.id != 0 && (given_ & kFunctionId) == 0)
+        out = put_decimal(put_number_key(out, kFunctionId), detail.id);
+    return out;
+}
+
+char* ChromeArguments::put_number_key(char* out, ChromeNumber which) noexcept {
+    return put_start(out, kNumberKeys[std::countr_zero(static_cast<unsigned>(which))].start, is_empty_);
 }
 
 std::uint32_t ChromeArguments::canonical(const std::string& text) {
@@ -313,14 +419,28 @@ const ChromeArguments::Key& ChromeArguments::key_of(StringId id) {
     return keys_[key_index_[id] - 1];
 }
 
+/// Marks a key as used; false: it was.
+bool ChromeArguments::use(std::uint32_t canonical) {
+    if (canonical < 64) {  // the first keys that were seen, nearly always all there are
+        const std::uint64_t bit = std::uint64_t{1} << canonical;
+        const bool is_new = (used_early_ & bit) == 0;
+        used_early_ |= bit;
+        return is_new;
+    }
+    if (std::find(used_.begin(), used_.end(), canonical) != used_.end()) return false;
+    used_.push_back(canonical);
+    return true;
+}
+
 /// Keys of one object differ: strict readers refuse equal ones, lenient ones lose all but the last.
 void ChromeArguments::append_key(const Argument& value, std::size_t index) {
-    const Key& key = key_of(value.key);
-    if (key.is_reserved || std::find(used_.begin(), used_.end(), key.canonical) != used_.end()) {
+    const Key& key = value.key < key_index_.size() && key_index_[value.key] != 0
+                         ? keys_[key_index_[value.key] - 1]
+                         : key_of(value.key);
+    if (key.is_reserved || !use(key.canonical)) {
         append_changed_key(value, index);
         return;
     }
-    used_.push_back(key.canonical);
     given_ |= key.number;
     out_.put(key.text);
 }
@@ -329,14 +449,11 @@ void ChromeArguments::append_changed_key(const Argument& value, std::size_t inde
     const std::string_view name = trace_.string(value.key);
     const std::string wanted(name.empty() ? "value" : name);
     std::string text;
-    std::uint32_t number = 0;
     do {
         text.clear();
         append_json_string(text, wanted + " (" + std::to_string(++index) + ")");
         text += ':';
-        number = canonical(text);
-    } while (std::find(used_.begin(), used_.end(), number) != used_.end());
-    used_.push_back(number);
+    } while (!use(canonical(text)));
     out_.put(text);
 }
 

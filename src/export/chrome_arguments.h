@@ -48,12 +48,25 @@ class ChromeArguments {
     /// "Sequence number" and "Fwd thread id" if there is a number, "Record function id" if there is an id.
     void append_detail(const RangeDetail& detail);
     /// A number of ours, unless the values appended since begin() have given it.
-    void append_number(ChromeNumber which, std::int64_t value);
+    void append_number(ChromeNumber which, std::int64_t value) {
+        out_.take(put_number(out_.room(kNumberBytes), which, value));
+    }
+    /// The same into room of at least kNumberBytes for each. Returns the end.
+    static constexpr std::size_t kNumberBytes = 64;
+    char* put_number(char* out, ChromeNumber which, std::int64_t value) noexcept {
+        return (given_ & which) != 0 ? out : put_integer(put_number_key(out, which), value);
+    }
+    /// What append_detail appends: at most 3 numbers.
+    char* put_detail(char* out, const RangeDetail& detail) noexcept;
     /// Members that are text already: a key, a colon, a value.
     void append_rendered(const Stamp& members) {
-        if (members.size() == 0) return;
-        separate();
-        out_.put(members);
+        out_.take(put_rendered(out_.room(1 + members.size() + Stamp::kBlock), members));
+    }
+    char* put_rendered(char* out, const Stamp& members) noexcept {
+        if (members.size() == 0) return out;
+        if (!is_empty_) *out++ = ',';
+        is_empty_ = false;
+        return members.put(out);
     }
 
   private:
@@ -71,10 +84,13 @@ class ChromeArguments {
     }
     const Key& key_of(StringId id);
     std::uint32_t canonical(const std::string& text);
+    bool use(std::uint32_t canonical);
     void append_key(const Argument& value, std::size_t index);
     void append_changed_key(const Argument& value, std::size_t index);
     void append_value(const Argument& value, int level);
     void append_positional(std::span<const Argument> values, ArgumentRole role);
+    bool append_small_positional(std::span<const Argument> values, ArgumentRole role);
+    char* put_number_key(char* out, ChromeNumber which) noexcept;
     template <typename Entry>
     void append_list(std::string_view start, std::span<const Argument> values, ArgumentRole role,
                      Entry entry);
@@ -98,7 +114,9 @@ class ChromeArguments {
     std::vector<Key> keys_;
     std::vector<std::uint32_t> key_index_;  ///< by StringId: 1 + where in keys_; 0: not seen yet
     std::unordered_map<std::string, std::uint32_t> canonical_;
-    std::vector<std::uint32_t> used_;  ///< canonical numbers of the keys of the event at hand
+    // Canonical numbers of the keys of the event at hand: below 64 as bits, others as they are.
+    std::uint64_t used_early_ = 0;
+    std::vector<std::uint32_t> used_;
 };
 
 }  // namespace kymo

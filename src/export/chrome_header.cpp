@@ -187,6 +187,7 @@ std::string ChromeHeader::track_name(const TrackInfo& track) const {
     }
     std::string stream = track.stream >= 0 ? "stream " + std::to_string(track.stream) : std::string(name);
     if (stream.empty()) stream = "stream";
+    if (track.kind == TrackKind::Overlap) stream += " overlapping";
     return stream;
 }
 

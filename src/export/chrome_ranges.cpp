@@ -9,6 +9,8 @@
 namespace kymo {
 namespace {
 
+/// Of what follows a range's duration, less its values and what its site says.
+constexpr std::size_t kMostOfRest = 10 * ChromeArguments::kNumberBytes + 4 * Stamp::kBlock;
 constexpr std::uint16_t kFlagsShown = kBeganBefore | kUnfinished | kEndInferred;
 
 void append_member(std::string& members, std::string_view key, std::string_view value) {
@@ -28,6 +30,8 @@ ChromeRanges::ChromeRanges(const Trace& trace, const ChromeRows& rows, ChromeTex
       ranges_(trace.ranges()),
       sites_(trace.sites()),
       links_(trace.links()),
+      slices_(trace.data().range_arguments),
+      details_(trace.range_details()),
       arguments_(trace, out) {
     host_sites_ = make_sites(false);
     if (!rows.devices.empty()) device_sites_ = make_sites(true);
@@ -119,15 +123,14 @@ Row ChromeRanges::launch_of(Row row) const {
 }
 
 void ChromeRanges::write_flow(const Stamp& start, std::uint32_t link, const Stamp& row_stamp,
-                              std::uint64_t from, std::string_view end) {
-    char* out = out_.room(start.size() + row_stamp.size() + 2 * 24 + end.size() + Stamp::kBlock);
+                              std::uint64_t from) {
+    char* out = out_.room(start.size() + row_stamp.size() + 2 * 24 + 8 + Stamp::kBlock);
     out = start.put(out);
     out = put_decimal(out, std::uint64_t{link} + 1);
     *out++ = ',';
     out = row_stamp.put(out);
     out = put_micros(out, from);
-    std::memcpy(out, end.data(), end.size());
-    out_.take(out + end.size());
+    out_.take(put_literal(out, "},\n"));
 }
 
 // ---- ranges
@@ -138,13 +141,11 @@ void ChromeRanges::write() {
 
 /// Moves the places in the sparse tables to the first that are not before `row`.
 void ChromeRanges::seek(Row row) {
-    const std::vector<ArgumentSlice>& slices = trace_.data().range_arguments;
-    const std::span<const RangeDetail> details = trace_.range_details();
-    while (slice_ < slices.size() && slices[slice_].row < row) ++slice_;
-    while (detail_ < details.size() && details[detail_].range < row) ++detail_;
+    while (slice_ < slices_.size() && slices_[slice_].row < row) ++slice_;
+    while (detail_ < details_.size() && details_[detail_].range < row) ++detail_;
     while (link_ < links_.size() && links_[link_].from < row) ++link_;
-    next_sparse_ = std::min(slice_ < slices.size() ? slices[slice_].row : kNoRow,
-                            detail_ < details.size() ? details[detail_].range : kNoRow);
+    next_sparse_ = std::min(slice_ < slices_.size() ? slices_[slice_].row : kNoRow,
+                            detail_ < details_.size() ? details_[detail_].range : kNoRow);
 }
 
 void ChromeRanges::write_track(std::size_t index) {
@@ -152,7 +153,7 @@ void ChromeRanges::write_track(std::size_t index) {
     const bool on_device = is_of_device(track);
     const std::vector<ChromeSite>& sites = on_device ? device_sites_ : host_sites_;
     const Stamp row_stamp(chrome_row_text(rows_.track[index]));
-    const std::size_t most = largest_stamps_ + row_stamp.size() + 2 * 24 + 8 + Stamp::kBlock;
+    const std::size_t most = largest_stamps_ + row_stamp.size() + 2 * 24 + kMostOfRest + 2 * Stamp::kBlock;
     const Row end = track.first_range + track.range_count;
     seek(track.first_range);
     for (Row row = track.first_range; row < end; ++row) {
@@ -171,69 +172,72 @@ void ChromeRanges::write_track(std::size_t index) {
             out_.take(site.tail.put(out));
             continue;
         }
-        out_.take(out);
-        write_rest(row, site, track, row_stamp, from);
+        write_rest(out, row, site, track, row_stamp, from);
     }
 }
 
-/// The "args" of a range, the end of its event, and the ends of arrows that lie at it.
-void ChromeRanges::write_rest(Row row, const ChromeSite& site, const TrackInfo& track, const Stamp& row_stamp,
-                              std::uint64_t from) {
-    out_.put(",\"args\":{");
+/// The "args" of a range, the end of its event, and the ends of arrows that lie at it. There is room for
+/// `most` bytes at `out`.
+void ChromeRanges::write_rest(char* out, Row row, const ChromeSite& site, const TrackInfo& track,
+                              const Stamp& row_stamp, std::uint64_t from) {
+    out = put_literal(out, ",\"args\":{");
     arguments_.begin();
-    if (row == next_sparse_) {
-        const std::vector<ArgumentSlice>& slices = trace_.data().range_arguments;
-        if (slice_ < slices.size() && slices[slice_].row == row)
-            arguments_.append_values(
-                {trace_.data().arguments.data() + slices[slice_].first, slices[slice_].count});
+    const bool is_sparse = row == next_sparse_;
+    if (is_sparse && slice_ < slices_.size() && slices_[slice_].row == row) {
+        out_.take(out);
+        arguments_.append_values(
+            {trace_.data().arguments.data() + slices_[slice_].first, slices_[slice_].count});
+        out = out_.room(largest_stamps_ + kMostOfRest + Stamp::kBlock);
     }
-    append_numbers(row, site, track);
-    if (row == next_sparse_) {
-        const std::span<const RangeDetail> details = trace_.range_details();
-        if (detail_ < details.size() && details[detail_].range == row)
-            arguments_.append_detail(details[detail_]);
+    out = put_numbers(out, row, site, track);
+    if (is_sparse && detail_ < details_.size() && details_[detail_].range == row)
+        out = arguments_.put_detail(out, details_[detail_]);
+    if ((ranges_.flags[row] & kFlagsShown) != 0) out = put_flags(out, ranges_.flags[row]);
+    out = arguments_.put_rendered(out, site.members);
+    out_.take(put_literal(out, "}},\n"));
+    if (!incoming_.empty()) write_flows(row, row_stamp, from);
+    if (is_sparse) seek(row + 1);
+}
+
+void ChromeRanges::write_flows(Row row, const Stamp& row_stamp, std::uint64_t from) {
+    for (std::uint32_t i = incoming_[row]; i != kNoLink; i = next_incoming_[i])
+        write_flow(flow_of(links_[i]).finish, i, row_stamp, from);
+    for (; link_ < links_.size() && links_[link_].from == row; ++link_) {
+        if (is_valid(links_[link_]))
+            write_flow(flow_of(links_[link_]).start, static_cast<std::uint32_t>(link_), row_stamp, from);
     }
-    const std::uint16_t flags = ranges_.flags[row];
+}
+
+char* ChromeRanges::put_flags(char* out, std::uint16_t flags) {
     static const Stamp kBegan("\"began_before\":true"), kOpen("\"finished\":false"),
         kInferred("\"end_inferred\":true");
-    if ((flags & kBeganBefore) != 0) arguments_.append_rendered(kBegan);
-    if ((flags & kUnfinished) != 0) arguments_.append_rendered(kOpen);
-    if ((flags & kEndInferred) != 0) arguments_.append_rendered(kInferred);
-    arguments_.append_rendered(site.members);
-    out_.put("}},\n");
-    if (!incoming_.empty()) {
-        for (std::uint32_t i = incoming_[row]; i != kNoLink; i = next_incoming_[i])
-            write_flow(flow_of(links_[i]).finish, i, row_stamp, from, "},\n");
-        for (; link_ < links_.size() && links_[link_].from == row; ++link_) {
-            if (is_valid(links_[link_]))
-                write_flow(flow_of(links_[link_]).start, static_cast<std::uint32_t>(link_), row_stamp, from,
-                           "},\n");
-        }
-    }
-    if (row == next_sparse_) seek(row + 1);
+    if ((flags & kBeganBefore) != 0) out = arguments_.put_rendered(out, kBegan);
+    if ((flags & kUnfinished) != 0) out = arguments_.put_rendered(out, kOpen);
+    if ((flags & kEndInferred) != 0) out = arguments_.put_rendered(out, kInferred);
+    return out;
 }
 
 /// Numbers that tools match events by. Those of ranges are their rows, counted from 1 where 0 means none.
-void ChromeRanges::append_numbers(Row row, const ChromeSite& site, const TrackInfo& track) {
+char* ChromeRanges::put_numbers(char* out, Row row, const ChromeSite& site, const TrackInfo& track) {
     Row launch = kNoRow;
     if (is_of_device(track)) {
         launch = launch_of(row);
-        if (track.device.index >= 0) arguments_.append_number(kDeviceNumber, track.device.index);
-        if (track.stream >= 0) arguments_.append_number(kStream, track.stream);
+        if (track.device.index >= 0) out = arguments_.put_number(out, kDeviceNumber, track.device.index);
+        if (track.stream >= 0) out = arguments_.put_number(out, kStream, track.stream);
     } else if (site.kind == ChromeSite::Kind::Operator) {
-        arguments_.append_number(kExternalId, std::int64_t{row} + 1);
-        arguments_.append_number(kEventIndex, row);
+        out = arguments_.put_number(out, kExternalId, std::int64_t{row} + 1);
+        out = arguments_.put_number(out, kEventIndex, row);
     } else if (site.kind == ChromeSite::Kind::Python) {
         const Row parent = frame_above(row);
-        arguments_.append_number(kPythonId, std::int64_t{row} + 1);
-        if (parent != kNoRow) arguments_.append_number(kPythonParent, std::int64_t{parent} + 1);
+        out = arguments_.put_number(out, kPythonId, std::int64_t{row} + 1);
+        if (parent != kNoRow) out = arguments_.put_number(out, kPythonParent, std::int64_t{parent} + 1);
     } else if (site.kind == ChromeSite::Kind::Runtime) {
         launch = row;
     }
-    if (launch == kNoRow) return;
+    if (launch == kNoRow) return out;
     const Row caller = operator_above(launch);
-    if (caller != kNoRow) arguments_.append_number(kExternalId, std::int64_t{caller} + 1);
-    arguments_.append_number(kCorrelation, std::int64_t{launch} + 1);
+    if (caller != kNoRow) out = arguments_.put_number(out, kExternalId, std::int64_t{caller} + 1);
+    return arguments_.put_number(out, kCorrelation, std::int64_t{launch} + 1);
 }
 
 Row ChromeRanges::operator_above(Row row) const {

@@ -10,6 +10,7 @@
 #include "export/chrome_clock.h"
 #include "export/chrome_rows.h"
 #include "export/chrome_text.h"
+#include "trace/trace_data.h"
 
 namespace kymo {
 
@@ -45,11 +46,12 @@ class ChromeRanges {
     void make_flows();
     void index_links();
     void write_track(std::size_t index);
-    void write_rest(Row row, const ChromeSite& site, const TrackInfo& track, const Stamp& row_stamp,
-                    std::uint64_t from);
-    void append_numbers(Row row, const ChromeSite& site, const TrackInfo& track);
-    void write_flow(const Stamp& start, std::uint32_t link, const Stamp& row_stamp, std::uint64_t from,
-                    std::string_view end);
+    void write_rest(char* out, Row row, const ChromeSite& site, const TrackInfo& track,
+                    const Stamp& row_stamp, std::uint64_t from);
+    void write_flows(Row row, const Stamp& row_stamp, std::uint64_t from);
+    char* put_flags(char* out, std::uint16_t flags);
+    char* put_numbers(char* out, Row row, const ChromeSite& site, const TrackInfo& track);
+    void write_flow(const Stamp& start, std::uint32_t link, const Stamp& row_stamp, std::uint64_t from);
     const Flow& flow_of(const LinkInfo& link);
     bool is_valid(const LinkInfo& link) const;
     Row operator_above(Row row) const;
@@ -68,6 +70,8 @@ class ChromeRanges {
     const RangeColumns ranges_;
     const std::span<const SiteInfo> sites_;
     const std::span<const LinkInfo> links_;
+    const std::span<const ArgumentSlice> slices_;
+    const std::span<const RangeDetail> details_;
     ChromeArguments arguments_;
     std::vector<ChromeSite> host_sites_;
     std::vector<ChromeSite> device_sites_;  ///< empty where the trace has no tracks of devices

@@ -22,37 +22,40 @@ inline char* put_three_digits(char* out, std::uint32_t value) noexcept {
     return out + 3;
 }
 
+/// Writes a number below 1000 without leading zeros. Returns the end.
+inline char* put_small_decimal(char* out, std::uint32_t value) noexcept {
+    const char* digits = kThousandths[value].data() + 1;
+    const unsigned skipped = value >= 100 ? 0u : value >= 10 ? 1u : 2u;
+    out[0] = digits[skipped];
+    if (skipped < 2) out[1] = digits[skipped + 1];
+    if (skipped < 1) out[2] = digits[2];
+    return out + 3 - skipped;
+}
+
 /// Writes `value` without leading zeros: up to 20 digits. Returns the end.
 inline char* put_decimal(char* out, std::uint64_t value) noexcept {
-    if (value >= 1000) {
-        out = put_decimal(out, value / 1000);
-        return put_three_digits(out, static_cast<std::uint32_t>(value % 1000));
+    // Unrolled for what occurs.
+    if (value < 1000) return put_small_decimal(out, static_cast<std::uint32_t>(value));
+    if (value < 1'000'000) {
+        const auto low = static_cast<std::uint32_t>(value);
+        return put_three_digits(put_small_decimal(out, low / 1000), low % 1000);
     }
-    const char* digits = kThousandths[value].data() + 1;
-    if (value >= 100) return put_three_digits(out, static_cast<std::uint32_t>(value));
-    if (value >= 10) *out++ = digits[1];
-    *out++ = digits[2];
-    return out;
+    if (value < 1'000'000'000) {
+        const auto low = static_cast<std::uint32_t>(value);
+        const std::uint32_t thousands = low / 1000;
+        out = put_three_digits(put_small_decimal(out, thousands / 1000), thousands % 1000);
+        return put_three_digits(out, low % 1000);
+    }
+    out = put_decimal(out, value / 1'000'000'000);
+    const auto low = static_cast<std::uint32_t>(value % 1'000'000'000);
+    out = put_three_digits(out, low / 1'000'000);
+    out = put_three_digits(out, low / 1000 % 1000);
+    return put_three_digits(out, low % 1000);
 }
 
 /// Writes nanoseconds as microseconds with three decimals, exactly: at most 24 bytes. Returns the end.
 inline char* put_micros(char* out, std::uint64_t ns) noexcept {
-    const std::uint64_t whole = ns / 1000;
-    // Unrolled for what occurs: below 1 ms, below 1 s, below 1000 s.
-    if (whole <
-        1000) {  // NOLINT(bugprone-branch-clone): in order of size, the largest are put like the smallest
-        out = put_decimal(out, whole);
-    } else if (whole < 1'000'000) {
-        out = put_decimal(out, whole / 1000);
-        out = put_three_digits(out, static_cast<std::uint32_t>(whole % 1000));
-    } else if (whole < 1'000'000'000) {
-        const std::uint32_t millis = static_cast<std::uint32_t>(whole / 1000);
-        out = put_decimal(out, millis / 1000);
-        out = put_three_digits(out, millis % 1000);
-        out = put_three_digits(out, static_cast<std::uint32_t>(whole % 1000));
-    } else {
-        out = put_decimal(out, whole);
-    }
+    out = put_decimal(out, ns / 1000);
     std::memcpy(out, kThousandths[ns % 1000].data(), 4);
     return out + 4;
 }

@@ -40,7 +40,7 @@ check "unknown option" 2 '^kymo: report: .*--frob' "$kymo" report --frob x.kymo
 check "no file" 2 '^kymo: report: FILE is required' "$kymo" report
 check "wrong sort key" 2 "^kymo: report: --sort: 'zzz' is none of" "$kymo" report --sort zzz x.kymo
 check "wrong number" 2 "^kymo: report: --limit: '-1' is no number" "$kymo" report --limit -1 x.kymo
-for verb in info report tree export compact; do
+for verb in info report tree export validate compact; do
     check "$verb of a missing file" 2 '^kymo: missing\.kymo: .*No such file' "$kymo" $verb missing.kymo
 done
 [ -z "$(ls)" ] || fail "failing verbs leave no files" "$(ls)"
