@@ -3,6 +3,8 @@
 //
 //   remote_program serve LISTENING_FD NODE    answers "work", "burst N" and "forward PORT", until "stop"
 //   remote_program client PORT CAPTURE        calls, takes in the events, says "ready" and waits to be killed
+#include <signal.h>
+#include <sys/prctl.h>
 #include <cstdio>
 #include <cstring>
 
@@ -41,6 +43,7 @@ std::string handle(const std::string& request, int node) {
 }
 
 int serve(int listening, int node) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);  // a client that dies leaves no server behind
     kymo::thread_name("server");
     while (true) {
         const int fd = accept(listening, nullptr, nullptr);

@@ -7,6 +7,9 @@
     VERB(info)           \
     VERB(report)         \
     VERB(tree)           \
+    VERB(steps)          \
+    VERB(stacks)         \
+    VERB(memory)         \
     VERB(export)         \
     VERB(validate)       \
     VERB(compact)

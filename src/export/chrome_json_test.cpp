@@ -318,26 +318,5 @@ TEST(Decimal, AgreesWithTheStandardLibrary) {
     }
 }
 
-TEST(Tables, CsvQuotesWhatNeedsIt) {
-    const Trace trace = TraceFixture().thread("main", {{"a,\"b\"", 0, 10}, {"c", 20, 5}}).trace();
-    EXPECT_EQ(summary_csv(trace, summarize(trace)),
-              "name,self_ns,total_ns,average_ns,min_ns,p50_ns,p99_ns,max_ns,count,unfinished,async\n"
-              "\"a,\"\"b\"\"\",10,10,10.0,10,10,10,10,1,0,0\n"
-              "c,5,5,5.0,5,5,5,5,1,0,0\n");
-}
-
-TEST(Tables, JsonIsStrictForAnyNames) {
-    TraceFixture fixture;
-    fixture.thread("m\xFF", {{std::string("\0\x1b\"", 3), 0, 10}}).problem("c", "\n");
-    fixture.data().costs = {{"range", 13.5}};
-    const Trace trace = fixture.trace();
-    Value value;
-    EXPECT_EQ(StrictJson::parse(summary_json(trace, summarize(trace, {.by_thread = true})), value), "");
-    EXPECT_EQ(value["rows"].items.at(0)["count"].text, "1");
-    EXPECT_EQ(StrictJson::parse(trace_info_json(trace), value), "");
-    EXPECT_EQ(value["threads"].items.at(0)["ranges"].text, "1");
-    EXPECT_EQ(value["overhead"]["total_ns"].text, "13.5");
-}
-
 }  // namespace
 }  // namespace kymo

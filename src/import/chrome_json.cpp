@@ -196,6 +196,7 @@ class ChromeReader {
             std::string_view text;
             if (key == "clock_max_error_ns") return cursor.read_scaled(0, clock.max_error_ns);
             if (key == "problems") return read_own_problems(cursor);
+            if (key == "metadata") return read_own_metadata(cursor);
             if (cursor.peek() != '"') {
                 if (!cursor.skip_value(text)) return false;
                 if (key == "finished") window.finished = text != "false";
@@ -205,6 +206,19 @@ class ChromeReader {
             if (key == "host") facts.host = text;
             if (key == "session") window.session_name = text;
             if (key == "clock_source") clock.source = text;
+            return true;
+        });
+        return true;
+    }
+
+    /// Facts whose keys are taken in the top level.
+    bool read_own_metadata(JsonCursor& cursor) {
+        std::string_view object;
+        if (!cursor.skip_value(object)) return false;
+        each_member(object, [&](const std::string& key, JsonCursor& member) {
+            std::string_view json;
+            if (!member.skip_value(json)) return false;
+            builder_.assembler().add_metadata(key, whole_json(json));
             return true;
         });
         return true;

@@ -41,6 +41,7 @@ class RandomTrace {
         for (std::size_t i = below(10); i > 0 && ranges_ > 1; --i) add_link();
         for (std::size_t i = below(3); i > 0; --i)
             assembler_.add_metadata("fact " + std::to_string(i), "{\"list\": [1, 2.5, null, \"x\"]}");
+        if (below(4) == 0) assembler_.add_metadata("traceEvents", "[]");  // its key is taken
         if (below(2) == 0) assembler_.add_problem("dropped", "some were \"lost\"", 7);
         assembler_.window().session_name = "run";
         assembler_.window().finished = below(2) == 0;

@@ -12,6 +12,7 @@
 #include <kymo/error.h>
 
 #include "base/demangle.h"
+#include "trace/self_times.h"
 
 namespace kymo {
 
@@ -375,16 +376,7 @@ void TraceAssembler::add_row(RangeId id, Row parent, std::uint32_t depth, bool i
 
 void TraceAssembler::fill_self_times() {
     std::vector<Added>().swap(ranges_);  // no longer needed, and large
-    const std::size_t count = data_->range_start_ns.size();
-    data_->range_self_ns.assign(count, 0);
-    for (std::size_t row = 0; row < count; ++row) {
-        const std::int64_t start = std::max(data_->range_start_ns[row], data_->window.start_ns);
-        const std::int64_t end =
-            std::min(data_->range_start_ns[row] + data_->range_duration_ns[row], data_->window.end_ns);
-        const std::int64_t clipped = std::max<std::int64_t>(end - start, 0);
-        data_->range_self_ns[row] += clipped;
-        if (data_->range_parent[row] != kNoRow) data_->range_self_ns[data_->range_parent[row]] -= clipped;
-    }
+    data_->range_self_ns = self_times(*data_);
 }
 
 namespace {

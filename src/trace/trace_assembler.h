@@ -40,6 +40,7 @@ class TraceAssembler {
     TraceAssembler();
 
     StringId string(std::string_view text) { return strings_.intern(text); }
+    /// Valid until the next string.
     const std::string& text(StringId id) const { return data_->strings[id]; }
     /// The name of an imported event: readable, with the symbol beside it where it is the name of a C++
     /// symbol. Each distinct name is looked into once.

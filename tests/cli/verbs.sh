@@ -38,8 +38,8 @@ check "nothing at all" 2 'Usage: kymo' "$kymo"
 check "unknown verb" 2 "^kymo: there is no verb 'frobnicate'" "$kymo" frobnicate
 check "unknown option" 2 '^kymo: report: .*--frob' "$kymo" report --frob x.kymo
 check "no file" 2 '^kymo: report: FILE is required' "$kymo" report
-check "wrong sort key" 2 "^kymo: report: --sort: 'zzz' is none of" "$kymo" report --sort zzz x.kymo
-check "wrong number" 2 "^kymo: report: --limit: '-1' is no number" "$kymo" report --limit -1 x.kymo
+check "wrong sort key" 2 "^kymo: report: there is no sort key 'zzz'; known: name, " "$kymo" report --sort zzz x.kymo
+check "wrong number" 2 "^kymo: report: --rows: '-1' is no number" "$kymo" report --limit -1 x.kymo
 for verb in info report tree export validate compact; do
     check "$verb of a missing file" 2 '^kymo: missing\.kymo: .*No such file' "$kymo" $verb missing.kymo
 done
@@ -109,9 +109,22 @@ if [ -n "${KYMO_BUILD_DIR:-}" ] && [ -x "$program" ]; then
     check "info" 0 '^thread ' "$kymo" info pipeline.kymo
     check "report" 0 '^events .* kept' "$kymo" report pipeline.kymo
     check "report: limit" 0 '^\.\.\. and [0-9,]+ more rows' "$kymo" report --limit 2 pipeline.kymo
-    check "report: by thread" 0 '^name +thread ' "$kymo" report --by thread pipeline.kymo
+    check "report: by thread" 0 '^ +Name +Thread +Self CPU %' "$kymo" report --by thread pipeline.kymo
     check "report: filter" 0 "^no name holds 'zzzz'" "$kymo" report --filter zzzz pipeline.kymo
-    check "report: csv" 0 '^name,self_ns,total_ns' "$kymo" report --csv pipeline.kymo
+    check "report: csv" 0 '^name,scope,device_type,count,.*self_cpu_time_total_ns,cpu_time_total_ns' "$kymo" report --csv pipeline.kymo
+    check "report: PyTorch's table" 0 '^Self CPU time total: [0-9.]+m?s$' "$kymo" report pipeline.kymo
+    check "report: columns" 0 '^ +Name +# of Calls +p90 +Overhead +$' \
+        "$kymo" report --columns name,calls,p90,overhead pipeline.kymo
+    check "report: unknown column" 2 "^kymo: report: there is no column 'x'; known: name, " \
+        "$kymo" report --columns name,x pipeline.kymo
+    check "report: sorted by a device's key" 0 'Self CPU time total' "$kymo" report --sort cuda_time_total pipeline.kymo
+    check "report: markdown" 0 '^\| Name \| Self CPU % \|' "$kymo" report --format markdown pipeline.kymo
+    check "report: one unit" 0 '^Self CPU time total: [0-9.]+s$' "$kymo" report --time-unit s pipeline.kymo
+    check "report: top level only" 0 'only display top-level' "$kymo" report --top-level pipeline.kymo
+    check "report: all groupings" 0 'Self CPU time total' "$kymo" report --by-shape --by-stack 3 --by-thread \
+        --by-overload --merge-repeated --subtract-overhead pipeline.kymo
+    check "report: one row per range" 0 '^\.\.\. and [0-9,]+ more rows' "$kymo" report --list --rows 5 pipeline.kymo
+    [ "$("$kymo" report --csv --rows 2 pipeline.kymo | wc -l)" = 3 ] || fail "report: --rows holds for csv"
     check "tree" 0 '%.* main$' "$kymo" tree pipeline.kymo
     check "unknown session" 2 '^kymo: pipeline\.kymo: ' "$kymo" report --session 999 pipeline.kymo
     check "export: default name" 0 '^pipeline\.json: .* ranges' "$kymo" export pipeline.kymo

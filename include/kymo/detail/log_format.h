@@ -285,7 +285,13 @@ struct LossesRecord {
     std::uint64_t resyncs;
     std::uint64_t clamped;
 };
-enum class CostKind : std::uint32_t { Range = 0, RangeWithValues = 1, Instant = 2, Counter = 3 };
+enum class CostKind : std::uint32_t {
+    Range = 0,
+    RangeWithValues = 1,
+    Instant = 2,
+    Counter = 3,
+    AllocationReport = 4
+};
 struct CostRecord {
     StreamRecord head;
     std::uint32_t event;  ///< CostKind
