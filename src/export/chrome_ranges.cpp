@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "export/chrome_categories.h"
+#include "trace/chrome_categories.h"
 #include "trace/trace_data.h"
 
 namespace kymo {
