@@ -30,6 +30,18 @@ std::vector<std::string> split(const std::string& text) {
     return parts;
 }
 
+/// Without the blanks at the ends of its lines, which would wrap.
+std::string without_trailing_blanks(const std::string& text) {
+    std::string result;
+    for (std::size_t at = 0; at < text.size();) {
+        const std::size_t end = std::min(text.find('\n', at), text.size() - 1);
+        const std::string line = text.substr(at, end - at);
+        result += line.substr(0, line.find_last_not_of(' ') + 1) + '\n';
+        at = end + 1;
+    }
+    return result;
+}
+
 /// The table, its names narrowed so that it fits the terminal, and its titles bold.
 std::string fitted_table(const Averages& averages, TableOptions options, const Terminal& terminal) {
     std::string text = averages_table(averages, options);
@@ -42,6 +54,7 @@ std::string fitted_table(const Averages& averages, TableOptions options, const T
         options.max_name_column_width = std::max(kNarrowestName, name > excess ? name - excess : 0);
         text = averages_table(averages, options);
     }
+    if (terminal.is_terminal) text = without_trailing_blanks(text);
     const std::size_t rule = text.starts_with("---") ? 0 : text.find("\n---") + 1;
     const std::size_t first = text.find('\n', rule) + 1;
     const std::size_t end = text.find('\n', first);
