@@ -5,7 +5,7 @@
 //   kymo memory network.kymo
 #include <cstdio>
 #include <cstdlib>
-#include <vector>
+#include <new>
 
 #include <kymo/kymo.h>
 
@@ -68,17 +68,19 @@ float step(Network& network, const Matrix& in, const Matrix& wanted) {
     return loss;
 }
 
-/// A batch as large as there is memory for.
-Matrix load_batch(Pool& pool, std::int64_t rows) {
+/// A batch of `rows` or, when there is no memory for it, of `fewer`.
+Matrix load_batch(Pool& pool, std::int64_t rows, std::int64_t fewer) {
     KYMO_RANGE("load batch");
-    for (;; rows /= 2) {
-        try {
-            Matrix batch(pool, rows, kInputs);
-            fill(batch, 1);
-            return batch;
-        } catch (const std::bad_alloc&) {
-            std::printf("no memory for a batch of %lld\n", static_cast<long long>(rows));
-        }
+    auto load = [&](std::int64_t count) {
+        Matrix batch(pool, count, kInputs);
+        fill(batch, 1);
+        return batch;
+    };
+    try {
+        return load(rows);
+    } catch (const std::bad_alloc&) {
+        std::printf("no memory for a batch of %lld\n", static_cast<long long>(rows));
+        return load(fewer);
     }
 }
 
@@ -89,8 +91,7 @@ int main(int argc, char** argv) {
     Pool pool(kPoolBytes);
     Network network(pool);
     const Network teacher(pool);
-    load_batch(pool, kBatch * 256);  // more than fits
-    const Matrix in = load_batch(pool, kBatch);
+    const Matrix in = load_batch(pool, kBatch * 256, kBatch);  // the first is more than fits
     const Matrix wanted = forward(teacher, in).out;
     float loss = 0;
     for (int i = 0; i < steps; ++i) {

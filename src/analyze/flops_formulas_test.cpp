@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
+#include <iterator>
 #include <set>
 
 #include "analyze/operation_fixture.h"
@@ -81,7 +83,8 @@ TEST(FlopsFormulas, Conv2dIsAsPyTorchHasIt) {
 
 // F3, except that what PyTorch cannot count but can compute is counted.
 TEST(FlopsFormulas, Conv2dTakesWhateverMakesAConvolution) {
-    auto conv = [](InputSpec input, InputSpec stride, InputSpec padding, InputSpec groups = 1) {
+    auto conv = [](const InputSpec& input, const InputSpec& stride, const InputSpec& padding,
+                   const InputSpec& groups = 1) {
         return flops("aten::conv2d",
                      {input, Shape{8, 3, 3, 3}, nullptr, stride, padding, list({1, 1}), groups});
     };
@@ -265,6 +268,31 @@ TEST(FlopsFormulas, AreSortedAndNamedOnce) {
         EXPECT_TRUE(names.insert(entry.name).second) << entry.name << " twice";
         EXPECT_LT(last, entry.name);
         last = entry.name;
+    }
+}
+
+/// The names in the table of docs/flops.md.
+std::set<std::string> documented_names() {
+    std::ifstream file(std::string(KYMO_SOURCE_DIR) + "/docs/flops.md");
+    const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    std::set<std::string> words;
+    for (std::size_t at = text.find('`'); at != text.npos;) {
+        const std::size_t end = text.find('`', at + 1);
+        if (end == text.npos) break;
+        words.insert(text.substr(at + 1, end - at - 1));
+        at = text.find('`', end + 1);
+    }
+    return words;
+}
+
+TEST(FlopsFormulas, AreDocumented) {
+    const std::set<std::string> documented = documented_names();
+    for (const BuiltInFlops& entry : built_in_flops()) {
+        std::string name = entry.name.substr(std::string("aten::").size());
+        if (name.ends_with("_") && documented.count(name) == 0) name.pop_back();  // in place
+        if (name.find("attention") != name.npos || name.starts_with("conv_transpose"))
+            continue;  // in patterns
+        EXPECT_EQ(documented.count(name), 1u) << name << " is not in docs/flops.md";
     }
 }
 

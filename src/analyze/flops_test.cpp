@@ -117,7 +117,8 @@ TEST(Flops, KeywordsAndOutputsAreNoInputs) {
 TEST(Flops, OfAllRangesSayWhichAreInsideOthers) {
     TraceAssembler assembler;
     const std::uint32_t lane = assembler.add_lane({.thread = assembler.add_thread({})});
-    auto range = [&](const char* name, std::int64_t start, std::int64_t duration, std::vector<Shape> shapes) {
+    auto range = [&](const char* name, std::int64_t start, std::int64_t duration,
+                     const std::vector<Shape>& shapes) {
         const auto id =
             assembler.add_range(lane, start, duration, assembler.site({.name = assembler.string(name)}));
         for (const Shape& shape : shapes) add_input(assembler, id, shape);

@@ -200,6 +200,7 @@ TEST(RangeMemory, AgreesWithASearchOfAllRanges) {
         }
         auto rows = [](const std::map<Row, RangeBytes>& of) {
             std::vector<RangeBytes> all;
+            all.reserve(of.size());
             for (const auto& [row, bytes] : of) all.push_back(bytes);
             return all;
         };

@@ -189,8 +189,9 @@ class TraceCheck {
         }
         std::sort(ids.begin(), ids.end());
         for (std::size_t i = 1; i < ids.size(); ++i) {
-            const auto& [process, id, row] = ids[i];
-            if (std::get<0>(ids[i - 1]) == process && std::get<1>(ids[i - 1]) == id)
+            const Row row = std::get<2>(ids[i]);
+            if (std::get<0>(ids[i - 1]) == std::get<0>(ids[i]) &&
+                std::get<1>(ids[i - 1]) == std::get<1>(ids[i]))
                 findings_.add("ids", [&] { return at(row) + " has the number of another operation"; });
         }
     }
@@ -232,12 +233,13 @@ class TraceCheck {
         std::map<std::tuple<Row, std::uint32_t, std::int64_t>, Row> first;
         for (const RangeDetail& detail : trace_.range_details()) {
             if (detail.forward_thread == 0 || detail.sequence < 0 || detail.range >= ranges_.size()) continue;
-            const auto [known, is_new] = first.try_emplace(
+            const auto entry = first.try_emplace(
                 {process_of(detail.range), detail.forward_thread, detail.sequence}, detail.range);
-            if (!is_new && backward_name(trace_.range_name(known->second)) !=
-                               backward_name(trace_.range_name(detail.range)))
+            const Row known = entry.first->second;
+            if (!entry.second &&
+                backward_name(trace_.range_name(known)) != backward_name(trace_.range_name(detail.range)))
                 findings_.add("sequence", [&] {
-                    return at(detail.range) + " and " + at(known->second) + " have number " +
+                    return at(detail.range) + " and " + at(known) + " have number " +
                            std::to_string(detail.sequence);
                 });
         }

@@ -7,7 +7,7 @@
 #include "base/json_writer.h"
 #include "base/output_file.h"
 #include "export/chrome_arguments.h"
-#include "export/chrome_categories.h"
+#include "trace/chrome_categories.h"
 #include "export/chrome_clock.h"
 #include "export/chrome_header.h"
 #include "export/chrome_ranges.h"

@@ -363,13 +363,14 @@ class ChromeCheck {
     }
 
     void check_flows() {
-        for (const auto& [key, flow] : flows_) {
+        for (const auto& entry : flows_) {
+            const Flow& flow = entry.second;
             if (flow.starts == 0) findings_.add("flow_without_start", [&] { return name_at(flow.offset); });
             if (flow.finishes == 0) findings_.add("flow_without_end", [&] { return name_at(flow.offset); });
             if (flow.starts > 1)
                 findings_.add("flow_id_repeated", [&] { return name_at(flow.offset) + " starts again"; });
             if (flow.starts == 1 && flow.finishes > 0 && flow.finish < flow.start) {
-                const bool is_launch = key.starts_with("ac2g\n");
+                const bool is_launch = entry.first.starts_with("ac2g\n");
                 findings_.add(is_launch ? "kernel_before_launch" : "flow_backwards",
                               [&] { return name_at(flow.offset); });
             }
@@ -381,7 +382,8 @@ class ChromeCheck {
         std::size_t offset = 0;
     };
     void check_async() {
-        for (const auto& [key, async] : asyncs_) {
+        for (const auto& entry : asyncs_) {
+            const Async& async = entry.second;
             if (async.open != 0) findings_.add("async_begin_end", [&] { return name_at(async.offset); });
         }
     }

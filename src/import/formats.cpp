@@ -21,6 +21,7 @@ Trace read_capture_file(const std::string& path) {
 
 constexpr ImportFormat kFormats[] = {
     {"kymo", "Kymo's own captures", is_capture, read_capture_file},
+    {"chrome", "Chrome's trace JSON, of any maker (.json, .json.gz)", is_chrome_json, read_chrome_json_file},
     {"perfetto", "Perfetto's protobuf (track events)", is_perfetto, read_perfetto},
     {"nvprof", "SQLite databases of nvprof", is_sqlite_profile, read_sqlite_profile},
     {"nsight", "SQLite exports of Nsight Systems", is_sqlite_profile, read_sqlite_profile},

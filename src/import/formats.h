@@ -9,6 +9,8 @@
 
 namespace kymo {
 
+bool is_chrome_json(std::span<const std::byte> head) noexcept;
+Trace read_chrome_json_file(const std::string& path);
 bool is_perfetto(std::span<const std::byte> head) noexcept;
 Trace read_perfetto(const std::string& path);
 /// Databases of nvprof and Nsight Systems look alike from outside: which one it is, its tables tell.

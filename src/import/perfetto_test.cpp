@@ -329,6 +329,25 @@ TEST_F(PerfettoTest, ADamagedPacketIsLeftOutAndTheNextIsRead) {
     EXPECT_EQ(problem(trace, "damaged_packets"), 1u);
 }
 
+TEST_F(PerfettoTest, FilesOfPerfettosOwnMakersAreRead) {
+    const std::string folder = KYMO_SOURCE_DIR "/tests/corpus/perfetto/";
+    const Trace sdk = open_trace(folder + "sdk.pftrace");
+    EXPECT_EQ(outline(sdk), "t: n 6000-31000 >n 11000-26000 >>n 16000-21000\n");
+    EXPECT_EQ(sdk.links().size(), 2u);
+    EXPECT_EQ(sdk.counters().value.back(), 12);
+    EXPECT_EQ(sdk.string(sdk.range_arguments(0)[1].key), "d.k");
+    EXPECT_TRUE(sdk.problems().empty());
+
+    const Trace phases = open_trace(folder + "phases.pftrace");
+    EXPECT_EQ(outline(phases),
+              "thread 1: x 103000-106000 x 109000-113000\nc: x 112000-115000 x 124000-133000\n");
+    EXPECT_EQ(problem(phases, "unread_packets"), 1u);
+    EXPECT_EQ(problem(phases, "unknown_events"), 1u);  // a counter without values
+#if KYMO_HAVE_ZLIB
+    EXPECT_EQ(outline(open_trace(folder + "compressed.pftrace")), outline(phases));
+#endif
+}
+
 TEST_F(PerfettoTest, OtherFilesAreNoPerfettoTraces) {
     EXPECT_THROW(read_perfetto_bytes("{\"traceEvents\":[]}", "x"), Error);
     EXPECT_THROW(read_perfetto_bytes("", "x"), Error);

@@ -116,13 +116,13 @@ TEST(SqliteFile, PathsMayHoldAnyCharacter) {
 TEST(SqliteFile, FailuresNameTheFileAndTheCause) {
     EXPECT_EQ(failure_to_open("/no/such.sqlite"), "/no/such.sqlite: No such file or directory");
     SqliteSample sample;
-    const std::string path = sample.path();
+    const std::string& path = sample.path();
     std::ofstream(path) << "no database at all, only text";
     EXPECT_EQ(failure_to_open(path), path + ": is no SQLite database");
     std::ofstream(path, std::ios::trunc) << "\x1f\x8b\x08 compressed";
     EXPECT_EQ(failure_to_open(path),
               path + ": is compressed; a SQLite database must be decompressed first (gunzip)");
-    std::ofstream(path, std::ios::trunc) << std::string("SQLite format 3\0 and nothing of it", 35);
+    std::ofstream(path, std::ios::trunc) << std::string("SQLite format 3\0 and nothing of it", 34);
     EXPECT_EQ(failure_to_open(path), path + ": file is not a database");
     std::ofstream(path, std::ios::trunc).flush();
     EXPECT_EQ(failure_to_open(path), path + ": is no SQLite database");

@@ -176,7 +176,11 @@ std::vector<std::uint64_t> unpack_numbers(const ColumnEntry& entry, std::span<co
             const std::span<const std::byte> bytes = unpack_bytes(entry, stored, room);
             numbers.resize(entry.rows);
             std::size_t at = 0;
-            for (std::uint64_t& number : numbers) number = from_zigzag(take_varint(bytes, at));
+            for (std::uint64_t& number : numbers) {
+                const bool is_short = at != bytes.size() && std::to_integer<std::uint8_t>(bytes[at]) < 0x80;
+                number = from_zigzag(is_short ? std::to_integer<std::uint64_t>(bytes[at++])
+                                              : take_varint(bytes, at));
+            }
             if (at != bytes.size()) throw Error("something lies behind a column's numbers");
             break;
         }

@@ -35,6 +35,11 @@ std::uint64_t wrap(std::int64_t time) noexcept {
     return static_cast<std::uint64_t>(time);
 }
 
+/// Of a column that may be left out where all its rows are 0.
+std::uint64_t at(const std::vector<std::uint64_t>& numbers, std::size_t row) noexcept {
+    return numbers.empty() ? 0 : numbers[row];
+}
+
 /// Takes the next number of a column that is as long as the rows make it.
 class NumberCursor {
   public:
@@ -104,7 +109,7 @@ void put_times_together(const RangeNumbers& numbers, TraceData& data) {
         const std::uint64_t start =
             outer.has_children ? outer.last_end + gaps.take() : outer.start + heads.take();
         data.range_start_ns[row] = static_cast<std::int64_t>(start);
-        const std::uint64_t parent = outer.row + numbers.parent[row];
+        const std::uint64_t parent = outer.row + at(numbers.parent, row);
         if (parent != kNoRow && parent >= row) throw Error("a range stands before its parent");
         data.range_parent[row] = static_cast<Row>(parent);
         open.push_back({static_cast<Row>(row), start, 0, false});
@@ -114,11 +119,11 @@ void put_times_together(const RangeNumbers& numbers, TraceData& data) {
         throw Error("there are more times than ranges");
 }
 
-void check_lengths(const RangeNumbers& numbers) {
-    const std::size_t count = numbers.depth.size();
-    if (numbers.parent.size() != count || numbers.site.size() != count || numbers.flags.size() != count ||
-        numbers.self.size() != count)
-        throw Error("columns of ranges differ in length");
+void check_lengths(const RangeNumbers& numbers, std::size_t count) {
+    for (const auto* column :
+         {&numbers.depth, &numbers.parent, &numbers.site, &numbers.flags, &numbers.self}) {
+        if (!column->empty() && column->size() != count) throw Error("columns of ranges differ in length");
+    }
     if (count >= kNoRow) throw Error("there are more ranges than a trace holds");
 }
 
@@ -151,9 +156,8 @@ RangeNumbers take_ranges_apart(const TraceData& data) {
     return numbers;
 }
 
-void put_ranges_together(RangeNumbers numbers, TraceData& data) {
-    check_lengths(numbers);
-    const std::size_t count = numbers.depth.size();
+void put_ranges_together(RangeNumbers numbers, std::size_t count, TraceData& data) {
+    check_lengths(numbers, count);
     data.range_start_ns.resize(count);
     data.range_duration_ns.resize(count);
     data.range_site.resize(count);
@@ -163,15 +167,15 @@ void put_ranges_together(RangeNumbers numbers, TraceData& data) {
     SitePrediction sites;
     std::uint32_t last_depth = 0;
     for (std::size_t row = 0; row < count; ++row) {
-        if (numbers.depth[row] > count || numbers.flags[row] > std::numeric_limits<std::uint16_t>::max() ||
-            numbers.site[row] > std::numeric_limits<std::uint32_t>::max())
+        const std::uint64_t flags = at(numbers.flags, row), code = at(numbers.site, row);
+        if (at(numbers.depth, row) > count || flags > std::numeric_limits<std::uint16_t>::max() ||
+            code > std::numeric_limits<std::uint32_t>::max())
             throw Error("a number of a range is too large");
-        const auto depth = static_cast<std::uint32_t>(numbers.depth[row]);
+        const auto depth = static_cast<std::uint32_t>(at(numbers.depth, row));
         data.range_depth[row] = depth;
-        data.range_flags[row] = static_cast<std::uint16_t>(numbers.flags[row]);
+        data.range_flags[row] = static_cast<std::uint16_t>(flags);
         std::uint32_t& predicted = sites.next(depth - last_depth);
-        const std::uint32_t site =
-            numbers.site[row] == 0 ? predicted : static_cast<std::uint32_t>(numbers.site[row] - 1);
+        const std::uint32_t site = code == 0 ? predicted : static_cast<std::uint32_t>(code - 1);
         data.range_site[row] = predicted = site;
         sites.saw(site);
         last_depth = depth;
@@ -180,7 +184,7 @@ void put_ranges_together(RangeNumbers numbers, TraceData& data) {
         std::vector<std::uint64_t>().swap(*used);
     put_times_together(numbers, data);
     data.range_self_ns = self_times(data);
-    for (std::size_t row = 0; row < count; ++row) {
+    for (std::size_t row = 0; row < numbers.self.size(); ++row) {
         data.range_self_ns[row] =
             static_cast<std::int64_t>(wrap(data.range_self_ns[row]) + numbers.self[row]);
     }

@@ -2,6 +2,7 @@
 // neighbour in the tree, and what follows from the rest is kept only where it does not.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -10,7 +11,8 @@
 namespace kymo {
 
 /// The columns, as docs/capture_format.md describes them. The first four and `self` have a row for each
-/// range; gaps and heads have so together, and durations and tails.
+/// range (for the reader, none at all when all are 0); gaps and heads have so together, and durations and
+/// tails.
 struct RangeNumbers {
     std::vector<std::uint64_t> depth;
     std::vector<std::uint64_t> parent;  ///< less the parent that depths alone tell
@@ -26,9 +28,9 @@ struct RangeNumbers {
 /// Requires that depths never rise by more than one from row to row, and begin with 0.
 RangeNumbers take_ranges_apart(const TraceData& data);
 
-/// Fills the range columns of `data`, whose window is there already. Throws kymo::Error on numbers that no
-/// table gives; what the columns hold is not checked beyond that, except that parents stand before their
-/// children.
-void put_ranges_together(RangeNumbers numbers, TraceData& data);
+/// Fills the `count` rows of the range columns of `data`, whose window is there already. Throws kymo::Error
+/// on numbers that no table gives; what the columns hold is not checked beyond that, except that parents
+/// stand before their children.
+void put_ranges_together(RangeNumbers numbers, std::size_t count, TraceData& data);
 
 }  // namespace kymo

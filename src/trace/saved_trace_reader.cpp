@@ -197,20 +197,23 @@ class TraceReader {
 
     void ranges(TraceData& data) {
         const std::uint64_t count = contents_.rows(kRanges);
-        const auto column = [&](std::uint32_t id, std::uint64_t row_count) {
-            return numbers(kRanges << 8 | id, row_count);
+        const auto column = [&](std::uint32_t id) {
+            const Contents::Column* const found = contents_.find(kRanges << 8 | id);
+            const bool is_zero = found == nullptr || (found->entry.form == 0 && id != kGaps && id != kHeads &&
+                                                      id != kDurations && id != kTails);
+            return is_zero ? std::vector<std::uint64_t>() : numbers(kRanges << 8 | id, 0);
         };
         RangeNumbers apart;
-        apart.depth = column(kDepth, count);
-        apart.parent = column(kParent, count);
-        apart.site = column(kSite, count);
-        apart.flags = column(kFlags, count);
-        apart.gaps = column(kGaps, 0);
-        apart.heads = column(kHeads, 0);
-        apart.durations = column(kDurations, 0);
-        apart.tails = column(kTails, 0);
-        apart.self = column(kSelf, count);
-        put_ranges_together(std::move(apart), data);
+        apart.depth = column(kDepth);
+        apart.parent = column(kParent);
+        apart.site = column(kSite);
+        apart.flags = column(kFlags);
+        apart.gaps = column(kGaps);
+        apart.heads = column(kHeads);
+        apart.durations = column(kDurations);
+        apart.tails = column(kTails);
+        apart.self = column(kSelf);
+        put_ranges_together(std::move(apart), count, data);
     }
 
     Contents contents_;

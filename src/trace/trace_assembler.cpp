@@ -57,6 +57,7 @@ Row TraceAssembler::add_thread(const ThreadInfo& info) {
 }
 
 std::uint32_t TraceAssembler::add_lane(const Lane& lane) {
+    if (lanes_.size() >= kMostLanes) throw Error("more rows than a trace holds");
     lanes_.push_back(lane);
     return static_cast<std::uint32_t>(lanes_.size() - 1);
 }
@@ -72,7 +73,7 @@ TraceAssembler::RangeId TraceAssembler::add_range(std::uint32_t lane, std::int64
     // The end must be a time, too.
     duration_ns =
         std::min(duration_ns, std::numeric_limits<std::int64_t>::max() - std::max<std::int64_t>(start_ns, 0));
-    ranges_.push_back({start_ns, duration_ns, site, lane, flags});
+    ranges_.push_back({start_ns, duration_ns, site, lane, static_cast<std::uint8_t>(flags)});
     return static_cast<RangeId>(ranges_.size() - 1);
 }
 
@@ -90,6 +91,32 @@ void TraceAssembler::add_detail(RangeId range, std::int64_t sequence, std::uint3
 
 void TraceAssembler::add_link(RangeId from, RangeId to, LinkKind kind, StringId name) {
     data_->links.push_back({from, to, kind, name});
+}
+
+void TraceAssembler::add_link(const LinkEnd& from, const LinkEnd& to, LinkKind kind, StringId name) {
+    if (from.range != LinkEnd::kNoRange && to.range != LinkEnd::kNoRange) {
+        add_link(from.range, to.range, kind, name);
+    } else {
+        loose_links_.push_back({from, to, kind, name});
+    }
+}
+
+void TraceAssembler::expect(double fraction) {
+    constexpr std::size_t kTooFew = 4096;  // to tell anything from
+    if (fraction <= 0 || fraction >= 1) return;
+    const auto make_room = [&](auto& column) {
+        const auto all = static_cast<std::size_t>(static_cast<double>(column.size()) / fraction * 1.05);
+        if (column.size() > kTooFew && all > column.capacity()) column.reserve(all);
+    };
+    const auto make_all = [&](auto&... columns) { (make_room(columns), ...); };
+    TraceData& data = *data_;
+    make_all(ranges_, data.arguments, data.range_arguments, data.range_details, data.list_items, data.arrays,
+             data.array_extents, data.links, data.strings);
+    make_all(data.instant_time_ns, data.instant_site, data.instant_thread, data.instant_arguments);
+    make_all(data.counter_time_ns, data.counter_site, data.counter_thread, data.counter_value);
+    make_all(data.memory_time_ns, data.memory_thread, data.memory_address, data.memory_bytes,
+             data.memory_total_allocated, data.memory_total_reserved, data.memory_device,
+             data.memory_out_of_memory);
 }
 
 void TraceAssembler::add_instant(Row thread, std::int64_t time_ns, std::uint32_t site,
@@ -156,6 +183,7 @@ Trace TraceAssembler::finish() {
     place_ranges();
     fill_self_times();
     place_values();
+    bind_links();
     place_links();
     sort_points();
     return Trace(std::shared_ptr<const TraceData>(std::move(data_)));
@@ -195,18 +223,26 @@ void TraceAssembler::place_ranges() {
     std::vector<RangeId> members(count);
     std::vector<std::size_t> next(first.begin(), first.end() - 1);
     for (RangeId id = 0; id < count; ++id) members[next[ranges_[id].lane]++] = id;
+    lane_tracks_.resize(lanes_.size());
+    for (std::uint32_t lane = 0; lane < lanes_.size(); ++lane) {
+        const std::span<RangeId> of_lane(members.data() + first[lane], first[lane + 1] - first[lane]);
+        sort_by_time(of_lane);
+        lane_tracks_[lane].first = static_cast<std::uint32_t>(data_->tracks.size());
+        if (!of_lane.empty()) place_lane(lanes_[lane], of_lane);
+        lane_tracks_[lane].count =
+            static_cast<std::uint32_t>(data_->tracks.size()) - lane_tracks_[lane].first;
+    }
+}
+
+void TraceAssembler::sort_by_time(std::span<RangeId> members) const {
     const auto is_before = [&](RangeId a, RangeId b) {
         const Added &left = ranges_[a], &right = ranges_[b];
         if (left.start_ns != right.start_ns) return left.start_ns < right.start_ns;
         if (left.duration_ns != right.duration_ns) return left.duration_ns > right.duration_ns;
         return a < b;
     };
-    for (std::uint32_t lane = 0; lane < lanes_.size(); ++lane) {
-        const std::span<RangeId> of_lane(members.data() + first[lane], first[lane + 1] - first[lane]);
-        if (!std::is_sorted(of_lane.begin(), of_lane.end(), is_before))
-            std::sort(of_lane.begin(), of_lane.end(), is_before);
-        if (!of_lane.empty()) place_lane(lanes_[lane], of_lane);
-    }
+    if (!std::is_sorted(members.begin(), members.end(), is_before))
+        std::sort(members.begin(), members.end(), is_before);
 }
 
 namespace {
@@ -285,20 +321,22 @@ void TraceAssembler::place_lane(const Lane& lane, std::span<const RangeId> membe
         open.push_back(i);
     }
     // Track by track: a parent's row is known when it is asked for.
-    std::vector<std::uint32_t> order(members.size());
-    std::iota(order.begin(), order.end(), 0u);
+    std::vector<std::uint32_t> order;
     if (tracks.track_count() > 1) {
+        order.resize(members.size());
+        std::iota(order.begin(), order.end(), 0u);
         std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
             return nested[a].place.track < nested[b].place.track;
         });
     }
-    for (std::size_t i = 0; i < order.size();) {
-        const std::uint32_t track = nested[order[i]].place.track;
+    const auto nth = [&](std::size_t i) { return order.empty() ? static_cast<std::uint32_t>(i) : order[i]; };
+    for (std::size_t i = 0; i < members.size();) {
+        const std::uint32_t track = nested[nth(i)].place.track;
         const auto first = static_cast<Row>(data_->range_start_ns.size());
-        for (; i < order.size() && nested[order[i]].place.track == track; ++i) {
-            const Nested& member = nested[order[i]];
+        for (; i < members.size() && nested[nth(i)].place.track == track; ++i) {
+            const Nested& member = nested[nth(i)];
             const bool is_root = member.parent == TrackChoice::kNobody;
-            add_row(members[order[i]], is_root ? kNoRow : row_of_[members[member.parent]], member.place.depth,
+            add_row(members[nth(i)], is_root ? kNoRow : row_of_[members[member.parent]], member.place.depth,
                     is_async);
         }
         add_track(lane, track, first, static_cast<Row>(data_->range_start_ns.size()) - first);
@@ -343,13 +381,22 @@ void TraceAssembler::fill_self_times() {
 
 namespace {
 
+/// Puts entries of a table in order of their rows, those of one row as they are. Linear: there are `rows`.
+template <typename Entry>
+void sort_by_row(std::vector<Entry>& entries, Row Entry::*row, std::size_t rows) {
+    const auto is_before = [&](const Entry& a, const Entry& b) { return a.*row < b.*row; };
+    if (std::is_sorted(entries.begin(), entries.end(), is_before)) return;
+    std::vector<std::uint32_t> place(rows + 1, 0);
+    for (const Entry& entry : entries) ++place[entry.*row + 1];
+    std::partial_sum(place.begin(), place.end(), place.begin());
+    std::vector<Entry> sorted(entries.size());
+    for (const Entry& entry : entries) sorted[place[entry.*row]++] = entry;
+    entries = std::move(sorted);
+}
+
 // Slices of one row, of which there may be several, become one; all in order of rows.
-void sort_slices(std::vector<ArgumentSlice>& slices, std::vector<Argument>& arguments) {
-    const auto is_before = [](const ArgumentSlice& a, const ArgumentSlice& b) {
-        return a.row != b.row ? a.row < b.row : a.first < b.first;
-    };
-    if (!std::is_sorted(slices.begin(), slices.end(), is_before))
-        std::sort(slices.begin(), slices.end(), is_before);
+void sort_slices(std::vector<ArgumentSlice>& slices, std::vector<Argument>& arguments, std::size_t rows) {
+    sort_by_row(slices, &ArgumentSlice::row, rows);
     std::size_t kept = 0;
     for (std::size_t i = 0; i < slices.size(); ++i) {
         if (kept == 0 || slices[kept - 1].row != slices[i].row) {
@@ -373,17 +420,67 @@ void sort_slices(std::vector<ArgumentSlice>& slices, std::vector<Argument>& argu
 
 void TraceAssembler::place_values() {
     for (ArgumentSlice& slice : data_->range_arguments) slice.row = row_of_[slice.row];
-    sort_slices(data_->range_arguments, data_->arguments);
+    sort_slices(data_->range_arguments, data_->arguments, row_of_.size());
     for (RangeDetail& detail : data_->range_details) detail.range = row_of_[detail.range];
-    std::stable_sort(data_->range_details.begin(), data_->range_details.end(),
-                     [](const RangeDetail& a, const RangeDetail& b) { return a.range < b.range; });
+    sort_by_row(data_->range_details, &RangeDetail::range, row_of_.size());
 }
 
-void TraceAssembler::place_links() {
+/// The innermost range of a track that is open at a time; one that ends just then still is. kNoRow: none.
+Row TraceAssembler::innermost_at(const TrackInfo& track, std::int64_t time_ns) const {
+    const auto begin = data_->range_start_ns.begin() + track.first_range;
+    const auto found = std::upper_bound(begin, begin + track.range_count, time_ns);
+    if (found == begin) return kNoRow;
+    auto row = static_cast<Row>(found - data_->range_start_ns.begin() - 1);
+    // A range that ends where the next one starts comes right before it; both are open, the next one more so.
+    while (row != kNoRow && data_->range_start_ns[row] + data_->range_duration_ns[row] < time_ns) {
+        const Row parent = data_->range_parent[row];
+        row = parent != kNoRow && parent >= track.first_range ? parent : kNoRow;
+    }
+    return row;
+}
+
+Row TraceAssembler::next_at(const TrackInfo& track, std::int64_t time_ns) const {
+    const auto begin = data_->range_start_ns.begin() + track.first_range;
+    const auto found = std::lower_bound(begin, begin + track.range_count, time_ns);
+    return found == begin + track.range_count ? kNoRow
+                                              : static_cast<Row>(found - data_->range_start_ns.begin());
+}
+
+Row TraceAssembler::bind(const LinkEnd& end) const {
+    if (end.range != LinkEnd::kNoRange) return row_of_[end.range];
+    const LaneTracks& tracks = lane_tracks_[end.lane];
+    Row best = kNoRow;
+    for (std::uint32_t i = tracks.first; i < tracks.first + tracks.count; ++i) {
+        const TrackInfo& track = data_->tracks[i];
+        const Row row = end.is_next ? next_at(track, end.time_ns) : innermost_at(track, end.time_ns);
+        if (row == kNoRow) continue;
+        const bool is_better =
+            best == kNoRow || (end.is_next ? data_->range_start_ns[row] < data_->range_start_ns[best]
+                                           : data_->range_start_ns[row] > data_->range_start_ns[best]);
+        if (is_better) best = row;
+    }
+    return best;
+}
+
+void TraceAssembler::bind_links() {
     for (LinkInfo& link : data_->links) {
         link.from = row_of_[link.from];
         link.to = row_of_[link.to];
     }
+    std::uint64_t loose = 0;
+    for (const LooseLink& link : loose_links_) {
+        const Row from = bind(link.from);
+        const Row to = bind(link.to);
+        if (from == kNoRow || to == kNoRow) {
+            ++loose;
+        } else {
+            data_->links.push_back({from, to, link.kind, link.name});
+        }
+    }
+    if (loose > 0) add_problem("loose_arrow", "arrows begin or end where no range is", loose);
+}
+
+void TraceAssembler::place_links() {
     std::stable_sort(data_->links.begin(), data_->links.end(), [](const LinkInfo& a, const LinkInfo& b) {
         return a.from != b.from ? a.from < b.from : a.to < b.to;
     });
@@ -425,7 +522,7 @@ void TraceAssembler::sort_points() {
         for (ArgumentSlice& slice : data.instant_arguments) slice.row = place[slice.row];
         reorder(order, data.instant_time_ns, data.instant_site, data.instant_thread);
     }
-    sort_slices(data.instant_arguments, data.arguments);
+    sort_slices(data.instant_arguments, data.arguments, data.instant_time_ns.size());
     if (const auto order = thread_time_order(data.counter_thread, data.counter_time_ns); !order.empty())
         reorder(order, data.counter_time_ns, data.counter_site, data.counter_thread, data.counter_value);
     if (const auto order = thread_time_order(data.memory_thread, data.memory_time_ns); !order.empty()) {

@@ -129,6 +129,10 @@ if [ -n "${KYMO_BUILD_DIR:-}" ] && [ -x "$program" ]; then
     check "unknown session" 2 '^kymo: pipeline\.kymo: ' "$kymo" report --session 999 pipeline.kymo
     check "export: default name" 0 '^pipeline\.json: .* ranges' "$kymo" export pipeline.kymo
     check "export: unknown suffix" 2 '^kymo: x\.foo: no export format' "$kymo" export pipeline.kymo -o x.foo
+    check "export: a table" 0 '^pipeline\.threads\.csv: ' "$kymo" export pipeline.kymo --table threads
+    head -n 1 pipeline.threads.csv | grep -q '^process,id,os_tid,name' || fail "export: a table's columns"
+    check "export: ranges as CSV" 0 '^name,category,scope,start_ns' "$kymo" export pipeline.kymo --to csv -o -
+    check "export: tables are CSV" 2 '^kymo: --table: only csv' "$kymo" export pipeline.kymo --table links -o x.json
     check "export: no such folder" 2 '^kymo: no/x\.json: ' "$kymo" export pipeline.kymo -o no/x.json
     if command -v python3 >/dev/null; then
         check "export: valid JSON" 0 '' python3 -c 'import json; json.load(open("pipeline.json", encoding="utf-8"))'

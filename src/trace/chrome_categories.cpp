@@ -1,5 +1,5 @@
 // chrome_categories.cpp: the words that tools made for PyTorch's traces have for kinds of events.
-#include "export/chrome_categories.h"
+#include "trace/chrome_categories.h"
 
 #include <cctype>
 
@@ -24,7 +24,11 @@ bool is_driver_call(std::string_view name) {
 
 std::string_view chrome_category(const Trace& trace, const SiteInfo& site, bool on_device) {
     if (site.category != 0) return trace.string(site.category);
-    switch (site.scope) {
+    return chrome_category(site.scope, trace.string(site.name), on_device);
+}
+
+std::string_view chrome_category(Scope scope, std::string_view name, bool on_device) {
+    switch (scope) {
         case Scope::User:
         case Scope::Step:
             return on_device ? "gpu_user_annotation" : "user_annotation";
@@ -33,11 +37,11 @@ std::string_view chrome_category(const Trace& trace, const SiteInfo& site, bool 
         case Scope::GarbageCollection:
             return "python_function";
         case Scope::Device:
-            return category_of_device_work(trace.string(site.name));
+            return category_of_device_work(name);
         case Scope::DeviceRuntime:
-            return is_driver_call(trace.string(site.name)) ? "cuda_driver" : "cuda_runtime";
+            return is_driver_call(name) ? "cuda_driver" : "cuda_runtime";
         default:
-            return is_operator(site.scope) ? "cpu_op" : scope_name(site.scope);
+            return is_operator(scope) ? "cpu_op" : scope_name(scope);
     }
 }
 
