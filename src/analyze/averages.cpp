@@ -1,5 +1,6 @@
 // averages.cpp: one pass over the ranges tallies their groups; what few ranges have is added to them.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <memory>
 #include <numeric>
@@ -406,7 +407,7 @@ AverageRow total_average(const Averages& averages) {
 void subtract_overhead(Averages& averages) {
     averages.recorded_ns = 0;
     const auto reduce = [](std::int64_t& time, const std::optional<double>& cost) {
-        if (cost) time = std::max<std::int64_t>(0, time - static_cast<std::int64_t>(*cost + 0.5));
+        if (cost) time = std::max<std::int64_t>(0, time - std::llround(*cost));
     };
     for (AverageRow& row : averages.rows) {
         reduce(row.self_cpu_time_total_ns, row.self_overhead_ns);

@@ -271,7 +271,8 @@ TEST(Averages, ShapesSplitARowByWhatTheyShow) {
     SiteInfo info;
     info.name = assembler.string("mm");
     const std::uint32_t site = assembler.site(info);
-    const auto add = [&](std::int64_t start, std::vector<std::vector<std::int64_t>> shapes, bool has_key) {
+    const auto add = [&](std::int64_t start, const std::vector<std::vector<std::int64_t>>& shapes,
+                         bool has_key) {
         const auto range = assembler.add_range(lane, start, 10, site);
         std::vector<Argument> values;
         Argument scalar;

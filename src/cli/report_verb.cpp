@@ -30,20 +30,35 @@ std::vector<std::string> split(const std::string& text) {
     return parts;
 }
 
+/// Without the blanks at the ends of its lines, which would wrap.
+std::string without_trailing_blanks(const std::string& text) {
+    std::string result;
+    for (std::size_t at = 0; at < text.size();) {
+        const std::size_t end = std::min(text.find('\n', at), text.size() - 1);
+        const std::string line = text.substr(at, end - at);
+        result += line.substr(0, line.find_last_not_of(' ') + 1) + '\n';
+        at = end + 1;
+    }
+    return result;
+}
+
 /// The table, its names narrowed so that it fits the terminal, and its titles bold.
 std::string fitted_table(const Averages& averages, TableOptions options, const Terminal& terminal) {
     std::string text = averages_table(averages, options);
-    const std::size_t length = text.find('\n');
-    if (length == std::string::npos) return text;
-    const std::size_t used = length - 2;  // every line ends in a gap
-    if (terminal.width > 0 && used > terminal.width && options.max_name_column_width) {
-        const std::size_t name = text.find(' ');
+    if (text.empty()) return text;
+    const auto rule_of = [](const std::string& table) {
+        return table.starts_with("---") ? 0 : table.find("\n---") + 1;
+    };
+    const std::size_t rule = rule_of(text);
+    const std::size_t used = text.find('\n', rule) - rule - 2;  // it ends in a gap
+    if (terminal.width > 0 && used > terminal.width) {
+        const std::size_t name = text.find(' ', rule) - rule;
         const std::size_t excess = used - terminal.width;
         options.max_name_column_width = std::max(kNarrowestName, name > excess ? name - excess : 0);
         text = averages_table(averages, options);
     }
-    const std::size_t rule = text.starts_with("---") ? 0 : text.find("\n---") + 1;
-    const std::size_t first = text.find('\n', rule) + 1;
+    if (terminal.is_terminal) text = without_trailing_blanks(text);
+    const std::size_t first = text.find('\n', rule_of(text)) + 1;
     const std::size_t end = text.find('\n', first);
     return text.substr(0, first) + styled(terminal, Style::Bold, text.substr(first, end - first)) +
            text.substr(end);
