@@ -55,12 +55,12 @@ constexpr NamedKey kKeys[] = {
 
 }  // namespace
 
-void ChromeArguments::clear() {
+void ImportedArguments::clear() {
     values_.clear();
     present_ = 0;
 }
 
-std::uint32_t ChromeArguments::known_key(std::string_view text) {
+std::uint32_t ImportedArguments::known_key(std::string_view text) {
     const StringId id = assembler_.string(text);
     if (id >= key_of_.size()) key_of_.resize(id + id / 2 + 64);
     if (key_of_[id] == 0) {
@@ -77,7 +77,7 @@ std::uint32_t ChromeArguments::known_key(std::string_view text) {
 }
 
 /// `index` is the key before, and then this one.
-bool ChromeArguments::read_key(JsonCursor& cursor, std::uint32_t& index) {
+bool ImportedArguments::read_key(JsonCursor& cursor, std::uint32_t& index) {
     KnownKey& before = keys_[index];
     if (before.next != 0 && !keys_[before.next].text.empty() && cursor.take_key(keys_[before.next].text)) {
         index = before.next;
@@ -91,7 +91,7 @@ bool ChromeArguments::read_key(JsonCursor& cursor, std::uint32_t& index) {
     return true;
 }
 
-bool ChromeArguments::read_members(JsonCursor& cursor) {
+bool ImportedArguments::read_members(JsonCursor& cursor) {
     cursor.take('{');
     if (cursor.take('}')) return true;
     std::uint32_t index = 0;
@@ -111,7 +111,7 @@ bool ChromeArguments::read_members(JsonCursor& cursor) {
     return cursor.take('}');
 }
 
-bool ChromeArguments::read(JsonCursor& cursor) {
+bool ImportedArguments::read(JsonCursor& cursor) {
     if (cursor.peek() == '{') return read_members(cursor);
     Argument value;
     if (!read_value(cursor, value, 0)) return false;
@@ -122,7 +122,7 @@ bool ChromeArguments::read(JsonCursor& cursor) {
 }
 
 /// The members of an object in "args".
-bool ChromeArguments::read_object(JsonCursor& cursor, const std::string& prefix, int depth) {
+bool ImportedArguments::read_object(JsonCursor& cursor, const std::string& prefix, int depth) {
     cursor.take('{');
     if (cursor.take('}')) return true;
     do {
@@ -134,7 +134,7 @@ bool ChromeArguments::read_object(JsonCursor& cursor, const std::string& prefix,
     return cursor.take('}');
 }
 
-bool ChromeArguments::read_special(JsonCursor& cursor, ChromeKey which, StringId key) {
+bool ImportedArguments::read_special(JsonCursor& cursor, ChromeKey which, StringId key) {
     const auto bit = std::uint64_t{1} << static_cast<unsigned>(which);
     const char first = cursor.peek();
     if (is_positional(which) && first == '[') {
@@ -160,7 +160,7 @@ bool ChromeArguments::read_special(JsonCursor& cursor, ChromeKey which, StringId
 }
 
 /// An object: an array's metadata, or members with longer keys. Anything else as it is.
-bool ChromeArguments::read_nested(JsonCursor& cursor, StringId key, const std::string& key_text, int depth) {
+bool ImportedArguments::read_nested(JsonCursor& cursor, StringId key, const std::string& key_text, int depth) {
     Argument value;
     value.key = key;
     if (cursor.peek() != '{') {
@@ -188,7 +188,7 @@ bool ChromeArguments::read_nested(JsonCursor& cursor, StringId key, const std::s
 }
 
 /// {"dims":[2,3],"type":"float"}
-bool ChromeArguments::read_array_object(JsonCursor& cursor, Argument& value) {
+bool ImportedArguments::read_array_object(JsonCursor& cursor, Argument& value) {
     std::string_view key, dims, type;
     if (!cursor.take('{') || !cursor.read_string(key) || key != "dims" || !cursor.take(':') ||
         cursor.peek() != '[' || !cursor.skip_value(dims) || !cursor.take(',') || !cursor.read_string(key) ||
@@ -205,7 +205,7 @@ bool ChromeArguments::read_array_object(JsonCursor& cursor, Argument& value) {
     return true;
 }
 
-bool ChromeArguments::read_value(JsonCursor& cursor, Argument& value, int depth) {
+bool ImportedArguments::read_value(JsonCursor& cursor, Argument& value, int depth) {
     const char first = cursor.peek();
     if (first == '"') {
         std::string_view text;
@@ -240,7 +240,7 @@ bool ChromeArguments::read_value(JsonCursor& cursor, Argument& value, int depth)
     return read_as_text(cursor, value);
 }
 
-bool ChromeArguments::read_word(JsonCursor& cursor, Argument& value) {
+bool ImportedArguments::read_word(JsonCursor& cursor, Argument& value) {
     std::string_view word;
     if (!cursor.skip_value(word)) return false;
     if (word == "true" || word == "false") {
@@ -264,7 +264,7 @@ bool ChromeArguments::read_word(JsonCursor& cursor, Argument& value) {
     return true;
 }
 
-bool ChromeArguments::read_list(JsonCursor& cursor, Argument& value, int depth) {
+bool ImportedArguments::read_list(JsonCursor& cursor, Argument& value, int depth) {
     const char* const start = cursor.at();
     std::string_view text;
     if (!cursor.skip_value(text)) return false;
@@ -293,7 +293,7 @@ bool ChromeArguments::read_list(JsonCursor& cursor, Argument& value, int depth) 
     return true;
 }
 
-bool ChromeArguments::read_as_text(JsonCursor& cursor, Argument& value) {
+bool ImportedArguments::read_as_text(JsonCursor& cursor, Argument& value) {
     std::string_view text;
     if (!cursor.skip_value(text)) return false;
     value.kind = ValueKind::String;
@@ -301,39 +301,39 @@ bool ChromeArguments::read_as_text(JsonCursor& cursor, Argument& value) {
     return true;
 }
 
-std::optional<std::int64_t> ChromeArguments::integer(ChromeKey key) const {
+std::optional<std::int64_t> ImportedArguments::integer(ChromeKey key) const {
     const Argument* const value = find(key);
     if (value == nullptr || value->kind != ValueKind::Int) return std::nullopt;
     return value->integer;
 }
 
-std::optional<std::int64_t> ChromeArguments::take_integer(ChromeKey key) {
+std::optional<std::int64_t> ImportedArguments::take_integer(ChromeKey key) {
     const std::optional<std::int64_t> value = integer(key);
     if (value) drop(key);
     return value;
 }
 
-bool ChromeArguments::take_bool(ChromeKey key, bool wanted) {
+bool ImportedArguments::take_bool(ChromeKey key, bool wanted) {
     const Argument* const value = find(key);
     if (value == nullptr || value->kind != ValueKind::Bool || value->boolean != wanted) return false;
     drop(key);
     return true;
 }
 
-StringId ChromeArguments::take_string(ChromeKey key) {
+StringId ImportedArguments::take_string(ChromeKey key) {
     const Argument* const value = find(key);
     if (value == nullptr || value->kind != ValueKind::String) return 0;
     drop(key);
     return value->string;
 }
 
-std::uint64_t ChromeArguments::take_address() {
+std::uint64_t ImportedArguments::take_address() {
     if (!has(ChromeKey::Address)) return 0;
     drop(ChromeKey::Address);
     return address_;
 }
 
-std::span<const Argument> ChromeArguments::finish() {
+std::span<const Argument> ImportedArguments::finish() {
     if (present_ == 0) return values_;
     for (auto key = static_cast<std::size_t>(ChromeKey::Sequence); key < special_.size(); ++key) {
         if (has(static_cast<ChromeKey>(key))) values_.push_back(special_[key]);
@@ -344,7 +344,7 @@ std::span<const Argument> ChromeArguments::finish() {
     return values_;
 }
 
-void ChromeArguments::append_positional(ChromeKey first, ArgumentRole role) {
+void ImportedArguments::append_positional(ChromeKey first, ArgumentRole role) {
     std::array<std::string_view, 4> texts;
     bool any = false;
     key_.assign(1, role == ArgumentRole::Input ? 'i' : 'o');

@@ -66,9 +66,9 @@ enum class ChromeKey : std::uint8_t {
 /// Reads "args", one event after the other. Objects in objects become values with keys like "a.b"; objects
 /// in lists, and what lies deeper than eight objects or lists, become the text of their JSON; a number above
 /// 2^63 becomes its text.
-class ChromeArguments {
+class ImportedArguments {
   public:
-    explicit ChromeArguments(TraceAssembler& assembler) : assembler_(assembler) {}
+    explicit ImportedArguments(TraceAssembler& assembler) : assembler_(assembler) {}
 
     /// Forgets the event before.
     void clear();
