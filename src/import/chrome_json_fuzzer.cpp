@@ -20,12 +20,21 @@ void require(bool holds, const char* what, const std::string& detail = "") {
     std::abort();
 }
 
+/// Whether a rule is about the tables. The others are about what happened, which is the file's own affair.
+bool is_structural(std::string_view rule) {
+    for (const std::string_view name : {"columns", "tracks", "parents", "nesting", "window"}) {
+        if (rule == name) return true;
+    }
+    return false;
+}
+
 /// The dump of what was read; empty when it was an error.
 std::string read(const std::string& text, std::size_t piece, bool exports) {
     try {
         const kymo::Trace trace = kymo::read_chrome_json("input", kymo::memory_source(text), piece);
         for (const kymo::Finding& finding : kymo::validate(trace))
-            require(false, "the tables hold together:", finding.rule + ": " + finding.example);
+            require(!is_structural(finding.rule),
+                    "the tables hold together:", finding.rule + ": " + finding.example);
         if (exports) {
             std::ostringstream out;
             kymo::write_chrome_json(trace, out);
