@@ -16,43 +16,38 @@ std::span<const std::int64_t> input_extents(const TraceData& data, const Argumen
     return {data.array_extents.data() + array.first_extent, array.dimensions};
 }
 
-std::uint64_t ShapeGroups::hash(std::uint32_t base, std::uint32_t first, std::uint32_t count) const noexcept {
+std::uint64_t ShapeGroups::read(std::uint32_t base, std::uint32_t first, std::uint32_t count) {
     constexpr std::uint64_t kFactor = 0x9e3779b97f4a7c15u;
-    std::uint64_t hash = (base + 1) * kFactor;
-    const auto mix = [&](std::uint64_t value) { hash = (std::rotl(hash, 5) ^ value) * kFactor; };
+    std::uint64_t hash = (base + std::uint64_t{1}) * kFactor;
+    current_size_ = 0;
     for (std::uint32_t i = first; i < first + count; ++i) {
         if (data_.arguments[i].role != ArgumentRole::Input) continue;
         const std::span<const std::int64_t> extents = input_extents(data_, data_.arguments[i]);
-        mix(extents.size());
-        for (const std::int64_t extent : extents) mix(static_cast<std::uint64_t>(extent));
+        if (current_size_ + extents.size() >= current_.size())
+            current_.resize(2 * (current_size_ + extents.size() + 1));
+        const auto put = [&](std::int64_t value) {
+            current_[current_size_++] = value;
+            hash = (std::rotl(hash, 5) ^ static_cast<std::uint64_t>(value)) * kFactor;
+        };
+        put(static_cast<std::int64_t>(extents.size()));
+        for (const std::int64_t extent : extents) put(extent);
     }
     return hash ^ hash >> 32;
 }
 
-bool ShapeGroups::are_alike(const Entry& entry, std::uint32_t first, std::uint32_t count) const noexcept {
-    std::uint32_t a = entry.first, b = first;
-    const std::uint32_t a_end = entry.first + entry.count, b_end = first + count;
-    const auto skip = [&](std::uint32_t& at, std::uint32_t end) {
-        while (at < end && data_.arguments[at].role != ArgumentRole::Input) ++at;
-    };
-    for (;; ++a, ++b) {
-        skip(a, a_end);
-        skip(b, b_end);
-        if (a == a_end || b == b_end) return a == a_end && b == b_end;
-        const std::span<const std::int64_t> left = input_extents(data_, data_.arguments[a]);
-        const std::span<const std::int64_t> right = input_extents(data_, data_.arguments[b]);
-        if (!std::equal(left.begin(), left.end(), right.begin(), right.end())) return false;
-    }
-}
-
 std::uint32_t ShapeGroups::find(std::uint32_t base, std::uint32_t first, std::uint32_t count) {
-    const std::uint64_t wanted = hash(base, first, count);
+    const std::uint64_t wanted = read(base, first, count);
     std::size_t place = wanted & (entries_.size() - 1);
     for (; entries_[place].group != kFree; place = (place + 1) & (entries_.size() - 1)) {
         const Entry& entry = entries_[place];
-        if (entry.hash == wanted && entry.base == base && are_alike(entry, first, count)) return entry.group;
+        if (entry.hash == wanted && entry.base == base && entry.size == current_size_ &&
+            std::equal(current_.begin(), current_.begin() + static_cast<std::ptrdiff_t>(current_size_),
+                       shapes_.begin() + static_cast<std::ptrdiff_t>(entry.first)))
+            return entry.group;
     }
-    entries_[place] = {wanted, base, used_, first, count};
+    entries_[place] = {wanted, base, used_, shapes_.size(), current_size_};
+    shapes_.insert(shapes_.end(), current_.begin(),
+                   current_.begin() + static_cast<std::ptrdiff_t>(current_size_));
     ++used_;
     if (used_ * std::size_t{2} > entries_.size()) grow();
     return used_ - 1;

@@ -28,14 +28,18 @@ class ShapeGroups {
         std::uint64_t hash = 0;
         std::uint32_t base = 0;
         std::uint32_t group = kFree;
-        std::uint32_t first = 0, count = 0;  ///< arguments of the first range of the group
+        std::size_t first = 0;  ///< its shapes: shapes_[first, first + size)
+        std::size_t size = 0;
     };
-    std::uint64_t hash(std::uint32_t base, std::uint32_t first, std::uint32_t count) const noexcept;
-    bool are_alike(const Entry& entry, std::uint32_t first, std::uint32_t count) const noexcept;
+    /// Writes the shapes to current_, each behind its number of dimensions; returns a hash of them.
+    std::uint64_t read(std::uint32_t base, std::uint32_t first, std::uint32_t count);
     void grow();
 
     const TraceData& data_;
     std::vector<Entry> entries_;
+    std::vector<std::int64_t> shapes_;   ///< of all groups
+    std::vector<std::int64_t> current_;  ///< as long as the longest so far
+    std::size_t current_size_ = 0;
     std::uint32_t used_ = 0;
 };
 

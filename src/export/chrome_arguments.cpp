@@ -371,6 +371,7 @@ void ChromeArguments::append_values(std::span<const Argument> values) {
         has_inputs |= values[i].role == ArgumentRole::Input;
         has_outputs |= values[i].role == ArgumentRole::Output;
         if (values[i].role != ArgumentRole::Keyword) continue;
+        if (values[i].kind == ValueKind::Int && append_integer(values[i])) continue;
         separate();
         append_key(values[i], i);
         append_value(values[i], 0);
@@ -419,14 +420,22 @@ const ChromeArguments::Key& ChromeArguments::key_of(StringId id) {
     return keys_[key_index_[id] - 1];
 }
 
-/// Marks a key as used; false: it was.
-bool ChromeArguments::use(std::uint32_t canonical) {
-    if (canonical < 64) {  // the first keys that were seen, nearly always all there are
-        const std::uint64_t bit = std::uint64_t{1} << canonical;
-        const bool is_new = (used_early_ & bit) == 0;
-        used_early_ |= bit;
-        return is_new;
-    }
+/// The most frequent kind of value, under a key that is known and free. False, and nothing is appended: it
+/// is not.
+bool ChromeArguments::append_integer(const Argument& value) {
+    if (value.key >= key_index_.size() || key_index_[value.key] == 0) return false;
+    const Key& key = keys_[key_index_[value.key] - 1];
+    if (key.is_reserved || !use(key.canonical)) return false;
+    given_ |= key.number;
+    char* out = out_.room(1 + key.text.size() + Stamp::kBlock + kIntegerBytes);
+    *out = ',';
+    out += is_empty_ ? 0 : 1;
+    is_empty_ = false;
+    out_.take(put_integer(key.text.put(out), value.integer));
+    return true;
+}
+
+bool ChromeArguments::use_late(std::uint32_t canonical) {
     if (std::find(used_.begin(), used_.end(), canonical) != used_.end()) return false;
     used_.push_back(canonical);
     return true;

@@ -84,7 +84,16 @@ class ChromeArguments {
     }
     const Key& key_of(StringId id);
     std::uint32_t canonical(const std::string& text);
-    bool use(std::uint32_t canonical);
+    /// Marks a key as used; false: it was.
+    bool use(std::uint32_t canonical) {
+        if (canonical >= 64) return use_late(canonical);
+        const std::uint64_t bit = std::uint64_t{1} << canonical;
+        const bool is_new = (used_early_ & bit) == 0;
+        used_early_ |= bit;
+        return is_new;
+    }
+    bool use_late(std::uint32_t canonical);
+    bool append_integer(const Argument& value);
     void append_key(const Argument& value, std::size_t index);
     void append_changed_key(const Argument& value, std::size_t index);
     void append_value(const Argument& value, int level);

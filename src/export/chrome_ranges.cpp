@@ -124,7 +124,7 @@ Row ChromeRanges::launch_of(Row row) const {
 
 void ChromeRanges::write_flow(const Stamp& start, std::uint32_t link, const Stamp& row_stamp,
                               std::uint64_t from) {
-    char* out = out_.room(start.size() + row_stamp.size() + 2 * 24 + 8 + Stamp::kBlock);
+    char* out = out_.room(start.size() + row_stamp.size() + 2 * kDecimalBytes + 8 + Stamp::kBlock);
     out = start.put(out);
     out = put_decimal(out, std::uint64_t{link} + 1);
     *out++ = ',';
@@ -153,7 +153,8 @@ void ChromeRanges::write_track(std::size_t index) {
     const bool on_device = is_of_device(track);
     const std::vector<ChromeSite>& sites = on_device ? device_sites_ : host_sites_;
     const Stamp row_stamp(chrome_row_text(rows_.track[index]));
-    const std::size_t most = largest_stamps_ + row_stamp.size() + 2 * 24 + kMostOfRest + 2 * Stamp::kBlock;
+    const std::size_t most =
+        largest_stamps_ + row_stamp.size() + 2 * kDecimalBytes + kMostOfRest + 2 * Stamp::kBlock;
     const Row end = track.first_range + track.range_count;
     seek(track.first_range);
     for (Row row = track.first_range; row < end; ++row) {

@@ -42,7 +42,7 @@ char* put_literal(char* out, const char (&text)[N]) noexcept {
     return out + N - 1;
 }
 
-inline constexpr std::size_t kIntegerBytes = 20;  ///< the most that put_integer writes
+inline constexpr std::size_t kIntegerBytes = kDecimalBytes + 1;  ///< the most that put_integer writes
 inline char* put_integer(char* out, std::int64_t value) noexcept {
     if (value >= 0) return put_decimal(out, static_cast<std::uint64_t>(value));
     *out++ = '-';

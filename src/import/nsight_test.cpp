@@ -29,7 +29,7 @@ TEST(Nsight, MetadataIsStrictJson) {
     SqliteSample sample;
     sample.run_file("nsight_schema")
         .run_file("nsight_rows")
-        .run("INSERT INTO TARGET_INFO_SYSTEM_ENV VALUES (NULL, CAST(x'ff00' AS TEXT), '\"', 1e400, x'c3')");
+        .run("INSERT INTO TARGET_INFO_SYSTEM_ENV VALUES (CAST(x'ff00' AS TEXT), x'c3'), ('\"', 1e400)");
     const Trace trace = sample.read();
     EXPECT_GT(trace.metadata().size(), 4u);
     for (const MetadataInfo& fact : trace.metadata()) {

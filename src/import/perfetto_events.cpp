@@ -155,6 +155,65 @@ void PerfettoEvents::parse_place(std::string_view message, Fields& fields) {
     }
 }
 
+/// Flows, counters and times; false: the field is something else, and still to be read.
+bool PerfettoEvents::parse_numbers(Message& event, std::uint32_t field, Fields& fields) {
+    switch (field) {
+        case fixed64(EventField::FlowIds):
+        case bytes(EventField::FlowIds):
+            each_fixed64(event, [&](std::uint64_t id) { fields.flows.push_back(id); });
+            break;
+        case fixed64(EventField::TerminatingFlowIds):
+        case bytes(EventField::TerminatingFlowIds):
+            each_fixed64(event, [&](std::uint64_t id) { fields.flow_ends.push_back(id); });
+            break;
+        case varint(EventField::FlowIdsOld):
+        case bytes(EventField::FlowIdsOld):
+            each_varint(event, [&](std::uint64_t id) { fields.flows.push_back(id); });
+            break;
+        case varint(EventField::TerminatingFlowIdsOld):
+        case bytes(EventField::TerminatingFlowIdsOld):
+            each_varint(event, [&](std::uint64_t id) { fields.flow_ends.push_back(id); });
+            break;
+        case varint(EventField::CounterValue):
+            fields.value = static_cast<double>(event.get_int64());
+            fields.has_value = true;
+            break;
+        case fixed64(EventField::DoubleCounterValue):
+            fields.value = event.get_double();
+            fields.has_value = true;
+            break;
+        case varint(EventField::ExtraCounterTracks):
+        case bytes(EventField::ExtraCounterTracks):
+            each_varint(event, [&](std::uint64_t id) { fields.extra_tracks.push_back(id); });
+            break;
+        case varint(EventField::ExtraCounterValues):
+        case bytes(EventField::ExtraCounterValues):
+            each_varint(event, [&](std::uint64_t value) {
+                fields.extra_values.push_back(static_cast<double>(static_cast<std::int64_t>(value)));
+            });
+            break;
+        case varint(EventField::ExtraDoubleCounterTracks):
+        case bytes(EventField::ExtraDoubleCounterTracks):
+            each_varint(event, [&](std::uint64_t id) { fields.extra_double_tracks.push_back(id); });
+            break;
+        case fixed64(EventField::ExtraDoubleCounterValues):
+        case bytes(EventField::ExtraDoubleCounterValues):
+            each_double(event, [&](double value) { fields.extra_double_values.push_back(value); });
+            break;
+        case varint(EventField::TimestampDeltaUs):  // the packet's reader has seen to these
+        case varint(EventField::TimestampAbsoluteUs):
+        case varint(EventField::ThreadTimeDeltaUs):
+        case varint(EventField::ThreadTimeAbsoluteUs):
+        case varint(EventField::InstructionDelta):
+        case varint(EventField::InstructionAbsolute):
+            event.skip();
+            break;
+        default:
+            return false;
+    }
+    return true;
+}
+
 void PerfettoEvents::parse(std::string_view message, const PerfettoSequence& sequence, Fields& fields) {
     const auto named = [&](const InternTable<StringId>& table, std::uint64_t iid) -> StringId {
         const StringId* const found = table.find(iid);
@@ -203,57 +262,8 @@ void PerfettoEvents::parse(std::string_view message, const PerfettoSequence& seq
             case bytes(EventField::LegacyEvent):
                 parse_phase(event.get_view(), fields);
                 break;
-            case fixed64(EventField::FlowIds):
-            case bytes(EventField::FlowIds):
-                each_fixed64(event, [&](std::uint64_t id) { fields.flows.push_back(id); });
-                break;
-            case fixed64(EventField::TerminatingFlowIds):
-            case bytes(EventField::TerminatingFlowIds):
-                each_fixed64(event, [&](std::uint64_t id) { fields.flow_ends.push_back(id); });
-                break;
-            case varint(EventField::FlowIdsOld):
-            case bytes(EventField::FlowIdsOld):
-                each_varint(event, [&](std::uint64_t id) { fields.flows.push_back(id); });
-                break;
-            case varint(EventField::TerminatingFlowIdsOld):
-            case bytes(EventField::TerminatingFlowIdsOld):
-                each_varint(event, [&](std::uint64_t id) { fields.flow_ends.push_back(id); });
-                break;
-            case varint(EventField::CounterValue):
-                fields.value = static_cast<double>(event.get_int64());
-                fields.has_value = true;
-                break;
-            case fixed64(EventField::DoubleCounterValue):
-                fields.value = event.get_double();
-                fields.has_value = true;
-                break;
-            case varint(EventField::ExtraCounterTracks):
-            case bytes(EventField::ExtraCounterTracks):
-                each_varint(event, [&](std::uint64_t id) { fields.extra_tracks.push_back(id); });
-                break;
-            case varint(EventField::ExtraCounterValues):
-            case bytes(EventField::ExtraCounterValues):
-                each_varint(event, [&](std::uint64_t value) {
-                    fields.extra_values.push_back(static_cast<double>(static_cast<std::int64_t>(value)));
-                });
-                break;
-            case varint(EventField::ExtraDoubleCounterTracks):
-            case bytes(EventField::ExtraDoubleCounterTracks):
-                each_varint(event, [&](std::uint64_t id) { fields.extra_double_tracks.push_back(id); });
-                break;
-            case fixed64(EventField::ExtraDoubleCounterValues):
-            case bytes(EventField::ExtraDoubleCounterValues):
-                each_double(event, [&](double value) { fields.extra_double_values.push_back(value); });
-                break;
-            case varint(EventField::TimestampDeltaUs):  // the packet's reader has seen to these
-            case varint(EventField::TimestampAbsoluteUs):
-            case varint(EventField::ThreadTimeDeltaUs):
-            case varint(EventField::ThreadTimeAbsoluteUs):
-            case varint(EventField::InstructionDelta):
-            case varint(EventField::InstructionAbsolute):
-                event.skip();
-                break;
             default:
+                if (parse_numbers(event, field, fields)) break;
                 ++unread_fields_;
                 event.skip();
         }

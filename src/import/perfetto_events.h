@@ -17,6 +17,10 @@
 
 namespace kymo {
 
+namespace perfetto {
+class Message;
+}
+
 /// Takes events as they come in the file; finish() sorts those of each track by time, pairs begins with ends
 /// and gives everything to the assembler.
 class PerfettoEvents {
@@ -82,6 +86,7 @@ class PerfettoEvents {
     struct Fields;
 
     void parse(std::string_view message, const PerfettoSequence& sequence, Fields& fields);
+    static bool parse_numbers(perfetto::Message& event, std::uint32_t field, Fields& fields);
     void parse_phase(std::string_view message, Fields& fields);
     void parse_place(std::string_view message, Fields& fields);
     std::uint32_t track_of(const Fields& fields, const PerfettoSequence& sequence);

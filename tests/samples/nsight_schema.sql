@@ -1,45 +1,26 @@
--- nsight_schema.sql: tables as `nsys export --type sqlite` (2024) makes them, those that Kymo reads and two that it does
--- not.
-CREATE TABLE StringIds(id INTEGER NOT NULL PRIMARY KEY, value TEXT NOT NULL);
-CREATE TABLE ThreadNames(nameId INTEGER NOT NULL, priority INTEGER, globalTid INTEGER);
-CREATE TABLE PROCESSES(globalPid INTEGER, pid INTEGER, name TEXT);
-CREATE TABLE ANALYSIS_DETAILS(globalVid INTEGER NOT NULL, duration INTEGER NOT NULL, startTime INTEGER NOT NULL,
-    stopTime INTEGER NOT NULL);
-CREATE TABLE TARGET_INFO_SESSION_START_TIME(utcEpochNs INTEGER, utcTime TEXT, localTime TEXT);
-CREATE TABLE TARGET_INFO_GPU(vmId INTEGER NOT NULL, id INTEGER NOT NULL, name TEXT, busLocation TEXT, totalMemory INTEGER,
-    smCount INTEGER, threadsPerWarp INTEGER, maxThreadsPerBlock INTEGER, computeMajor INTEGER, computeMinor INTEGER);
-CREATE TABLE TARGET_INFO_SYSTEM_ENV(globalVid INTEGER, devStateName TEXT NOT NULL, name TEXT NOT NULL,
-    nameEnum INTEGER NOT NULL, value TEXT NOT NULL);
-CREATE TABLE META_DATA_EXPORT(name TEXT NOT NULL, value TEXT);
-CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL(start INTEGER NOT NULL, end INTEGER NOT NULL, deviceId INTEGER NOT NULL,
-    contextId INTEGER NOT NULL, greenContextId INTEGER, streamId INTEGER NOT NULL, correlationId INTEGER,
-    globalPid INTEGER, demangledName INTEGER NOT NULL, shortName INTEGER NOT NULL, mangledName INTEGER,
-    launchType INTEGER, cacheConfig INTEGER, registersPerThread INTEGER NOT NULL, gridX INTEGER NOT NULL,
-    gridY INTEGER NOT NULL, gridZ INTEGER NOT NULL, blockX INTEGER NOT NULL, blockY INTEGER NOT NULL,
-    blockZ INTEGER NOT NULL, staticSharedMemory INTEGER NOT NULL, dynamicSharedMemory INTEGER NOT NULL,
-    localMemoryPerThread INTEGER NOT NULL, localMemoryTotal INTEGER NOT NULL, gridId INTEGER NOT NULL,
-    sharedMemoryExecuted INTEGER, graphNodeId INTEGER, sharedMemoryLimitConfig INTEGER);
-CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY(start INTEGER NOT NULL, end INTEGER NOT NULL, deviceId INTEGER NOT NULL,
-    contextId INTEGER NOT NULL, streamId INTEGER NOT NULL, correlationId INTEGER, globalPid INTEGER,
-    bytes INTEGER NOT NULL, copyKind INTEGER NOT NULL, srcKind INTEGER, dstKind INTEGER, srcDeviceId INTEGER,
-    dstDeviceId INTEGER);
-CREATE TABLE CUPTI_ACTIVITY_KIND_MEMSET(start INTEGER NOT NULL, end INTEGER NOT NULL, deviceId INTEGER NOT NULL,
-    contextId INTEGER NOT NULL, streamId INTEGER NOT NULL, correlationId INTEGER, globalPid INTEGER,
-    value INTEGER NOT NULL, bytes INTEGER NOT NULL);
-CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME(start INTEGER NOT NULL, end INTEGER NOT NULL, eventClass INTEGER NOT NULL,
-    globalTid INTEGER, correlationId INTEGER, nameId INTEGER NOT NULL, returnValue INTEGER NOT NULL, callchainId INTEGER);
-CREATE TABLE CUPTI_ACTIVITY_KIND_SYNCHRONIZATION(start INTEGER NOT NULL, end INTEGER NOT NULL,
-    deviceId INTEGER NOT NULL, contextId INTEGER NOT NULL, streamId INTEGER NOT NULL, correlationId INTEGER,
-    globalPid INTEGER, syncType INTEGER NOT NULL, eventId INTEGER NOT NULL);
-CREATE TABLE CUDA_GPU_MEMORY_USAGE_EVENTS(start INTEGER NOT NULL, globalPid INTEGER NOT NULL, deviceId INTEGER NOT NULL,
-    contextId INTEGER NOT NULL, address INTEGER NOT NULL, pc INTEGER NOT NULL, bytes INTEGER NOT NULL,
-    memKind INTEGER NOT NULL, memoryOperationType INTEGER NOT NULL, name TEXT, correlationId INTEGER);
-CREATE TABLE NVTX_EVENTS(start INTEGER NOT NULL, end INTEGER, eventType INTEGER NOT NULL, rangeId INTEGER,
-    category INTEGER, color INTEGER, text TEXT, globalTid INTEGER, endGlobalTid INTEGER, textId INTEGER,
-    domainId INTEGER, uint64Value INTEGER, int64Value INTEGER, doubleValue REAL, uint32Value INTEGER, int32Value INTEGER,
-    floatValue REAL, jsonTextId INTEGER, jsonText TEXT);
-CREATE TABLE OSRT_API(start INTEGER NOT NULL, end INTEGER NOT NULL, eventClass INTEGER NOT NULL, globalTid INTEGER,
-    nameId INTEGER NOT NULL, returnValue INTEGER NOT NULL, nestingLevel INTEGER, callchainId INTEGER NOT NULL);
-CREATE TABLE ENUM_CUDA_DEV_MEM_EVENT_OPER(id INTEGER NOT NULL PRIMARY KEY, name TEXT, label TEXT);
-CREATE TABLE SCHED_EVENTS(start INTEGER NOT NULL, cpu INTEGER NOT NULL, isSchedIn INTEGER NOT NULL, globalTid INTEGER);
-CREATE TABLE COMPOSITE_EVENTS(id INTEGER NOT NULL PRIMARY KEY, start INTEGER NOT NULL, globalTid INTEGER);
+-- nsight_schema.sql: tables of an export of Nsight Systems with the columns that Kymo asks for, and two tables that it does
+-- not read.
+CREATE TABLE StringIds(id INTEGER PRIMARY KEY, value TEXT);
+CREATE TABLE ThreadNames(globalTid, nameId);
+CREATE TABLE PROCESSES(globalPid, pid, name);
+CREATE TABLE ANALYSIS_DETAILS(duration, startTime, stopTime);
+CREATE TABLE TARGET_INFO_SESSION_START_TIME(utcEpochNs, utcTime);
+CREATE TABLE TARGET_INFO_GPU(id, name, totalMemory, smCount, threadsPerWarp, maxThreadsPerBlock, computeMajor, computeMinor);
+CREATE TABLE TARGET_INFO_SYSTEM_ENV(name, value);
+CREATE TABLE META_DATA_EXPORT(name, value);
+CREATE TABLE NVTX_EVENTS(eventType, start, end, globalTid, text, textId, domainId, category, int64Value);
+CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME(nameId, correlationId, globalTid, start, end, returnValue);
+CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL(demangledName, shortName, mangledName, correlationId, globalPid, deviceId, contextId,
+    streamId, start, end, registersPerThread, staticSharedMemory, dynamicSharedMemory, localMemoryPerThread, graphNodeId,
+    gridX, gridY, gridZ, blockX, blockY, blockZ);
+CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY(copyKind, bytes, correlationId, globalPid, deviceId, contextId, streamId, start, end,
+    srcKind, dstKind);
+CREATE TABLE CUPTI_ACTIVITY_KIND_MEMSET(value, bytes, correlationId, globalPid, deviceId, contextId, streamId, start, end);
+CREATE TABLE CUPTI_ACTIVITY_KIND_SYNCHRONIZATION(syncType, eventId, correlationId, globalPid, deviceId, contextId, streamId,
+    start, end);
+CREATE TABLE CUDA_GPU_MEMORY_USAGE_EVENTS(memoryOperationType, memKind, address, bytes, correlationId, globalPid, deviceId,
+    start);
+CREATE TABLE OSRT_API(nameId, globalTid, start, end);
+CREATE TABLE ENUM_CUDA_DEV_MEM_EVENT_OPER(id INTEGER PRIMARY KEY, name);
+CREATE TABLE SCHED_EVENTS(start, cpu, isSchedIn, globalTid);
+CREATE TABLE COMPOSITE_EVENTS(id INTEGER PRIMARY KEY, start, globalTid);

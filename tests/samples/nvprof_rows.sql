@@ -14,20 +14,13 @@ INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME(cbid, start, end, processId, threadId, c
     (211, 1550, 1600, 77, 100, 14, 0), (13, 1300, 1350, 77, 101, 15, 0), (20, 1710, 1720, 77, 100, 16, 2);
 INSERT INTO CUPTI_ACTIVITY_KIND_DRIVER(cbid, start, end, processId, threadId, correlationId, returnValue) VALUES
     (307, 1160, 1240, 77, 100, 12, 0);
-INSERT INTO CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL(cacheConfig, sharedMemoryConfig, registersPerThread,
-    partitionedGlobalCacheRequested, partitionedGlobalCacheExecuted, start, end, completed, deviceId, contextId, streamId,
-    gridX, gridY, gridZ, blockX, blockY, blockZ, staticSharedMemory, dynamicSharedMemory, localMemoryPerThread,
-    localMemoryTotal, correlationId, gridId, name) VALUES
-    (x'00', 1, 32, 0, 0, 1300, 1800, 1800, 0, 1, 7, 4, 2, 1, 128, 1, 1, 256, 1024, 0, 0, 12, 1, 5),
-    (x'00', 1, 16, 0, 0, 1800, 1830, 1830, 0, 1, 7, 1, 1, 1, 64, 1, 1, 0, 0, 0, 0, 13, 2, 6),
-    (x'00', 1, 16, 0, 0, 1830, 1900, 1900, 0, 1, 7, 1, 1, 1, 64, 1, 1, 0, 0, 0, 0, 14, 3, 6),
-    (x'00', 1, 16, 0, 0, 1400, 1500, 1500, 0, 1, 9, 1, 1, 1, 64, 1, 1, 0, 0, 8, 512, 15, 4, 6);
-INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY(copyKind, srcKind, dstKind, flags, bytes, start, end, deviceId, contextId, streamId,
-    correlationId, runtimeCorrelationId) VALUES (1, 1, 3, 0, 4096, 1030, 1050, 0, 1, 7, 999, 11);
-INSERT INTO CUPTI_ACTIVITY_KIND_MEMSET(value, bytes, start, end, deviceId, contextId, streamId, correlationId, flags,
-    memoryKind) VALUES (255, 64, 1910, 1920, 1, 1, 7, 998, 0, 0);
-INSERT INTO CUPTI_ACTIVITY_KIND_DEVICE(globalMemorySize, numThreadsPerWarp, numMultiprocessors, computeCapabilityMajor,
-    computeCapabilityMinor, id, uuid, name) VALUES (17179869184, 32, 80, 7, 0, 0, x'0011', 8);
+INSERT INTO CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL VALUES
+    (1, 5, 12, 1300, 1800, 0, 1, 7, 32, 256, 1024, 0, 4, 2, 1, 128, 1, 1),
+    (2, 6, 13, 1800, 1830, 0, 1, 7, 16, 0, 0, 0, 1, 1, 1, 64, 1, 1),
+    (3, 6, 14, 1830, 1900, 0, 1, 7, 16, 0, 0, 0, 1, 1, 1, 64, 1, 1),
+    (4, 6, 15, 1400, 1500, 0, 1, 9, 16, 0, 0, 8, 1, 1, 1, 64, 1, 1);
+INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (1, 1, 4096, 999, 11, 1030, 1050, 0, 1, 7, 1, 3);
+INSERT INTO CUPTI_ACTIVITY_KIND_MEMSET VALUES (1, 255, 64, 998, 1910, 1920, 1, 1, 7);
+INSERT INTO CUPTI_ACTIVITY_KIND_DEVICE VALUES (1, 0, 8, 17179869184, 80, 32, 7, 0);
 INSERT INTO CUPTI_ACTIVITY_KIND_NAME(objectKind, objectId, name) VALUES (2, x'4D00000064000000', 9);
-INSERT INTO CUPTI_ACTIVITY_KIND_OVERHEAD(overheadKind, objectKind, objectId, start, end) VALUES
-    (1, 2, x'4D00000064000000', 1000, 1001), (1, 2, x'4D00000064000000', 1002, 1003);
+INSERT INTO CUPTI_ACTIVITY_KIND_OVERHEAD VALUES (1, 1000, 1001), (2, 1002, 1003);

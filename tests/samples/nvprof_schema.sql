@@ -1,33 +1,19 @@
--- nvprof_schema.sql: tables as nvprof (CUDA 9 and 10) makes them; those that Kymo reads, and one that it does not.
-CREATE TABLE StringTable(_id_ INTEGER PRIMARY KEY AUTOINCREMENT, value TEXT NOT NULL UNIQUE);
-CREATE TABLE Version(version INTEGER);
-CREATE TABLE CUPTI_ACTIVITY_KIND_MARKER(_id_ INTEGER PRIMARY KEY AUTOINCREMENT, flags INT NOT NULL,
-    timestamp INT NOT NULL, id INT NOT NULL, objectKind INT NOT NULL, objectId BLOB NOT NULL, name INT NOT NULL,
-    domain INT NOT NULL);
-CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME(_id_ INTEGER PRIMARY KEY AUTOINCREMENT, cbid INT NOT NULL,
-    start INT NOT NULL, end INT NOT NULL, processId INT NOT NULL, threadId INT NOT NULL, correlationId INT NOT NULL,
-    returnValue INT NOT NULL);
-CREATE TABLE CUPTI_ACTIVITY_KIND_DRIVER(_id_ INTEGER PRIMARY KEY AUTOINCREMENT, cbid INT NOT NULL,
-    start INT NOT NULL, end INT NOT NULL, processId INT NOT NULL, threadId INT NOT NULL, correlationId INT NOT NULL,
-    returnValue INT NOT NULL);
-CREATE TABLE CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL(_id_ INTEGER PRIMARY KEY AUTOINCREMENT, cacheConfig BLOB NOT NULL,
-    sharedMemoryConfig INT NOT NULL, registersPerThread INT NOT NULL, partitionedGlobalCacheRequested INT NOT NULL,
-    partitionedGlobalCacheExecuted INT NOT NULL, start INT NOT NULL, end INT NOT NULL, completed INT NOT NULL,
-    deviceId INT NOT NULL, contextId INT NOT NULL, streamId INT NOT NULL, gridX INT NOT NULL, gridY INT NOT NULL,
-    gridZ INT NOT NULL, blockX INT NOT NULL, blockY INT NOT NULL, blockZ INT NOT NULL, staticSharedMemory INT NOT NULL,
-    dynamicSharedMemory INT NOT NULL, localMemoryPerThread INT NOT NULL, localMemoryTotal INT NOT NULL,
-    correlationId INT NOT NULL, gridId INT NOT NULL, name INT NOT NULL);
-CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY(_id_ INTEGER PRIMARY KEY AUTOINCREMENT, copyKind INT NOT NULL,
-    srcKind INT NOT NULL, dstKind INT NOT NULL, flags INT NOT NULL, bytes INT NOT NULL, start INT NOT NULL,
-    end INT NOT NULL, deviceId INT NOT NULL, contextId INT NOT NULL, streamId INT NOT NULL, correlationId INT NOT NULL,
-    runtimeCorrelationId INT NOT NULL);
-CREATE TABLE CUPTI_ACTIVITY_KIND_MEMSET(_id_ INTEGER PRIMARY KEY AUTOINCREMENT, value INT NOT NULL, bytes INT NOT NULL,
-    start INT NOT NULL, end INT NOT NULL, deviceId INT NOT NULL, contextId INT NOT NULL, streamId INT NOT NULL,
-    correlationId INT NOT NULL, flags INT NOT NULL, memoryKind INT NOT NULL);
-CREATE TABLE CUPTI_ACTIVITY_KIND_DEVICE(_id_ INTEGER PRIMARY KEY AUTOINCREMENT, globalMemorySize INT NOT NULL,
-    numThreadsPerWarp INT NOT NULL, numMultiprocessors INT NOT NULL, computeCapabilityMajor INT NOT NULL,
-    computeCapabilityMinor INT NOT NULL, id INT NOT NULL, uuid BLOB NOT NULL, name INT NOT NULL);
-CREATE TABLE CUPTI_ACTIVITY_KIND_NAME(_id_ INTEGER PRIMARY KEY AUTOINCREMENT, objectKind INT NOT NULL,
-    objectId BLOB NOT NULL, name INT NOT NULL);
-CREATE TABLE CUPTI_ACTIVITY_KIND_OVERHEAD(_id_ INTEGER PRIMARY KEY AUTOINCREMENT, overheadKind INT NOT NULL,
-    objectKind INT NOT NULL, objectId BLOB NOT NULL, start INT NOT NULL, end INT NOT NULL);
+-- nvprof_schema.sql: nvprof's tables with the columns that Kymo asks for, and one table that it does not read.
+CREATE TABLE StringTable(_id_ INTEGER PRIMARY KEY, value TEXT);
+CREATE TABLE Version(version);
+CREATE TABLE CUPTI_ACTIVITY_KIND_MARKER(_id_ INTEGER PRIMARY KEY, id, name, timestamp, flags, domain, objectKind, objectId);
+CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME(_id_ INTEGER PRIMARY KEY, cbid, correlationId, start, end, processId, threadId,
+    returnValue);
+CREATE TABLE CUPTI_ACTIVITY_KIND_DRIVER(_id_ INTEGER PRIMARY KEY, cbid, correlationId, start, end, processId, threadId,
+    returnValue);
+CREATE TABLE CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL(_id_ INTEGER PRIMARY KEY, name, correlationId, start, end, deviceId,
+    contextId, streamId, registersPerThread, staticSharedMemory, dynamicSharedMemory, localMemoryPerThread,
+    gridX, gridY, gridZ, blockX, blockY, blockZ);
+CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY(_id_ INTEGER PRIMARY KEY, copyKind, bytes, correlationId, runtimeCorrelationId,
+    start, end, deviceId, contextId, streamId, srcKind, dstKind);
+CREATE TABLE CUPTI_ACTIVITY_KIND_MEMSET(_id_ INTEGER PRIMARY KEY, value, bytes, correlationId, start, end, deviceId,
+    contextId, streamId);
+CREATE TABLE CUPTI_ACTIVITY_KIND_DEVICE(_id_ INTEGER PRIMARY KEY, id, name, globalMemorySize, numMultiprocessors,
+    numThreadsPerWarp, computeCapabilityMajor, computeCapabilityMinor);
+CREATE TABLE CUPTI_ACTIVITY_KIND_NAME(_id_ INTEGER PRIMARY KEY, name, objectKind, objectId);
+CREATE TABLE CUPTI_ACTIVITY_KIND_OVERHEAD(_id_ INTEGER PRIMARY KEY, start, end);

