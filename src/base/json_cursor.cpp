@@ -12,10 +12,16 @@ constexpr bool is_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
-/// Whether `c` can be part of a number or of a word like true and NaN.
-constexpr bool is_scalar_part(char c) {
-    return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '+' || c == '-' ||
-           c == '.';
+/// Whether a character can be part of a number or of a word like true and NaN.
+constexpr std::array<bool, 256> kScalarParts = [] {
+    std::array<bool, 256> parts{};
+    for (unsigned char c = '0'; c <= '9'; ++c) parts[c] = true;
+    for (unsigned char c = 'a'; c <= 'z'; ++c) parts[c] = parts[c - 'a' + 'A'] = true;
+    parts['+'] = parts['-'] = parts['.'] = true;
+    return parts;
+}();
+inline bool is_scalar_part(char c) {
+    return kScalarParts[static_cast<unsigned char>(c)];
 }
 
 /// Reads digits into `value` as far as they go; what does not fit is lost, so count them.
@@ -164,7 +170,7 @@ bool JsonCursor::read_number(JsonNumber& number) noexcept {
     if (negative) ++p;
     std::uint64_t digits = 0;
     const char* const first = p;
-    p = read_digits(p, digits);
+    while (is_digit(*p)) digits = digits * 10 + static_cast<std::uint64_t>(*p++ - '0');
     const auto count = p - first;
     if (count > 0 && count <= 18 && !is_scalar_part(*p)) [[likely]] {
         at_ = p;
@@ -269,15 +275,27 @@ bool JsonCursor::skip_string() noexcept {
 /// at_ is at the opening bracket.
 bool JsonCursor::skip_container() noexcept {
     std::size_t depth = 0;
+    const char* p = at_;  // a local: what is read might else be at_ itself, for all the compiler knows
     while (true) {
-        while (kMarks[static_cast<unsigned char>(*at_)] == Mark::Other) ++at_;
-        if (at_ >= end_) return false;
-        const Mark mark = kMarks[static_cast<unsigned char>(*at_++)];
+        Mark mark = kMarks[static_cast<unsigned char>(*p)];
+        while (mark == Mark::Other) mark = kMarks[static_cast<unsigned char>(*++p)];
+        if (p >= end_) {
+            at_ = end_;
+            return false;
+        }
+        ++p;
         if (mark == Mark::Quote) {
-            if (!skip_string()) return false;
+            p = find_string_end(p);
+            while (p < end_ && *p == '\\') p = p + 2 > end_ ? end_ : find_string_end(p + 2);
+            if (p >= end_) {
+                at_ = end_;
+                return false;
+            }
+            ++p;
         } else if (mark == Mark::Open) {
             ++depth;
         } else if (--depth == 0) {
+            at_ = p;
             return true;
         }
     }
@@ -294,8 +312,10 @@ bool JsonCursor::skip_value(std::string_view& text) noexcept {
     } else if (first == '{' || first == '[') {
         is_whole = skip_container();
     } else {
-        while (is_scalar_part(*at_)) ++at_;
-        is_whole = at_ > start && at_ < end_;
+        const char* p = start;
+        while (is_scalar_part(*p)) ++p;
+        at_ = p;
+        is_whole = p > start && p < end_;
     }
     if (!is_whole) return false;
     text = {start, static_cast<std::size_t>(at_ - start)};

@@ -111,15 +111,15 @@ class JsonCursor {
     void skip_spaces() noexcept {
         if constexpr (std::endian::native == std::endian::little) {
             constexpr std::uint64_t kOnes = 0x0101010101010101, kHighs = kOnes << 7;
-            while (true) {
+            for (const char* p = at_;; p += 8) {
                 // The high bit of each byte: whether it is above ' '.
-                const std::uint64_t word = next_bytes();
+                std::uint64_t word = 0;
+                std::memcpy(&word, p, sizeof word);
                 const std::uint64_t above = (((word & ~kHighs) + kOnes * (0x7F - ' ')) | word) & kHighs;
                 if (above != 0) {
-                    at_ += std::countr_zero(above) / 8;
+                    at_ = p + std::countr_zero(above) / 8;
                     return;
                 }
-                at_ += sizeof word;
             }
         }
         while (is_space(*at_)) ++at_;

@@ -1,9 +1,11 @@
 // chrome_arguments.cpp: values in one pass over their text.
 #include "import/chrome_arguments.h"
 
+#include <bit>
 #include <cmath>
 #include <limits>
 
+#include "base/text_hash.h"
 #include "import/chrome_inputs.h"
 
 namespace kymo {
@@ -55,12 +57,12 @@ constexpr NamedKey kKeys[] = {
 
 }  // namespace
 
-void ChromeArguments::clear() {
+void ImportedArguments::clear() {
     values_.clear();
     present_ = 0;
 }
 
-std::uint32_t ChromeArguments::known_key(std::string_view text) {
+std::uint32_t ImportedArguments::known_key(std::string_view text) {
     const StringId id = assembler_.string(text);
     if (id >= key_of_.size()) key_of_.resize(id + id / 2 + 64);
     if (key_of_[id] == 0) {
@@ -77,26 +79,26 @@ std::uint32_t ChromeArguments::known_key(std::string_view text) {
 }
 
 /// `index` is the key before, and then this one.
-bool ChromeArguments::read_key(JsonCursor& cursor, std::uint32_t& index) {
-    KnownKey& before = keys_[index];
-    if (before.next != 0 && !keys_[before.next].text.empty() && cursor.take_key(keys_[before.next].text)) {
-        index = before.next;
+bool ImportedArguments::read_key(JsonCursor& cursor, std::size_t kind, std::uint32_t& index) {
+    const std::uint32_t expected = keys_[index].next[kind];
+    if (expected != 0 && !keys_[expected].text.empty() && cursor.take_key(keys_[expected].text)) {
+        index = expected;
         return true;
     }
     std::string_view text;
     if (!cursor.read_string(text)) return false;
     const std::uint32_t found = known_key(text);
-    keys_[index].next = found;
+    keys_[index].next[kind] = found;
     index = found;
     return true;
 }
 
-bool ChromeArguments::read_members(JsonCursor& cursor) {
+bool ImportedArguments::read_members(JsonCursor& cursor, std::size_t kind) {
     cursor.take('{');
     if (cursor.take('}')) return true;
     std::uint32_t index = 0;
     do {
-        if (!read_key(cursor, index) || !cursor.take(':')) return false;
+        if (!read_key(cursor, kind, index) || !cursor.take(':')) return false;
         const KnownKey& key = keys_[index];
         if (key.special != ChromeKey::None) {
             if (!read_special(cursor, key.special, key.id)) return false;
@@ -111,8 +113,8 @@ bool ChromeArguments::read_members(JsonCursor& cursor) {
     return cursor.take('}');
 }
 
-bool ChromeArguments::read(JsonCursor& cursor) {
-    if (cursor.peek() == '{') return read_members(cursor);
+bool ImportedArguments::read(JsonCursor& cursor, StringId category) {
+    if (cursor.peek() == '{') return read_members(cursor, mix_hash(category, 1) % 8);
     Argument value;
     if (!read_value(cursor, value, 0)) return false;
     if (value.kind == ValueKind::None) return true;
@@ -122,7 +124,7 @@ bool ChromeArguments::read(JsonCursor& cursor) {
 }
 
 /// The members of an object in "args".
-bool ChromeArguments::read_object(JsonCursor& cursor, const std::string& prefix, int depth) {
+bool ImportedArguments::read_object(JsonCursor& cursor, const std::string& prefix, int depth) {
     cursor.take('{');
     if (cursor.take('}')) return true;
     do {
@@ -134,7 +136,7 @@ bool ChromeArguments::read_object(JsonCursor& cursor, const std::string& prefix,
     return cursor.take('}');
 }
 
-bool ChromeArguments::read_special(JsonCursor& cursor, ChromeKey which, StringId key) {
+bool ImportedArguments::read_special(JsonCursor& cursor, ChromeKey which, StringId key) {
     const auto bit = std::uint64_t{1} << static_cast<unsigned>(which);
     const char first = cursor.peek();
     if (is_positional(which) && first == '[') {
@@ -160,7 +162,8 @@ bool ChromeArguments::read_special(JsonCursor& cursor, ChromeKey which, StringId
 }
 
 /// An object: an array's metadata, or members with longer keys. Anything else as it is.
-bool ChromeArguments::read_nested(JsonCursor& cursor, StringId key, const std::string& key_text, int depth) {
+bool ImportedArguments::read_nested(JsonCursor& cursor, StringId key, const std::string& key_text,
+                                    int depth) {
     Argument value;
     value.key = key;
     if (cursor.peek() != '{') {
@@ -188,7 +191,7 @@ bool ChromeArguments::read_nested(JsonCursor& cursor, StringId key, const std::s
 }
 
 /// {"dims":[2,3],"type":"float"}
-bool ChromeArguments::read_array_object(JsonCursor& cursor, Argument& value) {
+bool ImportedArguments::read_array_object(JsonCursor& cursor, Argument& value) {
     std::string_view key, dims, type;
     if (!cursor.take('{') || !cursor.read_string(key) || key != "dims" || !cursor.take(':') ||
         cursor.peek() != '[' || !cursor.skip_value(dims) || !cursor.take(',') || !cursor.read_string(key) ||
@@ -205,7 +208,7 @@ bool ChromeArguments::read_array_object(JsonCursor& cursor, Argument& value) {
     return true;
 }
 
-bool ChromeArguments::read_value(JsonCursor& cursor, Argument& value, int depth) {
+bool ImportedArguments::read_value(JsonCursor& cursor, Argument& value, int depth) {
     const char first = cursor.peek();
     if (first == '"') {
         std::string_view text;
@@ -240,7 +243,7 @@ bool ChromeArguments::read_value(JsonCursor& cursor, Argument& value, int depth)
     return read_as_text(cursor, value);
 }
 
-bool ChromeArguments::read_word(JsonCursor& cursor, Argument& value) {
+bool ImportedArguments::read_word(JsonCursor& cursor, Argument& value) {
     std::string_view word;
     if (!cursor.skip_value(word)) return false;
     if (word == "true" || word == "false") {
@@ -264,7 +267,7 @@ bool ChromeArguments::read_word(JsonCursor& cursor, Argument& value) {
     return true;
 }
 
-bool ChromeArguments::read_list(JsonCursor& cursor, Argument& value, int depth) {
+bool ImportedArguments::read_list(JsonCursor& cursor, Argument& value, int depth) {
     const char* const start = cursor.at();
     std::string_view text;
     if (!cursor.skip_value(text)) return false;
@@ -293,7 +296,7 @@ bool ChromeArguments::read_list(JsonCursor& cursor, Argument& value, int depth) 
     return true;
 }
 
-bool ChromeArguments::read_as_text(JsonCursor& cursor, Argument& value) {
+bool ImportedArguments::read_as_text(JsonCursor& cursor, Argument& value) {
     std::string_view text;
     if (!cursor.skip_value(text)) return false;
     value.kind = ValueKind::String;
@@ -301,63 +304,59 @@ bool ChromeArguments::read_as_text(JsonCursor& cursor, Argument& value) {
     return true;
 }
 
-std::optional<std::int64_t> ChromeArguments::integer(ChromeKey key) const {
+std::optional<std::int64_t> ImportedArguments::integer(ChromeKey key) const {
     const Argument* const value = find(key);
     if (value == nullptr || value->kind != ValueKind::Int) return std::nullopt;
     return value->integer;
 }
 
-std::optional<std::int64_t> ChromeArguments::take_integer(ChromeKey key) {
+std::optional<std::int64_t> ImportedArguments::take_integer(ChromeKey key) {
     const std::optional<std::int64_t> value = integer(key);
     if (value) drop(key);
     return value;
 }
 
-bool ChromeArguments::take_bool(ChromeKey key, bool wanted) {
+bool ImportedArguments::take_bool(ChromeKey key, bool wanted) {
     const Argument* const value = find(key);
     if (value == nullptr || value->kind != ValueKind::Bool || value->boolean != wanted) return false;
     drop(key);
     return true;
 }
 
-StringId ChromeArguments::take_string(ChromeKey key) {
+StringId ImportedArguments::take_string(ChromeKey key) {
     const Argument* const value = find(key);
     if (value == nullptr || value->kind != ValueKind::String) return 0;
     drop(key);
     return value->string;
 }
 
-std::uint64_t ChromeArguments::take_address() {
+std::uint64_t ImportedArguments::take_address() {
     if (!has(ChromeKey::Address)) return 0;
     drop(ChromeKey::Address);
     return address_;
 }
 
-std::span<const Argument> ChromeArguments::finish() {
+std::span<const Argument> ImportedArguments::finish() {
     if (present_ == 0) return values_;
-    for (auto key = static_cast<std::size_t>(ChromeKey::Sequence); key < special_.size(); ++key) {
-        if (has(static_cast<ChromeKey>(key))) values_.push_back(special_[key]);
-    }
-    append_positional(ChromeKey::InputDims, ArgumentRole::Input);
-    append_positional(ChromeKey::OutputDims, ArgumentRole::Output);
+    constexpr auto kBit = [](ChromeKey key) { return std::uint64_t{1} << static_cast<unsigned>(key); };
+    constexpr std::uint64_t kInputs = kBit(ChromeKey::OutputDims) - kBit(ChromeKey::InputDims),
+                            kOutputs = kBit(ChromeKey::Sequence) - kBit(ChromeKey::OutputDims);
+    for (std::uint64_t rest = present_ & ~(kInputs | kOutputs); rest != 0; rest &= rest - 1)
+        values_.push_back(special_[static_cast<std::size_t>(std::countr_zero(rest))]);
+    if ((present_ & kInputs) != 0) append_positional(ChromeKey::InputDims, ArgumentRole::Input);
+    if ((present_ & kOutputs) != 0) append_positional(ChromeKey::OutputDims, ArgumentRole::Output);
     present_ = 0;
     return values_;
 }
 
-void ChromeArguments::append_positional(ChromeKey first, ArgumentRole role) {
+void ImportedArguments::append_positional(ChromeKey first, ArgumentRole role) {
     std::array<std::string_view, 4> texts;
-    bool any = false;
     key_.assign(1, role == ArgumentRole::Input ? 'i' : 'o');
     for (std::size_t i = 0; i < texts.size(); ++i) {
         const auto key = static_cast<ChromeKey>(static_cast<std::size_t>(first) + i);
-        if (has(key)) {
-            texts[i] = positional_[static_cast<std::size_t>(key)];
-            any = true;
-        }
-        key_ += texts[i];
+        if (has(key)) key_ += texts[i] = positional_[static_cast<std::size_t>(key)];
         key_ += '\0';
     }
-    if (!any) return;
     if (const auto known = cache_.find(key_)) {
         values_.insert(values_.end(), known->begin(), known->end());
         return;

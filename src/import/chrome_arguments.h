@@ -66,14 +66,15 @@ enum class ChromeKey : std::uint8_t {
 /// Reads "args", one event after the other. Objects in objects become values with keys like "a.b"; objects
 /// in lists, and what lies deeper than eight objects or lists, become the text of their JSON; a number above
 /// 2^63 becomes its text.
-class ChromeArguments {
+class ImportedArguments {
   public:
-    explicit ChromeArguments(TraceAssembler& assembler) : assembler_(assembler) {}
+    explicit ImportedArguments(TraceAssembler& assembler) : assembler_(assembler) {}
 
     /// Forgets the event before.
     void clear();
     /// The value at the cursor. False: it is no JSON, or the text ends too early.
-    bool read(JsonCursor& cursor);
+    /// Events of one category are expected to have the same keys.
+    bool read(JsonCursor& cursor, StringId category);
 
     /// Whether any key of those that may mean more is there.
     bool has_special() const { return present_ != 0; }
@@ -108,14 +109,15 @@ class ChromeArguments {
     struct KnownKey {
         StringId id = 0;
         ChromeKey special = ChromeKey::None;
-        std::uint32_t next = 0;  ///< index into keys_; 0: none yet
-        std::string text;        ///< with the closing quote; empty: too long to be looked for
+        /// By kind of event: index into keys_; 0: none yet.
+        std::array<std::uint32_t, 8> next{};
+        std::string text;  ///< with the closing quote; empty: too long to be looked for
     };
     static constexpr std::size_t kLongestKey = JsonCursor::kPadding - 2;
 
-    bool read_key(JsonCursor& cursor, std::uint32_t& index);
+    bool read_key(JsonCursor& cursor, std::size_t kind, std::uint32_t& index);
     std::uint32_t known_key(std::string_view text);
-    bool read_members(JsonCursor& cursor);
+    bool read_members(JsonCursor& cursor, std::size_t kind);
     bool read_object(JsonCursor& cursor, const std::string& prefix, int depth);
     bool read_special(JsonCursor& cursor, ChromeKey which, StringId key);
     bool read_nested(JsonCursor& cursor, StringId key, const std::string& key_text, int depth);

@@ -29,7 +29,7 @@ struct ChromeFacts {
 class ChromeBuilder {
   public:
     TraceAssembler& assembler() { return assembler_; }
-    ChromeArguments& arguments() { return arguments_; }
+    ImportedArguments& arguments() { return arguments_; }
     ChromeFacts& facts() { return facts_; }
 
     /// Takes the event whose values arguments() holds.
@@ -102,7 +102,7 @@ class ChromeBuilder {
     }
 
     TraceAssembler assembler_;
-    ChromeArguments arguments_{assembler_};
+    ImportedArguments arguments_{assembler_};
     ImportedRows rows_{assembler_};
     ImportedSites sites_{assembler_};
     ImportedFlows flows_{assembler_};

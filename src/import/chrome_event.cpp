@@ -70,7 +70,7 @@ EventResult ChromeEventReader::read(JsonCursor& cursor, ChromeEvent& event) {
     event.id = mix_hash(event.id, event.id_scope);
     if (!event.arguments_text.empty() && is_read_phase(event.phase)) {
         JsonCursor arguments(event.arguments_text.data(), cursor.end());
-        if (!arguments_.read(arguments)) return EventResult::Malformed;
+        if (!arguments_.read(arguments, event.category)) return EventResult::Malformed;
     }
     return EventResult::Read;
 }
@@ -86,14 +86,31 @@ ChromeEventReader::QuickRead ChromeEventReader::read_usual(JsonCursor& cursor, C
         return cursor.take(':');
     };
     const auto done = [](bool is_read) { return is_read ? QuickRead::Done : QuickRead::Failed; };
-    if (is_key(kTs)) return done(take(4) && read_time(cursor, event.has_time, event.time_ns));
-    if (is_key(kPh)) return done(take(4) && read_phase(cursor, event));
-    if (is_key(kPid)) return done(take(5) && read_row_id(cursor, event.pid));
-    if (is_key(kTid)) return done(take(5) && read_row_id(cursor, event.tid));
-    if (is_key(kDur)) return done(take(5) && read_time(cursor, event.has_duration, event.duration_ns));
-    if (is_key(kCat)) return done(take(5) && read_category(cursor, event));
-    if (is_key(kName)) return done(take(6) && read_name(cursor, event));
-    if (is_key(kArgs)) return done(take(6) && read_arguments(cursor, event));
+    switch (static_cast<char>(word >> 8)) {
+        case 't':
+            if (is_key(kTs)) return done(take(4) && read_time(cursor, event.has_time, event.time_ns));
+            if (is_key(kTid)) return done(take(5) && read_row_id(cursor, event.tid));
+            break;
+        case 'p':
+            if (is_key(kPid)) return done(take(5) && read_row_id(cursor, event.pid));
+            if (is_key(kPh)) return done(take(4) && read_phase(cursor, event));
+            break;
+        case 'd':
+            if (is_key(kDur))
+                return done(take(5) && read_time(cursor, event.has_duration, event.duration_ns));
+            break;
+        case 'c':
+            if (is_key(kCat)) return done(take(5) && read_category(cursor, event));
+            break;
+        case 'n':
+            if (is_key(kName)) return done(take(6) && read_name(cursor, event));
+            break;
+        case 'a':
+            if (is_key(kArgs)) return done(take(6) && read_arguments(cursor, event));
+            break;
+        default:
+            break;
+    }
     return QuickRead::Other;
 }
 
@@ -114,7 +131,7 @@ bool ChromeEventReader::read_name(JsonCursor& cursor, ChromeEvent& event) {
 }
 
 bool ChromeEventReader::read_arguments(JsonCursor& cursor, ChromeEvent& event) {
-    if (is_read_phase(event.phase)) return arguments_.read(cursor);
+    if (is_read_phase(event.phase)) return arguments_.read(cursor, event.category);
     return cursor.skip_value(event.arguments_text);
 }
 

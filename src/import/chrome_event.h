@@ -62,7 +62,7 @@ enum class EventResult : std::uint8_t {
 /// they come before the phase. Strings are put into `assembler`.
 class ChromeEventReader {
   public:
-    ChromeEventReader(TraceAssembler& assembler, ChromeArguments& arguments) noexcept
+    ChromeEventReader(TraceAssembler& assembler, ImportedArguments& arguments) noexcept
         : assembler_(assembler), arguments_(arguments) {}
     EventResult read(JsonCursor& cursor, ChromeEvent& event);
     /// Of the last one that was malformed.
@@ -86,7 +86,7 @@ class ChromeEventReader {
     bool fail(const char* cause) noexcept;
 
     TraceAssembler& assembler_;
-    ChromeArguments& arguments_;
+    ImportedArguments& arguments_;
     const char* cause_ = "";
 };
 

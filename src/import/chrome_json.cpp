@@ -43,13 +43,8 @@ class ChromeReader {
                         (text_.source().damage().empty() ? "no JSON" : text_.source().damage()));
         }
         if (!has_events_) throw Error(name_ + ": no traceEvents, so this is no Chrome trace");
-        if (is_cut_short_) {
-            std::string text = "the file ends too early; what was whole before that is here";
-            if (!text_.source().damage().empty()) text += " (" + text_.source().damage() + ")";
-            builder_.assembler().add_problem("cut_short", text);
-        } else if (!text_.source().damage().empty()) {
-            builder_.assembler().add_problem("cut_short", text_.source().damage());
-        }
+        if (!cut_.empty())
+            builder_.assembler().add_problem("cut_short", cut_ + "; what was whole before that is here");
         return builder_.finish();
     }
 
@@ -77,6 +72,17 @@ class ChromeReader {
         }
     }
 
+    /// Nothing more can be read.
+    void cut_short(Outcome why) {
+        if (why == Outcome::End) {
+            cut_ = "the file ends too early";
+            if (!text_.source().damage().empty()) cut_ += " (" + text_.source().damage() + ")";
+        } else {
+            const auto at = text_.offset() + static_cast<std::size_t>(cursor_.at() - text_.begin());
+            cut_ = "the file cannot be read on from byte " + std::to_string(at);
+        }
+    }
+
     // ---- the top level
 
     void read_members() {
@@ -95,14 +101,11 @@ class ChromeReader {
                 cursor_.peek();
                 return !cursor_.ran_out();
             });
-            if (outcome != Outcome::Done) {
-                is_cut_short_ = true;
-                return;
-            }
+            if (outcome != Outcome::Done) return cut_short(outcome);
             if (is_over) return;
             if (key == "traceEvents" && cursor_.take('[')) {
                 read_events(false);
-                if (is_cut_short_) return;
+                if (!cut_.empty()) return;
             } else if (!read_fact(key)) {
                 return;
             }
@@ -113,7 +116,7 @@ class ChromeReader {
         std::string_view json;
         const Outcome outcome = attempt(kLargestFact, [&] { return cursor_.skip_value(json); });
         if (outcome != Outcome::Done) {
-            is_cut_short_ = true;
+            cut_short(outcome);
             return false;
         }
         keep_fact(key, json);
@@ -264,7 +267,7 @@ class ChromeReader {
                 return !cursor_.ran_out();
             });
             if (outcome != Outcome::Done) {
-                is_cut_short_ |= !is_whole_file;
+                if (!is_whole_file || !text_.source().damage().empty()) cut_short(outcome);
                 return;
             }
             if (next == ']') {
@@ -286,7 +289,7 @@ class ChromeReader {
         if (outcome != Outcome::Done) {
             // It has no end. Where there are more events behind it, only its own braces are at fault.
             if (outcome == Outcome::End && !has_more_events()) {
-                is_cut_short_ = true;
+                cut_short(outcome);
                 return false;
             }
             builder_.add_malformed("its braces or quotes are not closed, or it is longer than events can be");
@@ -314,7 +317,7 @@ class ChromeReader {
     bool get_lost() {
         is_lost_ = true;
         if (++lost_count_ < kMostLost) return go_to_next();
-        is_cut_short_ = true;
+        cut_short(Outcome::Bad);
         return false;
     }
 
@@ -340,7 +343,7 @@ class ChromeReader {
             const bool is_more = text_.read_on(text_.end());
             cursor_ = JsonCursor(text_.begin(), text_.end());
             if (!is_more) {
-                is_cut_short_ = true;
+                cut_short(Outcome::End);
                 return false;
             }
             from = text_.begin();
@@ -356,7 +359,7 @@ class ChromeReader {
     std::uint64_t event_count_ = 0;
     std::uint64_t next_look_ = kFirstLook;  ///< when to ask how much is still to come
     bool has_events_ = false;
-    bool is_cut_short_ = false;
+    std::string cut_;  ///< why not all was read; empty: it was
     int lost_count_ = 0;
     bool is_lost_ = false;  ///< braces were not closed, and no event was whole since
 };

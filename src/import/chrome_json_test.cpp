@@ -11,6 +11,7 @@
 
 #include <kymo/error.h>
 #include <kymo/import.h>
+#include <kymo/validate.h>
 
 #include "base/golden_fixture.h"
 #include "trace/trace_dump.h"
@@ -352,7 +353,9 @@ TEST(ChromeJson, ACompressedFileCutShortGivesItsBeginning) {
 class ChromeSample : public ::testing::TestWithParam<const char*> {};
 TEST_P(ChromeSample, BecomesTheKnownModel) {
     const std::string name = GetParam();
-    expect_golden(dump_trace(open_trace(sample(name).string())), "import/" + name + ".txt");
+    const Trace trace = open_trace(sample(name).string());
+    expect_golden(dump_trace(trace), "import/" + name + ".txt");
+    for (const Finding& finding : validate(trace)) ADD_FAILURE() << finding.rule << ": " << finding.example;
 }
 INSTANTIATE_TEST_SUITE_P(Files, ChromeSample,
                          ::testing::Values("kineto.json", "chrome.json", "viztracer.json", "torch.json.gz",

@@ -42,6 +42,14 @@ std::span<const ImportFormat> import_formats() noexcept {
     return kFormats;
 }
 
+const ImportFormat* import_format(const std::string& path) {
+    const std::vector<std::byte> head = read_file_head(path);
+    const auto* const found =
+        std::find_if(std::begin(kFormats), std::end(kFormats),
+                     [&](const ImportFormat& format) { return format.recognizes(head); });
+    return found == std::end(kFormats) ? nullptr : found;
+}
+
 Trace open_trace(const std::string& path, std::string_view name) {
     if (!name.empty()) {
         for (const ImportFormat& format : kFormats) {
@@ -49,10 +57,7 @@ Trace open_trace(const std::string& path, std::string_view name) {
         }
         throw Error(path + ": unknown format '" + std::string(name) + "'; known: " + known_formats());
     }
-    const std::vector<std::byte> head = read_file_head(path);
-    for (const ImportFormat& format : kFormats) {
-        if (format.recognizes(head)) return format.read(path);
-    }
+    if (const ImportFormat* const format = import_format(path)) return format->read(path);
     return Trace::load(path);  // says what is wrong with it as a capture
 }
 
