@@ -30,7 +30,7 @@ std::unique_ptr<ByteSource> memory_source(std::string_view bytes);
 /// read behind its text.
 class InputText {
   public:
-    explicit InputText(std::unique_ptr<ByteSource> source, std::size_t piece_bytes = 1 << 20);
+    explicit InputText(std::unique_ptr<ByteSource> source, std::size_t piece_bytes = 128 << 10);
 
     const char* begin() const noexcept { return buffer_.data(); }
     const char* end() const noexcept { return buffer_.data() + size_; }

@@ -163,8 +163,7 @@ bool JsonCursor::read_scaled(int decimals, std::int64_t& value) noexcept {
     return at_ < end_;
 }
 
-bool JsonCursor::read_number(JsonNumber& number) noexcept {
-    peek();
+bool JsonCursor::read_any_number(JsonNumber& number) noexcept {
     const char* p = at_;
     const bool negative = *p == '-';
     if (negative) ++p;

@@ -64,7 +64,35 @@ class JsonCursor {
         at_ = stop + 1;
         return true;
     }
-    bool read_number(JsonNumber& number) noexcept;
+    bool read_number(JsonNumber& number) noexcept {
+        peek();
+        if (read_short_integer(number.integer)) {
+            number.kind = JsonNumber::Kind::Int;
+            return true;
+        }
+        return read_any_number(number);
+    }
+    /// A whole number of at most seven digits, without a sign and with something behind it. False: this is
+    /// none, which says nothing else; nothing moved.
+    bool read_short_integer(std::int64_t& value) noexcept {
+        if constexpr (std::endian::native != std::endian::little) return false;
+        constexpr std::uint64_t kOnes = 0x0101010101010101;
+        std::uint64_t word = 0;
+        std::memcpy(&word, at_, sizeof word);
+        // The high bit of each byte: whether it is no digit.
+        const std::uint64_t digits = word ^ kOnes * '0';
+        const std::uint64_t others = (((digits & ~(kOnes << 7)) + kOnes * (0x7F - 9)) | digits) & kOnes << 7;
+        const int bits = std::countr_zero(others) & ~7;  // of the digits
+        if (bits == 0 || others == 0) return false;
+        const char behind = static_cast<char>(word >> bits);
+        if (behind != ',' && behind != '}' && !is_space(behind) && behind != ']') return false;
+        word = digits << (64 - bits);  // leading zeros
+        word = word * 2561 >> 8;
+        word = (word & 0x00FF00FF00FF00FF) * 6553601 >> 16;
+        value = static_cast<std::int64_t>((word & 0x0000FFFF0000FFFF) * 42949672960001 >> 32);
+        at_ += bits / 8;
+        return at_ < end_;
+    }
     /// A number times 10^`decimals`, rounded to the nearest whole; false when it does not fit.
     bool read_scaled(int decimals, std::int64_t& value) noexcept;
     /// Steps over a value of any kind and gives its text.
@@ -72,21 +100,6 @@ class JsonCursor {
     bool skip_value() noexcept {
         std::string_view text;
         return skip_value(text);
-    }
-
-    /// Moves behind `text`, which must be the key that stands here with its closing quote, and at most as
-    /// long as the padding. False: it stands not here, or not whole; nothing moved.
-    bool take_key(std::string_view text) noexcept {
-        if (peek() != '"' || std::memcmp(at_ + 1, text.data(), text.size()) != 0) return false;
-        if (static_cast<std::size_t>(end_ - at_) < 1 + text.size()) return false;
-        at_ += 1 + text.size();
-        return true;
-    }
-    /// The eight bytes from here on, whatever they are.
-    std::uint64_t next_bytes() const noexcept {
-        std::uint64_t word = 0;
-        std::memcpy(&word, at_, sizeof word);
-        return word;
     }
 
     /// The first '"' or '\' from `p` on.
@@ -124,6 +137,7 @@ class JsonCursor {
         }
         while (is_space(*at_)) ++at_;
     }
+    bool read_any_number(JsonNumber& number) noexcept;
     bool read_escaped(const char* first_escape, std::string_view& text);
     bool read_escape(const char*& p);
     bool skip_string() noexcept;

@@ -72,45 +72,32 @@ std::uint32_t ImportedArguments::known_key(std::string_view text) {
         for (const NamedKey& named : kKeys) {
             if (named.name == text) key.special = named.key;
         }
-        const bool is_plain = text.find_first_of("\"\\") == text.npos;
-        if (is_plain && text.size() < kLongestKey) key.text = std::string(text) + '"';
     }
     return key_of_[id];
 }
 
-/// `index` is the key before, and then this one.
-bool ImportedArguments::read_key(JsonCursor& cursor, std::size_t kind, std::uint32_t& index) {
-    const std::uint32_t expected = keys_[index].next[kind];
-    if (expected != 0 && !keys_[expected].text.empty() && cursor.take_key(keys_[expected].text)) {
-        index = expected;
-        return true;
-    }
-    std::string_view text;
-    if (!cursor.read_string(text)) return false;
-    const std::uint32_t found = known_key(text);
-    keys_[index].next[kind] = found;
-    index = found;
-    return true;
-}
-
 bool ImportedArguments::read_members(JsonCursor& cursor, std::size_t kind) {
     cursor.take('{');
-    if (cursor.take('}')) return true;
-    std::uint32_t index = 0;
-    do {
-        if (!read_key(cursor, kind, index) || !cursor.take(':')) return false;
+    std::uint32_t index = JsonMembers::kStart;
+    while (true) {
+        index = members_.next(cursor, index, kind, [&](std::string_view text) { return known_key(text); });
+        if (index == JsonMembers::kEnd) return true;
+        if (index == JsonMembers::kFailed) return false;
         const KnownKey& key = keys_[index];
         if (key.special != ChromeKey::None) {
             if (!read_special(cursor, key.special, key.id)) return false;
-        } else if (cursor.peek() == '{') {
+        } else if (*cursor.at() == '{') {
             if (!read_nested(cursor, key.id, std::string(assembler_.text(key.id)), 0)) return false;
         } else {
             Argument& value = values_.emplace_back();
             value.key = key.id;
-            if (!read_value(cursor, value, 0)) return false;
+            if (cursor.read_short_integer(value.integer)) {
+                value.kind = ValueKind::Int;
+            } else if (!read_value(cursor, value, 0)) {
+                return false;
+            }
         }
-    } while (cursor.take(','));
-    return cursor.take('}');
+    }
 }
 
 bool ImportedArguments::read(JsonCursor& cursor, StringId category) {
@@ -156,7 +143,11 @@ bool ImportedArguments::read_special(JsonCursor& cursor, ChromeKey which, String
     Argument& value = special_[static_cast<std::size_t>(which)];
     value = Argument();
     value.key = key;
-    if (!read_value(cursor, value, 0)) return false;
+    if (cursor.read_short_integer(value.integer)) {
+        value.kind = ValueKind::Int;
+    } else if (!read_value(cursor, value, 0)) {
+        return false;
+    }
     present_ |= bit;
     return true;
 }
@@ -302,12 +293,6 @@ bool ImportedArguments::read_as_text(JsonCursor& cursor, Argument& value) {
     value.kind = ValueKind::String;
     value.string = assembler_.string(text);
     return true;
-}
-
-std::optional<std::int64_t> ImportedArguments::integer(ChromeKey key) const {
-    const Argument* const value = find(key);
-    if (value == nullptr || value->kind != ValueKind::Int) return std::nullopt;
-    return value->integer;
 }
 
 std::optional<std::int64_t> ImportedArguments::take_integer(ChromeKey key) {

@@ -12,6 +12,7 @@
 #include <kymo/trace.h>
 
 #include "base/json_cursor.h"
+#include "base/json_members.h"
 #include "import/value_cache.h"
 #include "trace/trace_assembler.h"
 
@@ -83,7 +84,11 @@ class ImportedArguments {
     const Argument* find(ChromeKey key) const {
         return has(key) && !is_positional(key) ? &special_[static_cast<std::size_t>(key)] : nullptr;
     }
-    std::optional<std::int64_t> integer(ChromeKey key) const;
+    std::optional<std::int64_t> integer(ChromeKey key) const {
+        const Argument* const value = find(key);
+        if (value == nullptr || value->kind != ValueKind::Int) return std::nullopt;
+        return value->integer;
+    }
     std::optional<std::int64_t> take_integer(ChromeKey key);
     bool take_bool(ChromeKey key, bool wanted);  ///< whether it was there and was `wanted`
     void forget(ChromeKey key) { drop(key); }
@@ -104,18 +109,12 @@ class ImportedArguments {
     static constexpr bool is_positional(ChromeKey key) {
         return key >= ChromeKey::InputDims && key <= ChromeKey::ConcreteOutputs;
     }
-    /// A key of "args" itself. Most events have the keys of one before them, in the same order: each key
-    /// knows the one that came after it last.
+    /// A key of "args" itself.
     struct KnownKey {
         StringId id = 0;
         ChromeKey special = ChromeKey::None;
-        /// By kind of event: index into keys_; 0: none yet.
-        std::array<std::uint32_t, 8> next{};
-        std::string text;  ///< with the closing quote; empty: too long to be looked for
     };
-    static constexpr std::size_t kLongestKey = JsonCursor::kPadding - 2;
 
-    bool read_key(JsonCursor& cursor, std::size_t kind, std::uint32_t& index);
     std::uint32_t known_key(std::string_view text);
     bool read_members(JsonCursor& cursor, std::size_t kind);
     bool read_object(JsonCursor& cursor, const std::string& prefix, int depth);
@@ -135,7 +134,8 @@ class ImportedArguments {
     std::array<std::string_view, 9> positional_{};  ///< by ChromeKey
     std::uint64_t present_ = 0;                     ///< a bit for each ChromeKey
     std::uint64_t address_ = 0;
-    std::vector<KnownKey> keys_{1};        ///< the first stands for the opening brace
+    JsonMembers members_;
+    std::vector<KnownKey> keys_{1};        ///< by the index that members_ has for them
     std::vector<std::uint32_t> key_of_{};  ///< by string: index into keys_; 0: none
     ValueCache cache_;
     std::string key_;

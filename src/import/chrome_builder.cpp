@@ -344,7 +344,10 @@ void ChromeBuilder::add_counter(const ChromeEvent& event) {
         }
         if (series.size() > 1 || event.has_id) {
             text_ = assembler_.text(event.name);
-            if (event.has_id) text_ += "[" + event.id_text + "]";
+            if (event.has_id)
+                text_ += "[" +
+                         (event.id_text.empty() ? std::to_string(event.id) : std::string(event.id_text)) +
+                         "]";
             if (series.size() > 1) text_ += " " + assembler_.text(value.key);
             key.name = assembler_.string(text_);
         }

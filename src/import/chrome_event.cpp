@@ -1,9 +1,8 @@
 // chrome_event.cpp: the members of an event, in any order.
 #include "import/chrome_event.h"
 
-#include <algorithm>
-#include <bit>
 #include <charconv>
+#include <cstring>
 
 #include "base/text_hash.h"
 
@@ -12,19 +11,43 @@ namespace {
 
 constexpr int kMicrosToNanos = 3;  // decimals
 
-/// A key with its quotes as the bytes of a number, the first one lowest.
-struct UsualKey {
-    consteval explicit UsualKey(std::string_view text) {
-        for (std::size_t i = text.size(); i-- > 0;) {
-            bytes = bytes << 8 | static_cast<unsigned char>(text[i]);
-            mask = mask << 8 | 0xFF;
-        }
-    }
-    std::uint64_t bytes = 0;
-    std::uint64_t mask = 0;
+/// The members that say something, by the index that JsonMembers has for them.
+enum Member : std::uint32_t {
+    kOther = 1,
+    kPhase,
+    kTime,
+    kDuration,
+    kPid,
+    kTid,
+    kCategory,
+    kName,
+    kArguments,
+    kId,
+    kId2,
+    kIdScope,
+    kBindPoint,
+    kInstantScope,
+    kBindId,
+    kFlowIn,
+    kFlowOut,
 };
-constexpr UsualKey kTs("\"ts\""), kPh("\"ph\""), kPid("\"pid\""), kTid("\"tid\""), kDur("\"dur\""),
-    kCat("\"cat\""), kName("\"name\""), kArgs("\"args\"");
+struct NamedMember {
+    std::string_view name;
+    Member member;
+};
+constexpr NamedMember kMembers[] = {
+    {"ph", kPhase},       {"ts", kTime},        {"dur", kDuration},   {"pid", kPid},
+    {"tid", kTid},        {"cat", kCategory},   {"name", kName},      {"args", kArguments},
+    {"id", kId},          {"id2", kId2},        {"scope", kIdScope},  {"bp", kBindPoint},
+    {"s", kInstantScope}, {"bind_id", kBindId}, {"flow_in", kFlowIn}, {"flow_out", kFlowOut},
+};
+
+std::uint32_t member_of(std::string_view key) {
+    for (const NamedMember& named : kMembers) {
+        if (named.name == key) return named.member;
+    }
+    return kOther;
+}
 
 bool whole_number(std::string_view text, std::int64_t& number) {
     const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -53,20 +76,13 @@ EventResult ChromeEventReader::read(JsonCursor& cursor, ChromeEvent& event) {
     cause_ = "not JSON";
     const auto failed = [&] { return cursor.ran_out() ? EventResult::RanOut : EventResult::Malformed; };
     if (!cursor.take('{')) return failed();
-    if (cursor.take('}')) return EventResult::Read;
-    do {
-        const QuickRead quick = read_usual(cursor, event);
-        if (quick == QuickRead::Failed) return failed();
-        if (quick == QuickRead::Done) continue;
-        std::string_view key;
-        if (!cursor.read_string(key)) {
-            if (!cursor.ran_out() && cursor.peek() == '}') break;  // a comma too many
-            return failed();
-        }
-        // Keys of events have no escapes, so `key` stays valid while the value is read.
-        if (!cursor.take(':') || !read_member(cursor, key, event)) return failed();
-    } while (cursor.take(','));
-    if (!cursor.take('}')) return failed();
+    std::uint32_t member = JsonMembers::kStart;
+    while (true) {
+        const std::size_t kind = static_cast<unsigned char>(event.phase) % JsonMembers::kKinds;
+        member = members_.next(cursor, member, kind, member_of);
+        if (member == JsonMembers::kEnd) break;
+        if (member == JsonMembers::kFailed || !read_member(cursor, member, event)) return failed();
+    }
     event.id = mix_hash(event.id, event.id_scope);
     if (!event.arguments_text.empty() && is_read_phase(event.phase)) {
         JsonCursor arguments(event.arguments_text.data(), cursor.end());
@@ -75,50 +91,26 @@ EventResult ChromeEventReader::read(JsonCursor& cursor, ChromeEvent& event) {
     return EventResult::Read;
 }
 
-/// The keys that nearly every event has, without looking for where they end.
-ChromeEventReader::QuickRead ChromeEventReader::read_usual(JsonCursor& cursor, ChromeEvent& event) {
-    if constexpr (std::endian::native != std::endian::little) return QuickRead::Other;
-    cursor.peek();
-    const std::uint64_t word = cursor.next_bytes();
-    const auto is_key = [&](UsualKey key) { return (word & key.mask) == key.bytes; };
-    const auto take = [&](std::ptrdiff_t length) {
-        cursor.move_to(std::min(cursor.at() + length, cursor.end()));
-        return cursor.take(':');
-    };
-    const auto done = [](bool is_read) { return is_read ? QuickRead::Done : QuickRead::Failed; };
-    switch (static_cast<char>(word >> 8)) {
-        case 't':
-            if (is_key(kTs)) return done(take(4) && read_time(cursor, event.has_time, event.time_ns));
-            if (is_key(kTid)) return done(take(5) && read_row_id(cursor, event.tid));
-            break;
-        case 'p':
-            if (is_key(kPid)) return done(take(5) && read_row_id(cursor, event.pid));
-            if (is_key(kPh)) return done(take(4) && read_phase(cursor, event));
-            break;
-        case 'd':
-            if (is_key(kDur))
-                return done(take(5) && read_time(cursor, event.has_duration, event.duration_ns));
-            break;
-        case 'c':
-            if (is_key(kCat)) return done(take(5) && read_category(cursor, event));
-            break;
-        case 'n':
-            if (is_key(kName)) return done(take(6) && read_name(cursor, event));
-            break;
-        case 'a':
-            if (is_key(kArgs)) return done(take(6) && read_arguments(cursor, event));
-            break;
-        default:
-            break;
-    }
-    return QuickRead::Other;
-}
-
 bool ChromeEventReader::read_category(JsonCursor& cursor, ChromeEvent& event) {
-    std::string_view text;
     if (cursor.peek() != '"') return cursor.skip_value();
+    const char* const start = cursor.at() + 1;
+    KnownCategory& known =
+        categories_[static_cast<unsigned char>(start[0] ^ start[1] * 4) % categories_.size()];
+    if (known.length != 0 && cursor.end() - start >= known.length &&
+        std::memcmp(start, known.text, known.length) == 0) {
+        event.category = known.id;
+        cursor.move_to(start + known.length);
+        return true;
+    }
+    std::string_view text;
     if (!cursor.read_string(text)) return false;
     event.category = assembler_.string(text);
+    const auto length = static_cast<std::size_t>(cursor.at() - start);
+    if (length == text.size() + 1 && length <= sizeof known.text) {
+        known.id = event.category;
+        known.length = static_cast<std::uint32_t>(length);
+        std::memcpy(known.text, start, length);
+    }
     return true;
 }
 
@@ -135,33 +127,55 @@ bool ChromeEventReader::read_arguments(JsonCursor& cursor, ChromeEvent& event) {
     return cursor.skip_value(event.arguments_text);
 }
 
-/// The others, and the usual ones where they stand at the end of what was read so far.
-bool ChromeEventReader::read_member(JsonCursor& cursor, std::string_view key, ChromeEvent& event) {
-    if (key == "id") return read_id(cursor, event, event.id);
-    if (key == "bp") return read_letter(cursor, event.bind_point);
-    if (key == "s") return read_letter(cursor, event.instant_scope);
-    if (key == "id2") return read_id2(cursor, event);
-    if (key == "scope") return read_hash(cursor, event.id_scope);
-    if (key == "bind_id") {
-        event.has_bind_id = true;
-        return read_hash(cursor, event.bind_id);
+bool ChromeEventReader::read_member(JsonCursor& cursor, std::uint32_t member, ChromeEvent& event) {
+    switch (member) {
+        case kPhase:
+            return read_phase(cursor, event);
+        case kTime:
+            return read_time(cursor, event.has_time, event.time_ns);
+        case kDuration:
+            return read_time(cursor, event.has_duration, event.duration_ns);
+        case kPid:
+            return read_row_id(cursor, event.pid);
+        case kTid:
+            return read_row_id(cursor, event.tid);
+        case kCategory:
+            return read_category(cursor, event);
+        case kName:
+            return read_name(cursor, event);
+        case kArguments:
+            return read_arguments(cursor, event);
+        case kId:
+            return read_id(cursor, event, event.id);
+        case kId2:
+            return read_id2(cursor, event);
+        case kIdScope:
+            return read_hash(cursor, event.id_scope);
+        case kBindPoint:
+            return read_letter(cursor, event.bind_point);
+        case kInstantScope:
+            return read_letter(cursor, event.instant_scope);
+        case kBindId:
+            event.has_bind_id = true;
+            return read_hash(cursor, event.bind_id);
+        case kFlowIn:
+            return read_flag(cursor, event.flows_in);
+        case kFlowOut:
+            return read_flag(cursor, event.flows_out);
+        default:
+            return cursor.skip_value();
     }
-    if (key == "flow_in") return read_flag(cursor, event.flows_in);
-    if (key == "flow_out") return read_flag(cursor, event.flows_out);
-    if (key == "ts") return read_time(cursor, event.has_time, event.time_ns);
-    if (key == "ph") return read_phase(cursor, event);
-    if (key == "pid") return read_row_id(cursor, event.pid);
-    if (key == "tid") return read_row_id(cursor, event.tid);
-    if (key == "dur") return read_time(cursor, event.has_duration, event.duration_ns);
-    if (key == "cat") return read_category(cursor, event);
-    if (key == "name") return read_name(cursor, event);
-    if (key == "args") return read_arguments(cursor, event);
-    return cursor.skip_value();
 }
 
 bool ChromeEventReader::read_phase(JsonCursor& cursor, ChromeEvent& event) {
     std::string_view text;
     if (cursor.peek() != '"') return cursor.skip_value();
+    const char* const at = cursor.at();
+    if (cursor.end() - at > 2 && at[2] == '"' && at[1] != '\\' && at[1] != '"') {
+        event.phase = at[1];
+        cursor.move_to(at + 3);
+        return true;
+    }
     if (!cursor.read_string(text)) return false;
     event.phase = text.size() == 1 ? text[0] : '\0';
     return true;
@@ -186,6 +200,8 @@ bool ChromeEventReader::read_row_id(JsonCursor& cursor, ChromeId& id) {
     id = {};
     std::string_view text;
     const char first = cursor.peek();
+    if (cursor.read_short_integer(id.number)) return true;
+    id.number = ChromeId::kMissing;
     if (first == '"') {
         if (!cursor.read_string(text)) return false;
     } else {
@@ -230,11 +246,13 @@ bool ChromeEventReader::read_hash(JsonCursor& cursor, std::uint64_t& hash) {
 }
 
 bool ChromeEventReader::read_id(JsonCursor& cursor, ChromeEvent& event, std::uint64_t& hash) {
+    const char* const start = cursor.at();
     std::string_view text;
     if (cursor.peek() == '"' ? !cursor.read_string(text) : !cursor.skip_value(text)) return false;
     hash = hash_text(text);
     event.has_id = true;
-    event.id_text = text;
+    event.id_text =
+        text.data() + text.size() < cursor.end() && text.data() >= start ? text : std::string_view();
     if (!unsigned_number(text, event.number_of_id)) event.number_of_id = 0;
     return true;
 }

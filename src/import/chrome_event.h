@@ -1,14 +1,15 @@
 // chrome_event.h: one event of a Chrome trace, as it was written.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <limits>
-#include <string>
 #include <string_view>
 
 #include <kymo/trace.h>
 
 #include "base/json_cursor.h"
+#include "base/json_members.h"
 #include "import/chrome_arguments.h"
 #include "trace/trace_assembler.h"
 
@@ -43,13 +44,19 @@ struct ChromeEvent {
     std::uint64_t id_scope = 0;       ///< that scope's part of it
     std::uint64_t number_of_id = 0;   ///< the id itself, where it is a number
     std::uint64_t bind_id = 0;        ///< likewise a hash
-    std::string id_text;              ///< as written, without quotes
+    std::string_view id_text;         ///< as written; empty where that has escapes
     std::string_view arguments_text;  ///< of "args", where they came before the phase
 };
 
 /// Whether anything is made from events of that phase.
 inline bool is_read_phase(char phase) noexcept {
-    return phase != 0 && std::string_view("XBEbneSTpFiIRCstfM").find(phase) != std::string_view::npos;
+    constexpr std::string_view kPhases = "XBEbneSTpFiIRCstfM";
+    constexpr auto kAreRead = [kPhases] {
+        std::array<bool, 256> are_read{};
+        for (const char read : kPhases) are_read[static_cast<unsigned char>(read)] = true;
+        return are_read;
+    }();
+    return kAreRead[static_cast<unsigned char>(phase)];
 }
 
 enum class EventResult : std::uint8_t {
@@ -69,12 +76,10 @@ class ChromeEventReader {
     const char* cause() const noexcept { return cause_; }
 
   private:
-    enum class QuickRead : std::uint8_t { Done, Failed, Other };
-    QuickRead read_usual(JsonCursor& cursor, ChromeEvent& event);
     bool read_category(JsonCursor& cursor, ChromeEvent& event);
     bool read_name(JsonCursor& cursor, ChromeEvent& event);
     bool read_arguments(JsonCursor& cursor, ChromeEvent& event);
-    bool read_member(JsonCursor& cursor, std::string_view key, ChromeEvent& event);
+    bool read_member(JsonCursor& cursor, std::uint32_t member, ChromeEvent& event);
     bool read_phase(JsonCursor& cursor, ChromeEvent& event);
     bool read_row_id(JsonCursor& cursor, ChromeId& id);
     bool read_time(JsonCursor& cursor, bool& is_there, std::int64_t& time_ns);
@@ -87,6 +92,14 @@ class ChromeEventReader {
 
     TraceAssembler& assembler_;
     ImportedArguments& arguments_;
+    JsonMembers members_;
+    /// Categories are few: one of each beginning is remembered, with its closing quote.
+    struct KnownCategory {
+        StringId id = 0;
+        std::uint32_t length = 0;
+        char text[24] = {};
+    };
+    std::array<KnownCategory, 16> categories_{};
     const char* cause_ = "";
 };
 

@@ -14,6 +14,6 @@ namespace kymo {
 /// `name` stands in errors. The text passes through memory in pieces of `piece_bytes`, or of what the longest
 /// event needs. Throws kymo::Error when it is no such trace.
 Trace read_chrome_json(const std::string& name, std::unique_ptr<ByteSource> source,
-                       std::size_t piece_bytes = 1 << 20);
+                       std::size_t piece_bytes = 128 << 10);
 
 }  // namespace kymo

@@ -27,10 +27,11 @@ std::size_t ImportedRows::RowHash::operator()(const RowKey& key) const noexcept 
 }
 
 std::uint32_t ImportedRows::index(const ChromeId& pid, const ChromeId& tid) {
+    if (last_ < rows_.size() && rows_[last_].pid == pid && rows_[last_].tid == tid) return last_;
     const RowKey key{pid, tid};
     const std::size_t hash = RowHash()(key);
     Cached& cached = cache_[hash % cache_.size()];
-    if (cached.index != ImportedRow::kNone && cached.key == key) return cached.index;
+    if (cached.index != ImportedRow::kNone && cached.key == key) return last_ = cached.index;
     const auto [place, is_new] = row_of_.try_emplace(key, static_cast<std::uint32_t>(rows_.size()));
     if (is_new) {
         ImportedRow row;
@@ -40,7 +41,7 @@ std::uint32_t ImportedRows::index(const ChromeId& pid, const ChromeId& tid) {
         rows_.push_back(row);
     }
     cached = {key, place->second};
-    return place->second;
+    return last_ = place->second;
 }
 
 std::uint32_t ImportedRows::process_index(const ChromeId& pid) {

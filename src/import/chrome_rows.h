@@ -100,6 +100,7 @@ class ImportedRows {
     std::unordered_map<RowKey, std::uint32_t, RowHash> process_of_;
     std::unordered_map<std::string, std::uint32_t> process_of_name_;
     std::array<Cached, 64> cache_{};
+    std::uint32_t last_ = ImportedRow::kNone;  ///< that was asked for
     std::uint32_t first_host_ = ImportedRow::kNone;
 };
 
