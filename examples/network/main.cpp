@@ -60,7 +60,7 @@ void backward(Network& network, const Matrix& in, const Forward& half, const Mat
 }
 
 float step(Network& network, const Matrix& in, const Matrix& wanted) {
-    KYMO_RANGE("step", "batch", in.rows());
+    KYMO_RANGE_SCOPE(kymo::Scope::Step, "step", "batch", in.rows());
     const Forward half = forward(network, in);
     const Matrix error = sub(half.out, wanted);
     const float loss = mean_square(error);

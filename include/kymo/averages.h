@@ -53,8 +53,8 @@ struct AverageRow {
     std::int64_t cpu_time_total_ns = 0;  ///< 0 for ranges of devices
     /// Not covered by any child. Async ranges have none: they only span what others do.
     std::int64_t self_cpu_time_total_ns = 0;
-    /// Of ranges of a device their durations; of others, those of what they and the ranges inside them
-    /// launched.
+    /// Of ranges of a device their durations (async ones, which only wait, have none); of others, those of
+    /// what they and the ranges inside them launched.
     std::int64_t device_time_total_ns = 0;
     std::int64_t self_device_time_total_ns = 0;  ///< without what ranges inside them launched
     std::int64_t covered_ns =

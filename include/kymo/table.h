@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,6 +28,8 @@ struct TableOptions {
     bool top_level_events_only = false;
     std::string time_unit{};             ///< "s", "ms" or "us" for all times; else each has its own
     std::vector<std::string> columns{};  ///< keys; empty: those that have something to show
+    /// Which rows are printed; empty: all. Sums and shares are of all rows.
+    std::function<bool(const AverageRow&)> shows{};
 };
 
 /// A column that a table can show and be sorted by.

@@ -47,6 +47,8 @@ std::vector<Tally> tally(const Trace& trace, const RangeGroups& groups) {
     for (const Row index : groups.track_order()) {
         const TrackInfo& track = trace.tracks()[index];
         const bool is_async = track.kind == TrackKind::Async;
+        // What only spans time of a device (a wait for it) is no work of it.
+        const bool has_total = !is_async || track.device.type == DeviceType::Cpu;
         for (Row row = track.first_range; row < track.first_range + track.range_count; ++row) {
             const std::uint32_t group = groups[row];
             Tally& entry = tallies[group & ~RangeGroups::kMerged];
@@ -56,7 +58,7 @@ std::vector<Tally> tally(const Trace& trace, const RangeGroups& groups) {
             ++entry.count;
             entry.unfinished += (ranges.flags[row] & kUnfinished) != 0;
             entry.async += is_async;
-            entry.total_ns += duration;
+            entry.total_ns += has_total ? duration : 0;
             entry.min_ns = std::min(entry.min_ns, duration);
             entry.max_ns = std::max(entry.max_ns, duration);
             if (entry.track != index) {  // a track is in order of its starts

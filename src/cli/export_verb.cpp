@@ -59,9 +59,11 @@ class ExportVerb final : public Verb {
         }
         struct stat info {};
         if (!to_stdout && ::stat(output_.c_str(), &info) == 0) {
-            print_error(fmt::format("{}: {}, {}\n", printable(output_),
-                                    format_plural(trace.ranges().size(), "range"),
-                                    format_bytes(static_cast<std::uint64_t>(info.st_size))));
+            const bool is_other_table = !table_.empty() && table_ != "ranges";
+            print_error(fmt::format(
+                "{}: {}{}\n", printable(output_),
+                is_other_table ? "the table " + table_ : format_plural(trace.ranges().size(), "range"),
+                S_ISREG(info.st_mode) ? ", " + format_bytes(static_cast<std::uint64_t>(info.st_size)) : ""));
         }
         print_error(problem_lines(trace, standard_error()));
         return kSuccess;

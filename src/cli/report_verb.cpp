@@ -102,8 +102,6 @@ class ReportVerb final : public Verb {
                          : key_averages(trace, average_options(table));
         }();
         if (subtract_) subtract_overhead(averages);
-        std::erase_if(averages.rows,
-                      [&](const AverageRow& row) { return !contains_ignoring_case(row.name, filter_); });
         if (format_ == "csv") {
             write_out(averages_csv(averages, table));
         } else if (format_ == "json") {
@@ -122,6 +120,7 @@ class ReportVerb final : public Verb {
         options.sort_by = sort_;
         options.ascending = ascending_;
         options.columns = split(columns_);
+        options.shows = [this](const AverageRow& row) { return contains_ignoring_case(row.name, filter_); };
         const bool is_for_people = format_ == "table" || format_ == "markdown";
         const std::uint64_t limit = limit_.value_or(is_for_people ? kUsualLimit : 0);
         options.row_limit = limit == 0 ? -1 : static_cast<std::int64_t>(limit);
@@ -174,15 +173,16 @@ class ReportVerb final : public Verb {
     std::string text(const Trace& trace, const Averages& averages, const TableOptions& options) const {
         const Terminal terminal = standard_output();
         std::string text;
-        if (averages.rows.empty()) {
+        const auto found = static_cast<std::size_t>(
+            std::count_if(averages.rows.begin(), averages.rows.end(), [&](const AverageRow& row) {
+                return options.shows(row) && (row.is_top_level || !options.top_level_events_only);
+            }));
+        if (found == 0) {
             text = averages.range_count == 0 ? "no ranges\n"
                                              : fmt::format("no name holds '{}'\n", printable(filter_));
         } else {
             text = fitted_table(averages, options, terminal);
         }
-        const auto found = static_cast<std::size_t>(std::count_if(
-            averages.rows.begin(), averages.rows.end(),
-            [&](const AverageRow& row) { return row.is_top_level || !options.top_level_events_only; }));
         if (options.row_limit >= 0 && found > static_cast<std::size_t>(options.row_limit)) {
             text +=
                 fmt::format("... and {} (--rows 0 shows all)\n",

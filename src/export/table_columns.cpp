@@ -254,6 +254,7 @@ std::vector<const AverageRow*> sorted_rows(const Averages& averages, const Table
 void limit_rows(std::vector<const AverageRow*>& rows, const TableOptions& options) {
     if (options.top_level_events_only)
         std::erase_if(rows, [](const AverageRow* row) { return !row->is_top_level; });
+    if (options.shows) std::erase_if(rows, [&](const AverageRow* row) { return !options.shows(*row); });
     if (options.row_limit >= 0 && rows.size() > static_cast<std::size_t>(options.row_limit))
         rows.resize(static_cast<std::size_t>(options.row_limit));
 }
