@@ -6,7 +6,6 @@
 #include <memory>
 #include <numeric>
 #include <queue>
-#include <set>
 #include <utility>
 
 #include <kymo/error.h>
@@ -268,17 +267,20 @@ class TrackChoice {
             }
         }
         while (!busy_.empty() && busy_.top().first <= start) {
-            free_.insert(busy_.top().second);
+            const std::uint32_t track = busy_.top().second;
+            free_.insert(std::lower_bound(free_.begin(), free_.end(), track), track);
             busy_.pop();
         }
         // Behind its parent's, so that a parent's row always comes before.
-        auto found = parent == kNobody ? free_.begin() : free_.upper_bound(parent_track);
+        const auto found =
+            parent == kNobody ? free_.begin() : std::upper_bound(free_.begin(), free_.end(), parent_track);
+        auto track = static_cast<std::uint32_t>(open_.size());
         if (found == free_.end()) {
-            found = free_.insert(static_cast<std::uint32_t>(open_.size())).first;
             open_.emplace_back();
+        } else {
+            track = *found;
+            free_.erase(found);
         }
-        const std::uint32_t track = *found;
-        free_.erase(found);
         busy_.emplace(end, track);
         open_[track].assign(1, {id, end});
         return {track, 0};
@@ -292,7 +294,7 @@ class TrackChoice {
     };
     using Busy = std::pair<std::int64_t, std::uint32_t>;  // until when, track
     std::priority_queue<Busy, std::vector<Busy>, std::greater<>> busy_;
-    std::set<std::uint32_t> free_;
+    std::vector<std::uint32_t> free_;      ///< tracks where nothing is open, in order
     std::vector<std::vector<Open>> open_;  ///< of each track, outermost first
 };
 
