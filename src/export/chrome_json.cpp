@@ -7,12 +7,12 @@
 #include "base/json_writer.h"
 #include "base/output_file.h"
 #include "export/chrome_arguments.h"
-#include "trace/chrome_categories.h"
 #include "export/chrome_clock.h"
 #include "export/chrome_header.h"
 #include "export/chrome_ranges.h"
 #include "export/chrome_rows.h"
 #include "export/chrome_text.h"
+#include "trace/chrome_categories.h"
 
 namespace kymo {
 namespace {

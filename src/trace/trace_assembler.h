@@ -62,6 +62,7 @@ class TraceAssembler {
     /// range the values follow one another.
     void add_values(RangeId range, std::span<const Argument> values);
     void add_detail(RangeId range, std::int64_t sequence, std::uint32_t forward_thread, std::uint64_t id);
+    /// An arrow that is given twice is one.
     void add_link(RangeId from, RangeId to, LinkKind kind, StringId name = 0);
 
     /// One end of an arrow whose range is told by when and where it is.

@@ -1,5 +1,7 @@
 // trace_assembler_links.cpp: the arrows of a trace under construction, and which ranges they go to.
 #include <algorithm>
+#include <tuple>
+#include <vector>
 
 #include "trace/trace_assembler.h"
 
@@ -61,9 +63,14 @@ void TraceAssembler::bind_links() {
 }
 
 void TraceAssembler::place_links() {
-    std::stable_sort(data_->links.begin(), data_->links.end(), [](const LinkInfo& a, const LinkInfo& b) {
-        return a.from != b.from ? a.from < b.from : a.to < b.to;
-    });
+    const auto key = [](const LinkInfo& link) {
+        return std::tuple(link.from, link.to, link.kind, link.name);
+    };
+    std::vector<LinkInfo>& links = data_->links;
+    std::sort(links.begin(), links.end(),
+              [&](const LinkInfo& a, const LinkInfo& b) { return key(a) < key(b); });
+    const auto is_same = [&](const LinkInfo& a, const LinkInfo& b) { return key(a) == key(b); };
+    links.erase(std::unique(links.begin(), links.end(), is_same), links.end());
 }
 
 }  // namespace kymo
