@@ -35,13 +35,12 @@ for group in "$@"; do
                 have_header CLI/CLI.hpp || need libcli11-dev
                 have_header zstd.h || need libzstd-dev
                 have_header zlib.h || need zlib1g-dev
-                have_header simdjson.h || need libsimdjson-dev
                 have_header sqlite3.h || need libsqlite3-dev
                 have_header protozero/pbf_writer.hpp || need libprotozero-dev
                 have_header gtest/gtest.h || need libgtest-dev
             else
                 need g++; required+=(g++)
-                missing+=(libfmt-dev libcli11-dev libzstd-dev zlib1g-dev libgtest-dev libsimdjson-dev libsqlite3-dev
+                missing+=(libfmt-dev libcli11-dev libzstd-dev zlib1g-dev libgtest-dev libsqlite3-dev
                           libprotozero-dev)
             fi
             ;;

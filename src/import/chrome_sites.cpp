@@ -1,6 +1,7 @@
 // chrome_sites.cpp: what the makers' words mean here.
 #include "import/chrome_sites.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "base/text_hash.h"
@@ -70,9 +71,26 @@ std::uint32_t ImportedSites::site(const ChromeSiteKey& key) {
     std::uint64_t hash = mix_hash(std::uint64_t{key.name} << 32 | key.category, key.at);
     if ((key.scope | key.overload | key.mangled) != 0)
         hash = mix_hash(hash ^ key.mangled, std::uint64_t{key.scope} << 32 | key.overload);
-    Cached& cached = cache_[hash % cache_.size()];
-    if (!cached.is_used || !(cached.key == key)) cached = {key, make(key), true};
-    return cached.site;
+    if (2 * (known_count_ + 1) > known_.size()) grow();
+    const std::size_t mask = known_.size() - 1;
+    std::size_t slot = hash & mask;
+    for (; known_[slot].is_used; slot = (slot + 1) & mask) {
+        if (known_[slot].hash == hash && known_[slot].key == key) return known_[slot].site;
+    }
+    ++known_count_;
+    known_[slot] = {key, make(key), true, hash};
+    return known_[slot].site;
+}
+
+void ImportedSites::grow() {
+    std::vector<Known> old(std::max<std::size_t>(64, 2 * known_.size()));
+    old.swap(known_);
+    for (const Known& entry : old) {
+        if (!entry.is_used) continue;
+        std::size_t slot = entry.hash & (known_.size() - 1);
+        while (known_[slot].is_used) slot = (slot + 1) & (known_.size() - 1);
+        known_[slot] = entry;
+    }
 }
 
 std::uint32_t ImportedSites::make(const ChromeSiteKey& key) {

@@ -1,7 +1,6 @@
 // chrome_sites.h: names and categories of a Chrome trace as sites of the model.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -42,16 +41,19 @@ class ImportedSites {
     std::uint32_t site(const ChromeSiteKey& key);
 
   private:
-    struct Cached {
+    struct Known {
         ChromeSiteKey key;
         std::uint32_t site = 0;
         bool is_used = false;
+        std::uint64_t hash = 0;
     };
+    void grow();
     std::uint32_t make(const ChromeSiteKey& key);
 
     TraceAssembler& assembler_;
     std::vector<CategoryMeaning> meanings_;  ///< by string
-    std::array<Cached, 1024> cache_{};
+    std::vector<Known> known_;               ///< a power of two, at most half of them used
+    std::size_t known_count_ = 0;
 };
 
 }  // namespace kymo

@@ -6,8 +6,6 @@
 #include <memory>
 #include <numeric>
 #include <queue>
-#include <set>
-#include <tuple>
 #include <utility>
 
 #include <kymo/error.h>
@@ -269,17 +267,20 @@ class TrackChoice {
             }
         }
         while (!busy_.empty() && busy_.top().first <= start) {
-            free_.insert(busy_.top().second);
+            const std::uint32_t track = busy_.top().second;
+            free_.insert(std::lower_bound(free_.begin(), free_.end(), track), track);
             busy_.pop();
         }
         // Behind its parent's, so that a parent's row always comes before.
-        auto found = parent == kNobody ? free_.begin() : free_.upper_bound(parent_track);
+        const auto found =
+            parent == kNobody ? free_.begin() : std::upper_bound(free_.begin(), free_.end(), parent_track);
+        auto track = static_cast<std::uint32_t>(open_.size());
         if (found == free_.end()) {
-            found = free_.insert(static_cast<std::uint32_t>(open_.size())).first;
             open_.emplace_back();
+        } else {
+            track = *found;
+            free_.erase(found);
         }
-        const std::uint32_t track = *found;
-        free_.erase(found);
         busy_.emplace(end, track);
         open_[track].assign(1, {id, end});
         return {track, 0};
@@ -293,7 +294,7 @@ class TrackChoice {
     };
     using Busy = std::pair<std::int64_t, std::uint32_t>;  // until when, track
     std::priority_queue<Busy, std::vector<Busy>, std::greater<>> busy_;
-    std::set<std::uint32_t> free_;
+    std::vector<std::uint32_t> free_;      ///< tracks where nothing is open, in order
     std::vector<std::vector<Open>> open_;  ///< of each track, outermost first
 };
 
@@ -424,72 +425,6 @@ void TraceAssembler::place_values() {
     sort_slices(data_->range_arguments, data_->arguments, row_of_.size());
     for (RangeDetail& detail : data_->range_details) detail.range = row_of_[detail.range];
     sort_by_row(data_->range_details, &RangeDetail::range, row_of_.size());
-}
-
-/// The innermost range of a track that is open at a time; one that ends just then still is. kNoRow: none.
-Row TraceAssembler::innermost_at(const TrackInfo& track, std::int64_t time_ns) const {
-    const auto begin = data_->range_start_ns.begin() + track.first_range;
-    const auto found = std::upper_bound(begin, begin + track.range_count, time_ns);
-    if (found == begin) return kNoRow;
-    auto row = static_cast<Row>(found - data_->range_start_ns.begin() - 1);
-    // A range that ends where the next one starts comes right before it; both are open, the next one more so.
-    while (row != kNoRow && data_->range_start_ns[row] + data_->range_duration_ns[row] < time_ns) {
-        const Row parent = data_->range_parent[row];
-        row = parent != kNoRow && parent >= track.first_range ? parent : kNoRow;
-    }
-    return row;
-}
-
-Row TraceAssembler::next_at(const TrackInfo& track, std::int64_t time_ns) const {
-    const auto begin = data_->range_start_ns.begin() + track.first_range;
-    const auto found = std::lower_bound(begin, begin + track.range_count, time_ns);
-    return found == begin + track.range_count ? kNoRow
-                                              : static_cast<Row>(found - data_->range_start_ns.begin());
-}
-
-Row TraceAssembler::bind(const LinkEnd& end) const {
-    if (end.range != LinkEnd::kNoRange) return row_of_[end.range];
-    const LaneTracks& tracks = lane_tracks_[end.lane];
-    Row best = kNoRow;
-    for (std::uint32_t i = tracks.first; i < tracks.first + tracks.count; ++i) {
-        const TrackInfo& track = data_->tracks[i];
-        const Row row = end.is_next ? next_at(track, end.time_ns) : innermost_at(track, end.time_ns);
-        if (row == kNoRow) continue;
-        const bool is_better =
-            best == kNoRow || (end.is_next ? data_->range_start_ns[row] < data_->range_start_ns[best]
-                                           : data_->range_start_ns[row] > data_->range_start_ns[best]);
-        if (is_better) best = row;
-    }
-    return best;
-}
-
-void TraceAssembler::bind_links() {
-    for (LinkInfo& link : data_->links) {
-        link.from = row_of_[link.from];
-        link.to = row_of_[link.to];
-    }
-    std::uint64_t loose = 0;
-    for (const LooseLink& link : loose_links_) {
-        const Row from = bind(link.from);
-        const Row to = bind(link.to);
-        if (from == kNoRow || to == kNoRow) {
-            ++loose;
-        } else {
-            data_->links.push_back({from, to, link.kind, link.name});
-        }
-    }
-    if (loose > 0) add_problem("loose_arrow", "arrows begin or end where no range is", loose);
-}
-
-void TraceAssembler::place_links() {
-    const auto key = [](const LinkInfo& link) {
-        return std::tuple(link.from, link.to, link.kind, link.name);
-    };
-    std::vector<LinkInfo>& links = data_->links;
-    std::sort(links.begin(), links.end(),
-              [&](const LinkInfo& a, const LinkInfo& b) { return key(a) < key(b); });
-    const auto is_same = [&](const LinkInfo& a, const LinkInfo& b) { return key(a) == key(b); };
-    links.erase(std::unique(links.begin(), links.end(), is_same), links.end());
 }
 
 namespace {

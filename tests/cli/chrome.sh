@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# chrome.sh: every verb takes Chrome traces of any maker; --from and --session. Needs KYMO_BIN.
+set -u
+
+kymo=${KYMO_BIN:?KYMO_BIN is not set}
+corpus=$(cd "$(dirname "$0")/../corpus/chrome" && pwd)
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder" || exit 1
+unset KYMO NO_COLOR
+failures=0
+
+# check NAME EXPECTED_CODE PATTERN COMMAND...: the exit code, and an extended regular expression that stdout and stderr
+# together hold.
+check() {
+    local name=$1 code=$2 pattern=$3 output actual
+    shift 3
+    output=$("$@" 2>&1 </dev/null)
+    actual=$?
+    if [ "$actual" != "$code" ] || ! grep -Eq -- "$pattern" <<<"$output"; then
+        printf 'FAILED: %s: exit code %s, not %s, or no %s in:\n%s\n' "$name" "$actual" "$code" "$pattern" "$output"
+        failures=$((failures + 1))
+    fi
+}
+
+cp "$corpus/kineto.json" "$corpus/viztracer.json" .
+check "info" 0 '^process +4711 python' "$kymo" info kineto.json
+check "report" 0 'aten::addmm' "$kymo" report kineto.json
+check "tree" 0 'leaf \(samples' "$kymo" tree viztracer.json
+check "a format by its name" 0 'leaf \(samples' "$kymo" tree --from chrome viztracer.json
+check "a format that is none" 2 'chrome' "$kymo" tree --from json viztracer.json
+check "another format than it is" 2 '^kymo: viztracer\.json: ' "$kymo" tree --from kymo viztracer.json
+check "a session of what is no capture" 2 '^kymo: viztracer\.json: --session is for .* captures.* chrome' \
+    "$kymo" tree --session 1 viztracer.json
+check "a session, and a format that has none" 2 '^kymo: viztracer\.json: --session is for ' \
+    "$kymo" tree --session 1 --from chrome viztracer.json
+check "export" 0 '^again\.json: 10 ranges' "$kymo" export kineto.json -o again.json
+check "what was exported is read" 0 'aten::addmm' "$kymo" report again.json
+head -c 5000 kineto.json >cut.json
+check "a file cut short" 0 '^problem: the file ends too early' "$kymo" info cut.json
+if command -v gzip >/dev/null; then
+    gzip -k kineto.json
+    check "gzip" 0 'aten::addmm' "$kymo" report kineto.json.gz
+fi
+echo '{"a": 1}' >other.json
+check "JSON that is no trace" 2 '^kymo: other\.json: no traceEvents' "$kymo" info other.json
+
+[ $failures = 0 ] && echo "all passed"
+exit $((failures > 0))
