@@ -7,7 +7,7 @@
 
 #include <kymo/error.h>
 
-#include "analyze/innermost_range.h"
+#include "analyze/innermost_ranges.h"
 #include "analyze/path_tree.h"
 #include "trace/trace_data.h"
 
@@ -229,7 +229,7 @@ class Folding {
 
     void add_allocations() {
         const MemoryColumns memory = trace_.memory();
-        const InnermostRange innermost(trace_);
+        InnermostRanges innermost(trace_);
         for (std::size_t i = 0; i < memory.size(); ++i) {
             if (memory.bytes[i] <= 0 || memory.out_of_memory[i] != 0) continue;
             const Row row = innermost.at(memory.thread[i], memory.time_ns[i]);
