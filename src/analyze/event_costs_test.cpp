@@ -8,8 +8,8 @@
 #include <kymo/analyze.h>
 #include <kymo/averages.h>
 
-#include "analyze/random_trace_fixture.h"
 #include "analyze/trace_fixture.h"
+#include "trace/random_trace_fixture.h"
 
 namespace kymo {
 namespace {
@@ -24,7 +24,7 @@ struct RecordingTime {
 
 RecordingTime recording_time(const Trace& trace) {
     RecordingTime time;
-    for (const AverageRow& row : list_ranges(trace, {.nesting = true}).rows) {
+    for (const AverageRow& row : list_ranges(trace, {.merge_repeated = false, .nesting = true}).rows) {
         if (!row.overhead_ns) continue;
         time.known = true;
         time.self_ns.resize(trace.ranges().size());
@@ -100,7 +100,7 @@ TEST(EventCosts, AReportWithoutACostOfItsOwnHasThatOfACounter) {
 
 TEST(EventCosts, ATotalIsTheSelfPartAndTheTotalsOfAllInside) {
     for (unsigned seed = 1; seed <= 5; ++seed) {
-        auto data = std::make_shared<TraceData>(random_trace(seed).data());
+        auto data = std::make_shared<TraceData>(testing::random_training_trace(seed).data());
         data->costs = {{"range", 3}};
         const Trace trace(data);
         const RecordingTime time = recording_time(trace);

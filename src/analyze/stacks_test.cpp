@@ -6,8 +6,8 @@
 #include <kymo/error.h>
 #include <kymo/stacks.h>
 
-#include "analyze/random_trace_fixture.h"
 #include "analyze/trace_fixture.h"
+#include "trace/random_trace_fixture.h"
 
 namespace kymo {
 namespace {
@@ -185,7 +185,7 @@ TEST(StacksTest, StacksThatAreTooDeepAreCutAndKeepTheirTime) {
 
 TEST(StacksTest, AllStacksTogetherAreAllTheSelfTime) {
     for (unsigned seed = 0; seed < 40; ++seed) {
-        const Trace trace = random_trace(seed);
+        const Trace trace = testing::random_training_trace(seed);
         std::map<std::string, std::int64_t>
             wanted;  // a path's; the overlaps of imported ones can be negative
         std::int64_t count = 0, device = 0, stacked_device = 0;
