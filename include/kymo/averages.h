@@ -24,7 +24,7 @@ struct AverageOptions {
     /// as operators that dispatch again have it. Its self time, memory and kernels are the parent's.
     bool merge_repeated = true;
     bool flops = false;    ///< fill the flops of those that have a formula (kymo/flops.h)
-    bool nesting = false;  ///< fill covered_ns and the overheads: one more pass
+    bool nesting = false;  ///< fill covered_ns and the overheads: two more passes
 };
 
 /// The ranges of one key, or a single one. Durations are clipped to the trace's window. What is not a number
@@ -72,7 +72,9 @@ struct AverageRow {
     std::optional<double> flops;  ///< nothing: unknown
     double nested_flops = 0;      ///< of them, in ranges inside others whose flops hold them
 
-    /// With nesting, where the trace has costs: what recording these ranges took, and with all those inside.
+    /// With nesting, where the trace has costs and for what the processor did: how much of their self times
+    /// and of their totals recording took. A range's own cost is spent around it, in the self time of its
+    /// parent.
     std::optional<double> self_overhead_ns;
     std::optional<double> overhead_ns;
 

@@ -15,8 +15,8 @@ namespace kymo {
 enum class StackFrames : std::uint8_t {
     Ranges,  ///< all ranges around it, and itself
     Python,  ///< as torch: the Python and C functions around it, or its value "Call stack" (the innermost
-             ///< entry first, separated by ';'). Ranges with neither, and the time of Python functions
-             ///< themselves, do not count
+             ///< entry first, separated by ';'); under a backward range, those of its forward one. Ranges
+             ///< with neither, and the time of Python functions themselves, do not count
 };
 
 struct StackOptions {

@@ -9,12 +9,13 @@
 #include <kymo/flops.h>
 
 #include "analyze/device_time.h"
+#include "analyze/event_costs.h"
 #include "analyze/input_shapes.h"
 #include "analyze/name_slots.h"
 #include "analyze/range_groups.h"
 #include "analyze/range_memory.h"
-#include "analyze/recording_cost.h"
 #include "analyze/stack_of_range.h"
+#include "analyze/track_place.h"
 
 namespace kymo {
 namespace {
@@ -95,11 +96,14 @@ class RowMaker {
     void add_memory(const RangeMemory& memory);
     void add_flops();
     void add_percentiles();
-    void add_nesting();
+    void add_covered_times();
+    void add_overheads();
     std::vector<AverageRow>& rows() noexcept { return rows_; }
 
   private:
     AverageRow& row_of(Row range) { return rows_[groups_[range] & ~RangeGroups::kMerged]; }
+    void add_overhead(Row range, double ns);
+    void add_overheads_of(const TrackInfo& track, RangeCosts& costs);
     bool is_counted(Row range) const noexcept { return (groups_[range] & RangeGroups::kMerged) == 0; }
 
     void describe(AverageRow& row, const Tally& entry) const {
@@ -216,43 +220,80 @@ void RowMaker::add_percentiles() {
     }
 }
 
-void RowMaker::add_nesting() {
+void RowMaker::add_covered_times() {
     const RangeColumns ranges = trace_.ranges();
     const WindowClip clip(trace_);
-    RecordingCosts costs(trace_);
     std::vector<std::uint32_t> open(rows_.size(), 0);  // ranges of each group around the current one
-    struct Open {
-        std::uint32_t group;
-        double cost_before;  ///< of all ranges of the track up to it
+    std::vector<std::uint32_t> path;                   // their groups
+    const auto close = [&] {
+        --open[path.back()];
+        path.pop_back();
     };
-    std::vector<Open> path;
     for (const TrackInfo& track : trace_.tracks()) {
-        double cost = 0;
-        const auto close = [&] {
-            const Open last = path.back();
-            path.pop_back();
-            --open[last.group & ~RangeGroups::kMerged];
-            if (!costs.are_known() || (last.group & RangeGroups::kMerged) != 0) return;
-            AverageRow& row = rows_[last.group];
-            row.overhead_ns = row.overhead_ns.value_or(0) + cost - last.cost_before;
-        };
-        const bool is_recorded = costs.are_known() && track.device.type == DeviceType::Cpu;
         for (Row range = track.first_range; range < track.first_range + track.range_count; ++range) {
             while (path.size() > ranges.depth[range]) close();
-            const std::uint32_t group = groups_[range];
-            AverageRow& row = row_of(range);
-            std::uint32_t& around = open[group & ~RangeGroups::kMerged];
-            if (around == 0)
-                row.covered_ns += clip.duration(ranges.start_ns[range], ranges.duration_ns[range]);
-            ++around;
-            path.push_back({group, cost});
-            if (!is_recorded) continue;
-            const double own = costs.of_range(range);
-            row.self_overhead_ns = row.self_overhead_ns.value_or(0) + own;
-            cost += own;
+            path.push_back(groups_[range] & ~RangeGroups::kMerged);
+            if (open[path.back()]++ == 0)
+                row_of(range).covered_ns += clip.duration(ranges.start_ns[range], ranges.duration_ns[range]);
         }
         while (!path.empty()) close();
     }
+}
+
+/// To a sum that is there: rows of devices have no overhead.
+void add_known(std::optional<double>& sum, double part) {
+    if (sum) *sum += part;
+}
+
+/// Part of the time of `range` and of all around it.
+void RowMaker::add_overhead(Row range, double ns) {
+    for (; range != kNoRow; range = trace_.ranges().parent[range]) {
+        if (is_counted(range)) add_known(row_of(range).overhead_ns, ns);
+    }
+}
+
+void RowMaker::add_overheads() {
+    const EventCosts costs(trace_);
+    if (!costs.known) return;
+    RangeCosts range_costs(trace_, costs);
+    for (AverageRow& row : rows_) {
+        if (row.device_type == DeviceType::Cpu) row.self_overhead_ns = row.overhead_ns = 0.0;
+    }
+    for (const TrackInfo& track : trace_.tracks()) {
+        if (place_of(track) == Place::Host) add_overheads_of(track, range_costs);
+    }
+    visit_loose_costs(trace_, costs, [&](Row payer, double ns) {
+        add_known(row_of(payer).self_overhead_ns, ns);
+        add_overhead(payer, ns);
+    });
+}
+
+/// What its ranges cost those around them.
+void RowMaker::add_overheads_of(const TrackInfo& track, RangeCosts& costs) {
+    const RangeColumns ranges = trace_.ranges();
+    struct Open {
+        Row range;
+        double cost_before;  ///< of all ranges of the track up to it and with it
+    };
+    std::vector<Open> path;
+    double cost = 0;
+    const auto close = [&] {
+        const Open last = path.back();
+        path.pop_back();
+        if (is_counted(last.range)) add_known(row_of(last.range).overhead_ns, cost - last.cost_before);
+        // Around the outermost range of a track there may be ranges of another one.
+        if (path.empty()) add_overhead(ranges.parent[last.range], cost - last.cost_before);
+    };
+    for (Row range = track.first_range; range < track.first_range + track.range_count; ++range) {
+        while (path.size() > ranges.depth[range]) close();
+        const double own = costs.of(range);
+        cost += own;
+        const Row parent = ranges.parent[range];
+        if (parent != kNoRow) add_known(row_of(parent).self_overhead_ns, own);
+        if (path.empty()) add_overhead(parent, own);
+        path.push_back({range, cost});
+    }
+    while (!path.empty()) close();
 }
 
 // ---- allocation reports in no range
@@ -341,7 +382,10 @@ Averages average(const Trace& trace, const AverageOptions& options, bool each_ra
     maker.add_device_times();
     if (options.flops) maker.add_flops();
     if (options.percentiles && !each_range) maker.add_percentiles();
-    if (options.nesting) maker.add_nesting();
+    if (options.nesting) {
+        maker.add_covered_times();
+        maker.add_overheads();
+    }
     std::vector<AverageRow> rows;
     std::vector<std::int64_t> report_times;
     if (averages.has_memory) {

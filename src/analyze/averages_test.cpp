@@ -428,13 +428,14 @@ TEST(Averages, TheCostOfRecordingCanBeTakenOff) {
     fixture.data().costs = {{"range", 3}, {"range_with_values", 8}};
     const Trace trace = fixture.trace();
     Averages averages = key_averages(trace, {.nesting = true});
-    EXPECT_EQ(row(averages, "g").self_overhead_ns, 11);
-    EXPECT_EQ(row(averages, "f").self_overhead_ns, 3);
-    EXPECT_EQ(row(averages, "f").overhead_ns, 14);
+    EXPECT_EQ(row(averages, "g").self_overhead_ns, 0);
+    EXPECT_EQ(row(averages, "g").overhead_ns, 0);
+    EXPECT_EQ(row(averages, "f").self_overhead_ns, 11);
+    EXPECT_EQ(row(averages, "f").overhead_ns, 11);
     subtract_overhead(averages);
-    EXPECT_EQ(row(averages, "f").cpu_time_total_ns, 86);
-    EXPECT_EQ(row(averages, "f").self_cpu_time_total_ns, 76);
-    EXPECT_EQ(row(averages, "g").cpu_time_total_ns, 10);
+    EXPECT_EQ(row(averages, "f").cpu_time_total_ns, 89);
+    EXPECT_EQ(row(averages, "f").self_cpu_time_total_ns, 68);
+    EXPECT_EQ(row(averages, "g").cpu_time_total_ns, 21);
     EXPECT_FALSE(key_averages(trace).rows[0].overhead_ns.has_value());
 }
 

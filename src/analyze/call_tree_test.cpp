@@ -6,8 +6,8 @@
 #include <kymo/analyze.h>
 #include <kymo/error.h>
 
-#include "analyze/random_trace_fixture.h"
 #include "analyze/trace_fixture.h"
+#include "trace/random_trace_fixture.h"
 
 namespace kymo {
 namespace {
@@ -266,7 +266,7 @@ TEST(CallTreeTest, TheHotPathOfThreadsBeginsWithTheBusiest) {
 
 TEST(CallTreeTest, SelfTimesAddUpWhicheverWayTheTreeStands) {
     for (unsigned seed = 0; seed < 40; ++seed) {
-        const Trace trace = random_trace(seed);
+        const Trace trace = testing::random_training_trace(seed);
         std::int64_t recorded = 0, device = 0;  // what no other range is around
         std::map<std::string, std::int64_t> self;
         std::map<std::string, std::uint64_t> count;

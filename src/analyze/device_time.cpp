@@ -20,7 +20,7 @@ std::vector<LaunchedTime> launched_times(const Trace& trace) {
             owner = ranges.parent[owner];
         if (sites[ranges.site[owner]].scope == Scope::DeviceRuntime) owner = link.from;
         if ((ranges.flags[owner] & kAsync) != 0) continue;
-        launched.push_back({owner, trace.clipped_duration_ns(link.to)});
+        launched.push_back({owner, link.to, trace.clipped_duration_ns(link.to)});
     }
     return launched;
 }

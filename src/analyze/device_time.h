@@ -10,6 +10,7 @@ namespace kymo {
 
 struct LaunchedTime {
     Row owner;  ///< the range that launched it
+    Row range;  ///< what the device did
     std::int64_t duration_ns;
 };
 

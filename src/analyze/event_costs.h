@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include <kymo/trace.h>
+
+#include "analyze/innermost_ranges.h"
+#include "analyze/track_place.h"
 
 namespace kymo {
 
@@ -22,19 +24,10 @@ struct EventCosts {
     explicit EventCosts(const Trace& trace);
 };
 
-/// How much of each range's time recording took. The model: a range is timed from just after its recording
-/// has begun to just before it ends, so its own cost is spent around it, in the self time of its parent.
-/// What instants, counters, allocation reports and the starts of async ranges cost is spent in the self time
-/// of the innermost range that is open on their thread. What a device does costs nobody anything.
-struct RecordingTime {
-    bool known = false;           ///< false: the trace holds no measured costs, and the columns are empty
-    std::vector<double> self_ns;  ///< per range: part of its self time
-    std::vector<double>
-        total_ns;  ///< per range: part of its duration: its own self_ns and that of all inside it
-};
-
-/// Linear. 16 bytes of memory per range.
-RecordingTime recording_time(const Trace& trace);
+// The model: a range is timed from just after its recording has begun to just before it ends, so its own cost
+// is spent around it, in the self time of its parent. What instants, counters, allocation reports and the
+// starts of async ranges cost is spent in the self time of the innermost range that is open on their thread.
+// What a device does costs nobody anything.
 
 /// A cost for each range of a trace, asked for in order of rows.
 class RangeCosts {
@@ -49,5 +42,28 @@ class RangeCosts {
     EventCosts costs_;
     std::size_t next_slice_ = 0;
 };
+
+/// Calls visit(Row payer, double ns) for what points and async ranges cost: all but the costs of a thread's
+/// own ranges, which their parents pay.
+template <typename Visit>
+void visit_loose_costs(const Trace& trace, const EventCosts& costs, Visit visit) {
+    InnermostRanges innermost(trace);
+    const auto pay = [&](Row thread, std::int64_t time_ns, double ns) {
+        const Row payer = innermost.at(thread, time_ns);
+        if (payer != kNoRow) visit(payer, ns);
+    };
+    RangeCosts range_costs(trace, costs);
+    for (const TrackInfo& track : trace.tracks()) {
+        if (place_of(track) != Place::Async) continue;
+        for (Row row = track.first_range; row < track.first_range + track.range_count; ++row)
+            pay(track.thread, trace.ranges().start_ns[row], range_costs.of(row));
+    }
+    const auto pay_points = [&](const auto& points, double ns) {
+        for (std::size_t i = 0; i < points.size(); ++i) pay(points.thread[i], points.time_ns[i], ns);
+    };
+    pay_points(trace.instants(), costs.instant_ns);
+    pay_points(trace.counters(), costs.counter_ns);
+    pay_points(trace.memory(), costs.report_ns);
+}
 
 }  // namespace kymo

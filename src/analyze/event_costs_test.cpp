@@ -3,14 +3,37 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+
 #include <kymo/analyze.h>
+#include <kymo/averages.h>
 
 #include "analyze/trace_fixture.h"
+#include "trace/random_trace_fixture.h"
 
 namespace kymo {
 namespace {
 
 using Costs = std::vector<double>;
+
+struct RecordingTime {
+    bool known = false;
+    Costs self_ns;   ///< per range; empty when it is not known
+    Costs total_ns;  ///< likewise
+};
+
+RecordingTime recording_time(const Trace& trace) {
+    RecordingTime time;
+    for (const AverageRow& row : list_ranges(trace, {.merge_repeated = false, .nesting = true}).rows) {
+        if (!row.overhead_ns) continue;
+        time.known = true;
+        time.self_ns.resize(trace.ranges().size());
+        time.total_ns.resize(trace.ranges().size());
+        time.self_ns[row.first_range] = *row.self_overhead_ns;
+        time.total_ns[row.first_range] = *row.overhead_ns;
+    }
+    return time;
+}
 
 void add_report(TraceFixture& fixture, std::int64_t time) {
     TraceData& data = fixture.data();
@@ -61,7 +84,7 @@ TEST(EventCosts, WhatADeviceDidCostsNobody) {
     fixture.data().tracks[0].kind = TrackKind::Device;
     fixture.data().tracks[0].device = {DeviceType::Cuda, 0};
     fixture.data().costs = {{"range", 3}};
-    EXPECT_EQ(recording_time(fixture.trace()).total_ns, (Costs{0, 0}));
+    EXPECT_FALSE(recording_time(fixture.trace()).known);
 }
 
 TEST(EventCosts, AReportWithoutACostOfItsOwnHasThatOfACounter) {
@@ -73,6 +96,24 @@ TEST(EventCosts, AReportWithoutACostOfItsOwnHasThatOfACounter) {
     EXPECT_EQ(recording_time(trace).self_ns, (Costs{8}));
     EXPECT_EQ(thread_totals(trace)[0].reports, 1u);
     EXPECT_DOUBLE_EQ(estimate_overhead(trace).total_ns, 9);
+}
+
+TEST(EventCosts, ATotalIsTheSelfPartAndTheTotalsOfAllInside) {
+    for (unsigned seed = 1; seed <= 5; ++seed) {
+        auto data = std::make_shared<TraceData>(testing::random_training_trace(seed).data());
+        data->costs = {{"range", 3}};
+        const Trace trace(data);
+        const RecordingTime time = recording_time(trace);
+        const std::span<const Row> parent = trace.ranges().parent;
+        Costs expected = time.self_ns;
+        double spent = 0;
+        for (std::size_t row = parent.size(); row-- > 0;) {
+            if (parent[row] != kNoRow) expected[parent[row]] += expected[row];
+            spent += time.self_ns[row];
+        }
+        EXPECT_EQ(time.total_ns, expected) << seed;
+        EXPECT_GT(spent, 0);
+    }
 }
 
 TEST(EventCosts, AreUnknownWithoutMeasurements) {

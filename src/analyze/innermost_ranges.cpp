@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "analyze/track_place.h"
+
 namespace kymo {
 
 TrackCursor::TrackCursor(const TrackInfo& track, const RangeColumns& ranges) noexcept
@@ -51,7 +53,8 @@ bool TrackCursor::is_open(Row range, std::int64_t time_ns) const noexcept {
 InnermostRanges::InnermostRanges(const Trace& trace)
     : ranges_(trace.ranges()), tracks_(trace.threads().size()) {
     for (const TrackInfo& track : trace.tracks()) {
-        if (holds_calls(track) && track.range_count > 0) tracks_[track.thread].emplace_back(track, ranges_);
+        if (place_of(track) == Place::Host && track.range_count > 0)
+            tracks_[track.thread].emplace_back(track, ranges_);
     }
 }
 

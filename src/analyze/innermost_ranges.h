@@ -45,10 +45,4 @@ class InnermostRanges {
     std::vector<std::vector<TrackCursor>> tracks_;  ///< per thread
 };
 
-/// Whether a track holds calls of a thread, not what a device did or ranges that only span time.
-inline bool holds_calls(const TrackInfo& track) noexcept {
-    return track.kind == TrackKind::Thread ||
-           (track.kind == TrackKind::Overlap && track.device.type == DeviceType::Cpu);
-}
-
 }  // namespace kymo

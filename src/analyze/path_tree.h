@@ -6,16 +6,9 @@
 
 #include <kymo/trace.h>
 
+#include "analyze/track_place.h"
+
 namespace kymo {
-
-/// Where ranges ran. Roots of different places never merge: they hold another kind of time.
-enum class Place : std::uint8_t { Host, Device, Async };
-
-inline Place place_of(const TrackInfo& track) noexcept {
-    if (track.kind == TrackKind::Async) return Place::Async;
-    const bool on_device = track.kind == TrackKind::Overlap && track.device.type != DeviceType::Cpu;
-    return track.kind == TrackKind::Device || on_device ? Place::Device : Place::Host;
-}
 
 class PathTree {
   public:

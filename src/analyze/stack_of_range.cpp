@@ -5,6 +5,19 @@
 #include <tuple>
 
 namespace kymo {
+namespace {
+
+void add_entries(std::string_view text, std::vector<std::string_view>& entries) {
+    while (!text.empty()) {
+        const std::size_t end = std::min(text.find_first_of(";\n"), text.size());
+        std::string_view entry = text.substr(0, end);
+        while (!entry.empty() && entry.front() == ' ') entry.remove_prefix(1);
+        if (!entry.empty()) entries.push_back(entry);
+        text.remove_prefix(std::min(end + 1, text.size()));
+    }
+}
+
+}  // namespace
 
 RangeStacks::RangeStacks(const Trace& trace) : trace_(trace) {
     for (StringId id = 1; id < trace.string_count() && key_ == 0; ++id) {
@@ -19,8 +32,7 @@ RangeStacks::RangeStacks(const Trace& trace) : trace_(trace) {
     for (Row row = 0; row < ranges.size(); ++row) {
         const Row parent = ranges.parent[row];
         if (parent != kNoRow) {
-            const Scope scope = sites[ranges.site[parent]].scope;
-            const bool is_function = scope == Scope::PythonFunction || scope == Scope::CFunction;
+            const bool is_function = is_stack_entry(sites[ranges.site[parent]].scope);
             function_around_[row] = is_function ? parent : function_around_[parent];
         }
         if (!has_backward) continue;
@@ -56,12 +68,19 @@ void RangeStacks::find_forward_ranges() {
     }
 }
 
-std::string_view RangeStacks::carried_stack(Row range) const noexcept {
+std::vector<std::string_view> RangeStacks::carried_stack(Row range) const {
     if (key_ == 0) return {};
-    for (const Argument& argument : trace_.range_arguments(range)) {
-        if (argument.key == key_ && argument.kind == ValueKind::String) return trace_.string(argument.string);
+    std::vector<std::string_view> entries;
+    for (const Argument& value : trace_.range_arguments(range)) {
+        if (!entries.empty()) break;
+        if (value.key != key_ || value.role != ArgumentRole::Keyword) continue;
+        if (value.kind == ValueKind::String) add_entries(trace_.string(value.string), entries);
+        if (value.kind != ValueKind::List) continue;
+        for (const Argument& item : trace_.list_items().subspan(value.list.first, value.list.count)) {
+            if (item.kind == ValueKind::String) entries.push_back(trace_.string(item.string));
+        }
     }
-    return {};
+    return entries;
 }
 
 Row RangeStacks::source_of(Row range) const noexcept {

@@ -1,6 +1,7 @@
 // stack_of_range.h: the call stack that a range carries or stands in.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <string_view>
 #include <unordered_map>
@@ -10,10 +11,15 @@
 
 namespace kymo {
 
-/// A range's stack, the innermost entry first: the one it carries (keyword value "Call stack", entries
-/// between
-/// ';'), else the names of the Python and C functions around it. What runs under a backward range has the
-/// stack of the forward one, if that is named. The trace must outlive this.
+/// Whether ranges of this scope are entries of the stacks of what runs in them.
+inline bool is_stack_entry(Scope scope) noexcept {
+    return scope == Scope::PythonFunction || scope == Scope::CFunction;
+}
+
+/// A range's stack, the innermost entry first: the one it carries (keyword value "Call stack": a text with
+/// entries between ';' or line breaks, or a list of texts), else the names of the Python and C functions
+/// around it. What runs under a backward range has the stack of the forward one, if that is named. The trace
+/// must outlive this.
 class RangeStacks {
   public:
     explicit RangeStacks(const Trace& trace);
@@ -23,22 +29,19 @@ class RangeStacks {
     void visit(Row range, std::size_t limit, Visit visit) const {
         range = source_of(range);
         if (range == kNoRow) return;
-        if (std::string_view text = carried_stack(range); !text.empty()) {
-            for (std::size_t i = 0; i < limit; ++i) {
-                const std::size_t end = text.find(';');
-                visit(text.substr(0, end));
-                if (end == std::string_view::npos) return;
-                text.remove_prefix(end + 1);
-            }
-            return;
-        }
+        const std::vector<std::string_view> carried = carried_stack(range);
+        for (std::size_t i = 0; i < std::min(limit, carried.size()); ++i) visit(carried[i]);
+        if (!carried.empty()) return;
         Row row = function_around_[range];
         for (std::size_t i = 0; i < limit && row != kNoRow; ++i, row = function_around_[row])
             visit(trace_.range_name(row));
     }
 
+    /// Whether the stack is that of the functions around this very range.
+    bool is_of_place(Row range) const { return source_of(range) == range && carried_stack(range).empty(); }
+
   private:
-    std::string_view carried_stack(Row range) const noexcept;
+    std::vector<std::string_view> carried_stack(Row range) const;
     /// The range whose stack it is; kNoRow: a backward range whose forward one is not there.
     Row source_of(Row range) const noexcept;
     void find_forward_ranges();

@@ -1,20 +1,21 @@
 // stacks.cpp: folded stacks: what was spent under each path of entries.
 #include <kymo/stacks.h>
 
-#include <algorithm>
 #include <deque>
+#include <limits>
+#include <optional>
 #include <unordered_map>
 
 #include <kymo/error.h>
 
-#include "analyze/innermost_range.h"
+#include "analyze/device_time.h"
+#include "analyze/innermost_ranges.h"
 #include "analyze/path_tree.h"
-#include "trace/trace_data.h"
+#include "analyze/stack_of_range.h"
 
 namespace kymo {
 namespace {
 
-constexpr std::string_view kCallStack = "Call stack";
 constexpr std::string_view kNoRange = "[memory]";  ///< of allocations in no range
 
 enum class Measure { HostTime, DeviceTime, Count, Bytes };
@@ -73,7 +74,9 @@ class Folding {
         for (const SiteInfo& site : trace.sites())
             of_site_.push_back(entries_.number(trace.string(site.name)));
         node_of_.resize(trace.ranges().size(), kNoRow);
-        if (!shows_ranges()) value_node_.resize(trace.ranges().size(), kNoRow);
+        if (shows_ranges()) return;
+        value_node_.resize(trace.ranges().size(), kNoRow);
+        stacks_.emplace(trace);
     }
 
     std::vector<FoldedStack> run() {
@@ -96,9 +99,6 @@ class Folding {
   private:
     bool shows_ranges() const { return options_.frames == StackFrames::Ranges; }
     const SiteInfo& site(Row row) const { return trace_.sites()[trace_.ranges().site[row]]; }
-    static bool is_python(const SiteInfo& site) {
-        return site.scope == Scope::PythonFunction || site.scope == Scope::CFunction;
-    }
 
     std::uint32_t value_node(Row row) const { return shows_ranges() ? node_of_[row] : value_node_[row]; }
 
@@ -126,9 +126,6 @@ class Folding {
         if (track.range_count == 0) return;
         const RangeColumns ranges = trace_.ranges();
         const std::uint32_t base = this->base(track.thread);
-        const std::vector<ArgumentSlice>& slices = trace_.data().range_arguments;
-        auto slice = std::lower_bound(slices.begin(), slices.end(), track.first_range,
-                                      [](const ArgumentSlice& known, Row row) { return known.row < row; });
         for (Row row = track.first_range; row < track.first_range + track.range_count; ++row) {
             const Row parent = ranges.parent[row];
             const std::uint32_t around = parent == kNoRow ? base : node_of_[parent];
@@ -137,49 +134,26 @@ class Folding {
                 node_of_[row] = child(around, entry);
                 continue;
             }
-            const bool has_values = slice != slices.end() && slice->row == row;
-            if (is_python(site(row))) {
+            if (is_stack_entry(site(row).scope)) {
                 node_of_[row] = child(around, entry);
             } else {
                 node_of_[row] = around;
-                std::uint32_t stack = has_values ? call_stack(*slice, base) : kNoRow;
-                if (stack == kNoRow && around != base) stack = around;
+                const std::uint32_t place = around == base ? kNoRow : around;
+                const std::uint32_t stack = stacks_->is_of_place(row) ? place : stack_from(row, base);
                 value_node_[row] = stack == kNoRow || !options_.append_name ? stack : child(stack, entry);
             }
-            if (has_values) ++slice;
         }
     }
 
-    /// The node of the stack that a range brought with it; kNoRow when it brought none.
-    std::uint32_t call_stack(const ArgumentSlice& slice, std::uint32_t base) {
-        for (std::uint32_t i = slice.first; i < slice.first + slice.count; ++i) {
-            const Argument& value = trace_.data().arguments[i];
-            if (value.role != ArgumentRole::Keyword || trace_.string(value.key) != kCallStack) continue;
-            std::vector<std::string_view> entries;  // the innermost first
-            if (value.kind == ValueKind::String) entries = split(trace_.string(value.string));
-            if (value.kind == ValueKind::List) {
-                for (const Argument& item : trace_.list_items().subspan(value.list.first, value.list.count)) {
-                    if (item.kind == ValueKind::String) entries.push_back(trace_.string(item.string));
-                }
-            }
-            std::uint32_t node = base;
-            for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry)
-                node = child(node, entries_.number(*entry));
-            return entries.empty() ? kNoRow : node;
-        }
-        return kNoRow;
-    }
-
-    static std::vector<std::string_view> split(std::string_view text) {
-        std::vector<std::string_view> parts;
-        while (!text.empty()) {
-            const std::size_t end = std::min(text.find_first_of(";\n"), text.size());
-            std::string_view part = text.substr(0, end);
-            while (!part.empty() && part.front() == ' ') part.remove_prefix(1);
-            if (!part.empty()) parts.push_back(part);
-            text.remove_prefix(std::min(end + 1, text.size()));
-        }
-        return parts;
+    /// The node of a stack that is not that of the range's own place; kNoRow when it is empty.
+    std::uint32_t stack_from(Row row, std::uint32_t base) {
+        std::vector<std::string_view> entries;
+        stacks_->visit(row, std::numeric_limits<std::size_t>::max(),
+                       [&](std::string_view entry) { entries.push_back(entry); });
+        std::uint32_t node = base;
+        for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry)
+            node = child(node, entries_.number(*entry));
+        return entries.empty() ? kNoRow : node;
     }
 
     void add(std::uint32_t node, std::int64_t value) {
@@ -204,18 +178,17 @@ class Folding {
     void add_launched() {
         const RangeColumns ranges = trace_.ranges();
         std::vector<bool> is_launched(ranges.size(), false);
-        for (const LinkInfo& link : trace_.links()) {
-            if (link.kind != LinkKind::Launch || is_launched[link.to]) continue;
-            if (!is_wanted(trace_.tracks()[trace_.track_of(link.to)])) continue;
-            Row owner = link.from;
-            while (owner != kNoRow && site(owner).scope == Scope::DeviceRuntime) owner = ranges.parent[owner];
-            if (owner == kNoRow) continue;
-            is_launched[link.to] = true;
+        for (const LaunchedTime& launched : launched_times(trace_)) {
+            if (!is_wanted(trace_.tracks()[trace_.track_of(launched.range)])) continue;
+            const Row owner = launched.owner;
+            const Scope scope = site(owner).scope;
+            if (scope == Scope::DeviceRuntime) continue;  // nothing stands around the call
+            is_launched[launched.range] = true;
             if (shows_ranges()) {
-                add(child(node_of_[owner], of_site_[ranges.site[link.to]]), ranges.self_ns[link.to]);
+                add(child(node_of_[owner], of_site_[ranges.site[launched.range]]),
+                    ranges.self_ns[launched.range]);
             } else {
-                add(is_python(site(owner)) ? node_of_[owner] : value_node_[owner],
-                    trace_.clipped_duration_ns(link.to));
+                add(is_stack_entry(scope) ? node_of_[owner] : value_node_[owner], launched.duration_ns);
             }
         }
         if (!shows_ranges()) return;
@@ -229,7 +202,7 @@ class Folding {
 
     void add_allocations() {
         const MemoryColumns memory = trace_.memory();
-        const InnermostRange innermost(trace_);
+        InnermostRanges innermost(trace_);
         for (std::size_t i = 0; i < memory.size(); ++i) {
             if (memory.bytes[i] <= 0 || memory.out_of_memory[i] != 0) continue;
             const Row row = innermost.at(memory.thread[i], memory.time_ns[i]);
@@ -265,6 +238,7 @@ class Folding {
     const Trace& trace_;
     const StackOptions& options_;
     const Metric& metric_;
+    std::optional<RangeStacks> stacks_;  ///< Python
     Entries entries_;
     std::vector<std::uint32_t> of_site_;     ///< the entry of each site's name
     PathTree tree_;                          ///< of entries; self_ns is the value, whatever its unit

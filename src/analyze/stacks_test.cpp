@@ -6,8 +6,8 @@
 #include <kymo/error.h>
 #include <kymo/stacks.h>
 
-#include "analyze/random_trace_fixture.h"
 #include "analyze/trace_fixture.h"
+#include "trace/random_trace_fixture.h"
 
 namespace kymo {
 namespace {
@@ -99,6 +99,21 @@ TEST(StacksTest, AStackThatARangeBringsGoesBeforeTheOneAroundIt) {
               "outer_(y.py:4);inner_(x.py:3) 30\n");
 }
 
+TEST(StacksTest, WhatRunsBackwardCountsForTheStackOfTheForwardRange) {
+    TraceFixture fixture;
+    fixture.site("forward", Scope::PythonFunction);
+    fixture.site("run", Scope::PythonFunction);
+    fixture.site("MulBackward", Scope::BackwardFunction);
+    fixture.thread("main", {{"forward", 0, 100, {{"mul", 10, 5}}}});
+    fixture.thread("engine",
+                   {{"run", 200, 100, {{"MulBackward", 210, 50, {{"grad", 220, 5}}}, {"other", 270, 3}}}});
+    fixture.data().range_details = {{1, 4, 0, 0}, {3, 4, 1, 0}};
+    const Trace trace = fixture.trace();
+    EXPECT_EQ(text(fold_stacks(trace, {.frames = StackFrames::Python})), "forward 55\nrun 3\n");
+    EXPECT_EQ(text(fold_stacks(trace, {.frames = StackFrames::Python, .by_thread = true})),
+              "main;forward 5\nengine;run 3\nengine;forward 50\n");
+}
+
 TEST(StacksTest, DeviceTimeBelongsToTheOperatorThatLaunchedIt) {
     const Trace trace = torch_trace();
     EXPECT_EQ(text(fold_stacks(trace, {.metric = "self_cuda_time_total", .microseconds = true})),
@@ -170,7 +185,7 @@ TEST(StacksTest, StacksThatAreTooDeepAreCutAndKeepTheirTime) {
 
 TEST(StacksTest, AllStacksTogetherAreAllTheSelfTime) {
     for (unsigned seed = 0; seed < 40; ++seed) {
-        const Trace trace = random_trace(seed);
+        const Trace trace = testing::random_training_trace(seed);
         std::map<std::string, std::int64_t>
             wanted;  // a path's; the overlaps of imported ones can be negative
         std::int64_t count = 0, device = 0, stacked_device = 0;

@@ -5,8 +5,8 @@
 
 #include <kymo/steps.h>
 
-#include "analyze/random_trace_fixture.h"
 #include "analyze/trace_fixture.h"
+#include "trace/random_trace_fixture.h"
 
 namespace kymo {
 namespace {
@@ -170,7 +170,7 @@ TEST(StepsTest, AreNoneOrOneWithoutTrouble) {
 
 TEST(StepsTest, WhatIsFoundInAStepIsWhatALookAtEveryRangeFinds) {
     for (unsigned seed = 0; seed < 40; ++seed) {
-        const Trace trace = random_trace(seed);
+        const Trace trace = testing::random_training_trace(seed);
         const StepReport report = step_report(trace, {.slowest = 10});
         const RangeColumns ranges = trace.ranges();
         for (const SlowStep& slow : report.slowest) {

@@ -269,4 +269,8 @@ std::string json_complaint(std::string_view text) {
     }
 }
 
+bool is_json(std::string_view text) {
+    return json_complaint(text).empty();
+}
+
 }  // namespace kymo

@@ -75,5 +75,7 @@ class JsonScanner {
 
 /// "" for a whole strict JSON value, else what is wrong.
 std::string json_complaint(std::string_view text);
+/// Whether `text` is one strict JSON value and nothing else but space around it.
+bool is_json(std::string_view text);
 
 }  // namespace kymo

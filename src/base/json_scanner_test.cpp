@@ -54,6 +54,22 @@ TEST(JsonScanner, RefusesWhatIsNone) {
         EXPECT_NE(json_complaint(text), "") << text;
     EXPECT_NE(json_complaint(std::string("\"\0\"", 3)), "");
     EXPECT_NE(json_complaint(std::string(100'000, '[')), "");
+    EXPECT_FALSE(is_json(std::string_view("1\0", 2)));
+}
+
+TEST(JsonScanner, AgreesWithAnotherReaderOnRandomTexts) {
+    std::mt19937 random(3);
+    constexpr std::string_view kLetters = "[]{},:\"01-.eE+ \\untrfalsx";
+    int accepted = 0;
+    for (int round = 0; round < 200'000; ++round) {
+        std::string text(random() % 7, ' ');
+        for (char& c : text) c = kLetters[random() % kLetters.size()];
+        StrictJson::Value value;
+        const std::string complaint = StrictJson::parse(text, value);
+        ASSERT_EQ(is_json(text), complaint.empty()) << text << ": " << complaint;
+        accepted += complaint.empty();
+    }
+    EXPECT_GT(accepted, 1000);
 }
 
 TEST(JsonScanner, GivesTheMeaningOfStrings) {

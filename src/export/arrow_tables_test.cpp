@@ -11,10 +11,10 @@
 
 #include <kymo/error.h>
 
-#include "base/json_check.h"
+#include "base/json_scanner.h"
 #include "base/utf8.h"
 #include "export/trace_columns.h"
-#include "trace/random_trace.h"
+#include "trace/random_trace_fixture.h"
 
 namespace kymo {
 namespace {
@@ -104,7 +104,7 @@ std::string expected_cell(const TableSource& source, const TraceColumn& column, 
 TEST(Arrow, ShowsEveryCellOfEveryTable) {
     std::set<std::string> filled;
     for (std::uint32_t seed = 1; seed <= 20; ++seed) {
-        const Trace trace(testing::random_trace(seed));
+        const Trace trace(testing::random_data(seed));
         const TableSource source(trace);
         for (const TraceTable& table : trace_tables()) {
             const Exported exported(trace, table.name);
@@ -136,7 +136,7 @@ TEST(Arrow, ShowsEveryCellOfEveryTable) {
 }
 
 TEST(Arrow, DoesNotCopyWhatTheTraceHasInOnePiece) {
-    const Trace trace(testing::random_trace(3));
+    const Trace trace(testing::random_data(3));
     const Exported ranges(trace, "ranges");
     EXPECT_EQ(ranges["start_ns"].buffers[1], trace.ranges().start_ns.data());
     EXPECT_EQ(ranges["parent"].buffers[1], trace.ranges().parent.data());
@@ -150,7 +150,7 @@ TEST(Arrow, KeepsTheTraceUntilTheLastArrayIsReleased) {
     ArrowSchema schema{};
     ArrowArray array{};
     {
-        std::shared_ptr<const TraceData> data = testing::random_trace(3);
+        std::shared_ptr<const TraceData> data = testing::random_data(3);
         watched = data;
         export_arrow(Trace(std::move(data)), "ranges", &schema, &array);
     }
@@ -175,7 +175,7 @@ TEST(Arrow, KeepsTheTraceUntilTheLastArrayIsReleased) {
 }
 
 TEST(Arrow, DictionariesHoldEachNameOnce) {
-    auto data = testing::random_trace(3);
+    auto data = testing::random_data(3);
     data->strings[data->sites[0].name] = "\xFF";
     data->strings[data->sites[1].name] = "\xFE";  // the same once it is UTF-8
     const Trace trace(data);

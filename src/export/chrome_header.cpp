@@ -32,7 +32,7 @@ class MemberList {
             name = rendered(key + " (" + std::to_string(i) + ")");
         if (!text_.ends_with('{')) text_ += ',';
         text_ += name + ':';
-        if (json_complaint(json).empty()) {
+        if (is_json(json)) {
             text_ += json;
         } else {
             append_json_string(text_, json);

@@ -15,7 +15,7 @@
 #include "base/golden_fixture.h"
 #include "base/utf8.h"
 #include "export/trace_columns.h"
-#include "trace/random_trace.h"
+#include "trace/random_trace_fixture.h"
 
 namespace kymo {
 namespace {
@@ -80,7 +80,7 @@ TEST(Csv, OfEveryTableHoldsTogether) {
 
 TEST(Csv, GivesEveryTextBack) {
     for (std::uint32_t seed = 1; seed <= 10; ++seed) {
-        const Trace trace(testing::random_trace(seed));
+        const Trace trace(testing::random_data(seed));
         const TableSource source(trace);
         for (const TraceTable& table : trace_tables()) {
             const auto lines = parse(csv_of(trace, table.name));

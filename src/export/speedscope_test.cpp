@@ -9,10 +9,10 @@
 #include <kymo/error.h>
 #include <kymo/export.h>
 
-#include "analyze/random_trace_fixture.h"
 #include "analyze/trace_fixture.h"
 #include "base/golden_fixture.h"
 #include "base/strict_json.h"
+#include "trace/random_trace_fixture.h"
 
 namespace kymo {
 namespace {
@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 using Value = StrictJson::Value;
 
-class SpeedscopeTest : public testing::Test {
+class SpeedscopeTest : public ::testing::Test {
   protected:
     void SetUp() override {
         std::string name = (fs::temp_directory_path() / "kymo_speedscope_XXXXXX").string();
@@ -96,7 +96,7 @@ TEST_F(SpeedscopeTest, HasOneProfilePerTrackThatHoldsRanges) {
 
 TEST_F(SpeedscopeTest, IsStrictOrderedAndNestedForEveryTrace) {
     for (unsigned seed = 0; seed < 30; ++seed) {
-        const Trace trace = random_trace(seed);
+        const Trace trace = testing::random_training_trace(seed);
         const Value document = exported(trace);
         std::size_t profiles = 0, count = 0;
         for (const TrackInfo& track : trace.tracks()) profiles += track.range_count > 0;

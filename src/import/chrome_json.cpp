@@ -141,7 +141,7 @@ class ChromeReader {
     /// As it is, or as a string where it is JSON only to forgiving readers.
     static std::string whole_json(std::string_view json) {
         std::string text(json);
-        if (json_complaint(json).empty()) return text;
+        if (is_json(json)) return text;
         text.clear();
         append_json_string(text, json);
         return text;

@@ -17,7 +17,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/json_check.h"
+#include "base/json_scanner.h"
 #include "base/json_writer.h"
 #include "import/perfetto_clocks.h"
 #include "import/perfetto_events.h"

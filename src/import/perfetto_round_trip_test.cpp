@@ -241,7 +241,7 @@ TEST_F(PerfettoRoundTripTest, FilesAreKnownByTheirSuffixAndTheirFirstBytes) {
 
 #if KYMO_HAVE_ZLIB
 TEST_F(PerfettoRoundTripTest, CompressedFilesAreReadToo) {
-    const Trace trace = testing::random_trace(11, 2000);
+    const Trace trace = testing::random_trace(11, {.most_ranges = 2000});
     const Trace again = round_through_file(trace, "a.perfetto-trace.gz");
     EXPECT_EQ(difference(again, trace), "");
 }

@@ -13,7 +13,7 @@
 #include <kymo/error.h>
 
 #include "base/compress.h"
-#include "trace/random_trace.h"
+#include "trace/random_trace_fixture.h"
 #include "trace/saved_columns.h"
 #include "trace/saved_trace_repair.h"
 #include "trace/trace_damage.h"
@@ -23,12 +23,12 @@ namespace kymo {
 namespace {
 
 using testing::find_difference;
-using testing::random_trace;
+using testing::random_data;
 
 TEST(SavedTrace, OfEveryTraceLoadsEqual) {
     std::size_t overlaps = 0, far_parents = 0, devices = 0, details = 0, links = 0, lists = 0, memory = 0;
     for (std::uint32_t seed = 1; seed <= 150; ++seed) {
-        const auto data = random_trace(seed);
+        const auto data = random_data(seed);
         ASSERT_EQ(find_damage(*data), "") << seed;
         for (const bool is_compressed : {true, false}) {
             const auto again = unpack_trace(pack_trace(*data, is_compressed), "saved");
@@ -50,7 +50,7 @@ TEST(SavedTrace, OfEveryTraceLoadsEqual) {
 }
 
 TEST(SavedTrace, TellsEveryFieldApart) {
-    const auto data = random_trace(3);
+    const auto data = random_data(3);
     ASSERT_GT(data->range_start_ns.size(), 10u);
     const auto again = unpack_trace(pack_trace(*data), "saved");
     TraceData other = *again;
@@ -67,7 +67,7 @@ TEST(SavedTrace, OfAnEmptyTraceIsEmpty) {
 }
 
 TEST(SavedTrace, ThatPacksAlmostToNothingIsReadBack) {
-    TraceData data = *random_trace(1);
+    TraceData data = *random_data(1);
     for (auto* column : {&data.range_start_ns, &data.range_duration_ns, &data.range_self_ns})
         column->assign(400'000, 0);
     data.range_site.assign(400'000, 0);
@@ -86,13 +86,13 @@ TEST(SavedTrace, ThatPacksAlmostToNothingIsReadBack) {
 }
 
 TEST(SavedTrace, GivesItsWindowWithoutTheRest) {
-    const auto data = random_trace(5);
+    const auto data = random_data(5);
     EXPECT_EQ(unpack_window(pack_trace(*data), "saved").session_id, data->window.session_id);
     EXPECT_EQ(unpack_window(pack_trace(*data), "saved").session_name, data->window.session_name);
 }
 
 TEST(SavedTrace, ThatIsDamagedOrCutOffIsAnErrorThatNamesIt) {
-    const std::vector<std::byte> whole = pack_trace(*random_trace(2));
+    const std::vector<std::byte> whole = pack_trace(*random_data(2));
     std::mt19937 random(7);
     for (std::size_t at = 0; at < whole.size(); at += 1 + random() % 7) {
         if (at >= 40 && at < saved::kHeaderBytes) continue;  // reserved
@@ -110,7 +110,7 @@ TEST(SavedTrace, ThatIsDamagedOrCutOffIsAnErrorThatNamesIt) {
 }
 
 TEST(SavedTrace, WithUnknownAndMissingColumnsLoadsWithDefaults) {
-    TraceData data = *random_trace(4);
+    TraceData data = *random_data(4);
     for (SiteInfo& site : data.sites) site.line = 7;
     std::vector<std::byte> bytes = pack_trace(data, false);
     const std::size_t entry = testing::find_entry(bytes, saved::kSites << 8 | 3);
@@ -123,7 +123,7 @@ TEST(SavedTrace, WithUnknownAndMissingColumnsLoadsWithDefaults) {
 }
 
 TEST(SavedTrace, OfANewerVersionIsRefusedByName) {
-    std::vector<std::byte> bytes = pack_trace(*random_trace(4));
+    std::vector<std::byte> bytes = pack_trace(*random_data(4));
     bytes[8] = std::byte{2};
     try {
         (void)unpack_trace(bytes, "x.kymo");
@@ -135,7 +135,7 @@ TEST(SavedTrace, OfANewerVersionIsRefusedByName) {
 
 TEST(SavedTrace, ThatStatesMoreThanItsSizeJustifiesIsRefused) {
     for (const std::size_t field : {8u, 16u}) {  // rows, bytes
-        std::vector<std::byte> bytes = pack_trace(*random_trace(6), false);
+        std::vector<std::byte> bytes = pack_trace(*random_data(6), false);
         testing::put_little_endian(bytes,
                                    testing::find_entry(bytes, saved::kRanges << 8 | saved::kDepth) + field,
                                    std::uint64_t{1} << 40);
@@ -148,7 +148,7 @@ TEST(SavedTrace, ThatLiesIsRefusedOrHoldsTogether) {
     std::mt19937 random(11);
     int read = 0, refused = 0;
     for (int round = 0; round < 3000; ++round) {
-        std::vector<std::byte> bytes = pack_trace(*random_trace(1 + round % 20), false);
+        std::vector<std::byte> bytes = pack_trace(*random_data(1 + round % 20), false);
         for (int i = 1 + round % 3; i-- != 0;)
             bytes[saved::kHeaderBytes + random() % (bytes.size() - saved::kHeaderBytes)] =
                 static_cast<std::byte>(random());
@@ -167,7 +167,7 @@ TEST(SavedTrace, ThatLiesIsRefusedOrHoldsTogether) {
 /// A trace that has something in every table.
 TraceData full_trace() {
     for (std::uint32_t seed = 1;; ++seed) {
-        const auto data = random_trace(seed);
+        const auto data = random_data(seed);
         if (data->range_start_ns.size() > 20 && data->tracks.size() > 2 && data->links.size() > 2 &&
             data->instant_time_ns.size() > 2 && data->counter_time_ns.size() > 2 && data->arrays.size() > 2 &&
             data->memory_time_ns.size() > 2 && data->range_arguments.size() > 2 && !data->metadata.empty() &&
@@ -260,7 +260,7 @@ TEST(SavedTrace, SeedsOfTheFuzzerAreSurvived) {
     if (!std::filesystem::exists(corpus())) GTEST_SKIP() << corpus() << " is not here";
     if (std::getenv("KYMO_WRITE_CORPUS") != nullptr) {
         for (std::uint32_t seed = 0; seed < 6; ++seed) {
-            const auto bytes = pack_trace(seed == 0 ? TraceData() : *random_trace(seed), seed % 3 == 2);
+            const auto bytes = pack_trace(seed == 0 ? TraceData() : *random_data(seed), seed % 3 == 2);
             std::ofstream(corpus() / ("random" + std::to_string(seed) + ".trace"), std::ios::binary)
                 .write(reinterpret_cast<const char*>(bytes.data()),
                        static_cast<std::streamsize>(bytes.size()));

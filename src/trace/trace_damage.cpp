@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "base/json_check.h"
+#include "base/json_scanner.h"
 
 namespace kymo {
 namespace {
