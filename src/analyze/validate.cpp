@@ -14,6 +14,7 @@ namespace kymo {
 namespace {
 
 constexpr ValidationRule kRules[] = {
+    {"unread", "nothing of the file is cut off, missing or damaged, and so unread"},
     {"columns", "every row of a table has all its columns, and points to rows that are there"},
     {"tracks", "tracks hold every range once, in order"},
     {"parents", "a parent stands before its children, on the same track unless that is of overlaps"},
@@ -41,12 +42,26 @@ constexpr ValidationRule kRules[] = {
     {"flow_backwards", "no arrow ends before it starts"},
 };
 
+/// The problems of readers that say that something of the file is cut off, missing or damaged, and so was not
+/// read. Others are remarks: what a session's ceiling or policy left out, what was set right, and sound data
+/// of kinds that Kymo does not show.
+constexpr std::string_view kUnreadProblems[] = {
+    // captures
+    "truncated", "damaged_chunk", "unknown_records", "damaged_values", "damaged_memory", "unknown_site",
+    "remote_damaged", "names_lost",
+    // Chrome's JSON, Perfetto's protobuf
+    "cut_short", "malformed_event", "unread_series", "damaged", "damaged_packets", "lost_packets",
+    "stateless_events", "missing_names",
+    // databases of device profilers
+    "unsettled", "unknown_name"};
+
 class TraceCheck {
   public:
     explicit TraceCheck(const Trace& trace)
         : trace_(trace), ranges_(trace.ranges()), window_(trace.window()) {}
 
     std::vector<Finding> run() {
+        check_problems();
         if (check_columns() && check_tracks()) {
             check_ranges();
             check_points();
@@ -71,6 +86,19 @@ class TraceCheck {
     bool require(bool holds, const char* rule, const std::string& what) {
         if (!holds) findings_.add(rule, [&] { return what; });
         return holds;
+    }
+
+    void check_problems() {
+        for (const ProblemInfo& problem : trace_.problems()) {
+            const std::string_view code = problem.code;
+            if (std::find(std::begin(kUnreadProblems), std::end(kUnreadProblems), code) ==
+                std::end(kUnreadProblems))
+                continue;
+            findings_.add("unread", [&] {
+                return problem.code + ": " + problem.text +
+                       (problem.count > 1 ? " (" + std::to_string(problem.count) + " times)" : "");
+            });
+        }
     }
 
     /// False: nothing else can be checked.

@@ -44,6 +44,20 @@ TEST(Validate, ATraceThatKeepsTheRulesHasNoFindings) {
     EXPECT_TRUE(validate(Trace()).empty());
 }
 
+TEST(Validate, WhatIsCutOffOrDamagedIsAFindingAndARemarkIsNone) {
+    const auto with = [](const std::vector<std::string>& codes) {
+        return rules_broken([&](TraceData& data) {
+            for (const std::string& code : codes) data.problems.push_back({code, "Text.", 2});
+        });
+    };
+    EXPECT_EQ(with({"truncated"}), "unread 1");
+    EXPECT_EQ(with({"cut_short", "dropped", "damaged_packets"}), "unread 2");
+    EXPECT_EQ(with({"ceiling_reached", "dropped", "overwritten", "crashed", "unread_phase"}), "");
+    TraceFixture fixture = good();
+    fixture.data().problems.push_back({"damaged_chunk", "Parts are damaged.", 2});
+    EXPECT_EQ(validate(fixture.trace()).at(0).example, "damaged_chunk: Parts are damaged. (2 times)");
+}
+
 TEST(Validate, RangesNestInTheirParentsAndBesideTheirSiblings) {
     EXPECT_EQ(rules_broken([](TraceData& data) { data.range_duration_ns[1] = 91; }), "nesting 1");
     EXPECT_EQ(rules_broken([](TraceData& data) { data.range_start_ns[2] = 99; }), "nesting 1");

@@ -162,7 +162,7 @@ JsonToken JsonScanner::string(JsonToken token) {
         if (c == '"') break;
         if (c == '\\') {
             has_escapes_ = true;
-            if (!escape()) return fail("unknown escape");
+            if (const char* const wrong = escape()) return fail(wrong);
         } else if (c >= 0x20 && c < 0x80) {
             ++at_;
         } else if (c < 0) {
@@ -194,18 +194,26 @@ bool JsonScanner::four_hex(unsigned& code) {
     return true;
 }
 
-bool JsonScanner::escape() {
+const char* JsonScanner::escape() {
+    constexpr const char* kUnknown = "unknown escape";
+    constexpr const char* kLone = "lone surrogate";
     ++at_;
     const int c = peek();
-    if (c < 0) return false;
+    if (c < 0) return kUnknown;
     ++at_;
-    if (c != 'u') return std::string_view("\"\\/bfnrt").find(static_cast<char>(c)) != std::string_view::npos;
+    if (c != 'u') {
+        const bool is_known =
+            std::string_view("\"\\/bfnrt").find(static_cast<char>(c)) != std::string_view::npos;
+        return is_known ? nullptr : kUnknown;
+    }
     unsigned code = 0;
-    if (!four_hex(code) || is_low_surrogate(code)) return false;
-    if (!is_high_surrogate(code)) return true;
-    if (text_.substr(at_, 2) != "\\u") return false;
+    if (!four_hex(code)) return kUnknown;
+    if (is_low_surrogate(code)) return kLone;
+    if (!is_high_surrogate(code)) return nullptr;
+    if (text_.substr(at_, 2) != "\\u") return kLone;
     at_ += 2;
-    return four_hex(code) && is_low_surrogate(code);
+    if (!four_hex(code)) return kUnknown;
+    return is_low_surrogate(code) ? nullptr : kLone;
 }
 
 bool JsonScanner::character() {

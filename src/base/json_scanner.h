@@ -55,7 +55,7 @@ class JsonScanner {
     JsonToken word(std::string_view expected, JsonToken token);
     JsonToken number();
     JsonToken string(JsonToken token);
-    bool escape();
+    const char* escape();  ///< what is wrong with it; null: nothing
     bool four_hex(unsigned& code);
     bool character();
     bool digits();

@@ -18,6 +18,14 @@ TEST(JsonScanner, TakesWholeValues) {
         EXPECT_EQ(json_complaint(text), "") << text;
 }
 
+TEST(JsonScanner, TellsALoneSurrogateFromAnUnknownEscape) {
+    for (const char* text :
+         {R"("\ud800")", R"("\udc00")", R"("\ud800x")", R"("\ud800\u0041")", R"("\ud800\n")"})
+        EXPECT_NE(json_complaint(text).find("lone surrogate"), std::string::npos) << json_complaint(text);
+    for (const char* text : {R"("\q")", R"("\u12")", R"("\ud800\u12")"})
+        EXPECT_NE(json_complaint(text).find("unknown escape"), std::string::npos) << json_complaint(text);
+}
+
 TEST(JsonScanner, RefusesWhatIsNone) {
     for (const char* text : {"",
                              " ",

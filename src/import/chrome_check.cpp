@@ -308,14 +308,18 @@ class ChromeCheck {
 
     // ---- what needs all of it
 
+    /// Of the event that begins there.
     std::string name_at(std::size_t offset) const {
-        const std::string_view near = text_.substr(offset, 400);
-        const std::size_t key = near.find("\"name\":");
-        if (key == std::string_view::npos) return describe("", offset);
-        const std::size_t open = near.find('"', key + 7);
-        const std::size_t close = open == std::string_view::npos ? open : near.find('"', open + 1);
-        if (close == std::string_view::npos) return describe("", offset);
-        return describe(near.substr(open + 1, close - open - 1), offset);
+        JsonScanner event(text_.substr(offset));
+        std::string_view name;
+        event.next();
+        while (event.next() == JsonToken::Key) {
+            const bool is_name = event.raw() == "name";
+            const JsonToken value = event.next();
+            if (is_name && value == JsonToken::String) name = event.raw();
+            if (!event.skip(value)) break;
+        }
+        return describe(name, offset);
     }
 
     void check_rows() {
@@ -417,7 +421,9 @@ class ChromeCheck {
 }  // namespace
 
 bool looks_like_json(std::span<const std::byte> head) noexcept {
-    std::size_t at = 0;
+    constexpr std::byte kMark[] = {std::byte{0xEF}, std::byte{0xBB}, std::byte{0xBF}};
+    // No JSON has a byte order mark, but many a file.
+    std::size_t at = head.size() >= 3 && std::equal(std::begin(kMark), std::end(kMark), head.begin()) ? 3 : 0;
     while (at < head.size() && (head[at] == std::byte{' '} || head[at] == std::byte{'\n'} ||
                                 head[at] == std::byte{'\r'} || head[at] == std::byte{'\t'}))
         ++at;

@@ -40,8 +40,9 @@ TEST(ChromeCheck, AFileThatKeepsTheRulesHasNoFindings) {
 }
 
 TEST(ChromeCheck, WhatIsNoStrictJsonIsOneFinding) {
-    for (const char* text : {"", "[", "[1,]", "{\"traceEvents\":[NaN]}", "[] x", "['a']", "[\"\x01\"]",
-                             "[\"\xFF\"]", "[\"\\ud800\"]", "[01]", "[{\"a\" 1}]", "[tru]", "[\"a]"})
+    for (const char* text :
+         {"", "[", "[1,]", "{\"traceEvents\":[NaN]}", "[] x", "['a']", "[\"\x01\"]", "[\"\xFF\"]",
+          "[\"\\ud800\"]", "[01]", "[{\"a\" 1}]", "[tru]", "[\"a]", "\xEF\xBB\xBF[]"})
         EXPECT_EQ(rules_broken(text).substr(0, 13), "strict_json 1") << text;
 }
 
@@ -86,6 +87,23 @@ TEST(ChromeCheck, BeginsHaveEnds) {
     EXPECT_EQ(rules_broken("[" + mark("E", "1") + "]"), "begin_end 1");
     EXPECT_EQ(rules_broken(R"([{"ph":"b","cat":"c","id":1,"ts":1},{"ph":"e","cat":"c","id":2,"ts":1}])"),
               "async_begin_end 2");
+}
+
+TEST(ChromeCheck, AnEventIsNamedByItsOwnNameOnly) {
+    const auto example = [](const std::string& first) {
+        FindingList findings;
+        check_chrome_json("[" + first + R"(,{"ph":"X","name":"zzz","pid":1,"tid":1,"ts":6,"dur":1}])",
+                          findings);
+        return findings.take().at(0).example;
+    };
+    EXPECT_EQ(example(R"({"ph":"E","pid":1,"tid":1,"ts":5})"), "'' at byte 1 ends nothing");
+    EXPECT_EQ(example(R"({"ph":"E","args":{"name":"in"},"pid":1,"tid":1,"ts":5})"),
+              "'' at byte 1 ends nothing");
+    EXPECT_EQ(example(R"({"args":{"a":[{"name":"in"}]},"ph":"E","name" : "own","pid":1,"tid":1,"ts":5})"),
+              "'own' at byte 1 ends nothing");
+    EXPECT_EQ(example(R"({"args":{"a":")" + std::string(1000, 'x') +
+                      R"("},"ph":"E","name":"late","pid":1,"tid":1,"ts":5})"),
+              "'late' at byte 1 ends nothing");
 }
 
 TEST(ChromeCheck, ArrowsHaveBothEndsOnceAndInOrder) {

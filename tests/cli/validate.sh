@@ -63,6 +63,16 @@ program=${KYMO_BUILD_DIR:-}/examples/pipeline
 if [ -n "${KYMO_BUILD_DIR:-}" ] && [ -x "$program" ]; then
     "$kymo" run -o app.kymo -- "$program" >/dev/null 2>&1 || fail "run"
     check "a capture" 0 'no findings' "$kymo" validate app.kymo
+    for bytes in 40000 294912 300000 2000000; do
+        head -c $bytes app.kymo >cut.kymo
+        check "a capture cut at $bytes" 1 '^unread: .*cut off' "$kymo" validate cut.kymo
+        check "what is said of it" 0 'problem: .*cut off' "$kymo" info cut.kymo
+    done
+    if "$kymo" export --to perfetto app.kymo -o app.pftrace 2>/dev/null; then
+        check "its Perfetto trace" 0 'no findings' "$kymo" validate app.pftrace
+        head -c 300001 app.pftrace >cut.pftrace
+        check "a Perfetto trace cut short" 1 '^unread: .*cut_short' "$kymo" validate cut.pftrace
+    fi
     "$kymo" export app.kymo -o app.json 2>/dev/null
     check "its Chrome JSON" 0 'no findings' "$kymo" validate app.json
     check "clean, as JSON" 0 '"clean": true' "$kymo" validate --json app.json

@@ -348,7 +348,7 @@ struct FileHeader {
     char executable[1024];
     char command_line[4096];  ///< arguments separated by NUL
     std::uint32_t command_line_bytes;
-    std::uint32_t reserved;
+    std::uint32_t blocks;  ///< once finished: length of the file in units of kBlockBytes; 0: unknown
 };
 static_assert(sizeof(FileHeader) <= kBlockBytes);
 
