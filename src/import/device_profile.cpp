@@ -171,6 +171,14 @@ ListItems DeviceProfile::triple(std::int64_t x, std::int64_t y, std::int64_t z) 
     return place->second;
 }
 
+bool DeviceProfile::has_times(const TableRows& row, const std::string& table,
+                              std::initializer_list<int> columns) {
+    if (std::all_of(columns.begin(), columns.end(), [&](int column) { return row.is_whole_number(column); }))
+        return true;
+    count("bad_time", "Rows of the table " + table + " are left out: their times are no whole numbers.");
+    return false;
+}
+
 void DeviceProfile::count(const std::string& code, const std::string& text, std::uint64_t times) {
     if (times == 0) return;
     for (ProblemInfo& problem : problems_) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <span>
@@ -89,6 +90,10 @@ class DeviceProfile {
 
     /// Three numbers as a list, "grid" or "block"; equal ones share their items.
     ListItems triple(std::int64_t x, std::int64_t y, std::int64_t z);
+
+    /// Whether these columns of a row of `table` are whole numbers, as times are. A row of which they are not
+    /// has no place in a trace: it is counted as the problem "bad_time" of its table.
+    bool has_times(const TableRows& row, const std::string& table, std::initializer_list<int> columns);
 
     /// Adds to the problem of that code.
     void count(const std::string& code, const std::string& text, std::uint64_t times = 1);

@@ -29,6 +29,13 @@ std::vector<std::string> DeviceWork::columns_with(std::initializer_list<const ch
     return columns;
 }
 
+bool DeviceWork::next(TableRows& rows, const std::string& table) {
+    while (rows.next()) {
+        if (profile_.has_times(rows, table, {kStart, kEnd})) return true;
+    }
+    return false;
+}
+
 LaunchCall* DeviceWork::find_call(const TableRows& rows) {
     std::optional<std::int64_t> process;
     if (!rows.is_null(kProcess)) process = global_process_key(rows.integer(kProcess));
@@ -94,7 +101,7 @@ void DeviceWork::read_kernels(const std::string& table, const KernelNames& names
     const StringId grid_key = profile_.trace().string("grid");
     const StringId block_key = profile_.trace().string("block");
     std::map<std::pair<std::int64_t, std::int64_t>, std::uint32_t> sites;
-    while (rows.next()) {
+    while (next(rows, table)) {
         const std::int64_t name = rows.integer(rows.is_null(kName) ? kShortName : kName);
         const std::int64_t symbol = rows.is_null(kSymbol) ? -1 : rows.integer(kSymbol);
         const auto [place, is_new] = sites.try_emplace({name, symbol}, 0);
@@ -127,7 +134,7 @@ void DeviceWork::read_copies(const std::string& table) {
     const StringId target_key = profile_.trace().string("destination");
     const StringId from_key = profile_.trace().string("fromDevice");
     const StringId to_key = profile_.trace().string("toDevice");
-    while (rows.next()) {
+    while (next(rows, table)) {
         const std::uint32_t site = profile_.site(copy_name(rows.integer(kKind)), Scope::Device, "gpu_memcpy");
         const TraceAssembler::RangeId range = add(rows, site, find_call(rows));
         values_.column(bytes_key_, rows, kBytes);
@@ -143,7 +150,7 @@ void DeviceWork::read_sets(const std::string& table) {
     enum { kValue = kFirstOwnColumn, kBytes };
     TableRows rows = file_.rows(table, columns_with({"value", "bytes"}));
     const StringId value_key = profile_.trace().string("value");
-    while (rows.next()) {
+    while (next(rows, table)) {
         const std::uint32_t site = profile_.site("Memset", Scope::Device, "gpu_memset");
         const TraceAssembler::RangeId range = add(rows, site, find_call(rows));
         values_.column(bytes_key_, rows, kBytes);
@@ -156,7 +163,7 @@ void DeviceWork::read_graphs(const std::string& table) {
     enum { kGraph = kFirstOwnColumn };
     TableRows rows = file_.rows(table, columns_with({"graphId"}));
     const StringId graph_key = profile_.trace().string("graph");
-    while (rows.next()) {
+    while (next(rows, table)) {
         const std::uint32_t site = profile_.site("CUDA graph", Scope::Device, "cuda_graph");
         const TraceAssembler::RangeId range = add(rows, site, find_call(rows));
         values_.column(graph_key, rows, kGraph);
@@ -170,7 +177,7 @@ void DeviceWork::read_synchronizations(const std::string& table) {
     const StringId stream_key = profile_.trace().string("stream");
     const StringId event_key = profile_.trace().string("event");
     const StringId arrow = profile_.trace().string("cuda_sync");
-    while (rows.next()) {
+    while (next(rows, table)) {
         const LaunchCall* call = find_call(rows);
         const std::uint32_t lane =
             profile_.queue_lane(process_of(rows, call), rows.integer(kDevice), -1, TrackKind::Async);

@@ -54,6 +54,8 @@ class DeviceWork {
 
   private:
     static std::vector<std::string> columns_with(std::initializer_list<const char*> own);
+    /// Goes to the next row that has times; those without are counted.
+    bool next(TableRows& rows, const std::string& table);
     LaunchCall* find_call(const TableRows& rows);
     Row process_of(const TableRows& rows, const LaunchCall* call);
     /// Adds the range of a row and its arrow. Its first values are in values_.

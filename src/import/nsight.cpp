@@ -134,6 +134,8 @@ class NsightReader {
                                "NVTX events of type " + std::to_string(type) + " are not read.");
                 continue;
             }
+            const bool has_end = type != kMark && !rows.is_null(kEnd);
+            if (!profile_.has_times(rows, "NVTX_EVENTS", {kStart, has_end ? kEnd : kStart})) continue;
             const std::int64_t tid = rows.integer(kTid);
             const auto domain = domains_.find({global_process_key(tid), rows.integer(kDomain)});
             const std::uint32_t site =
@@ -154,7 +156,7 @@ class NsightReader {
                 values_.column(payload_key, rows, kPayload + i);
                 break;
             }
-            add_nvtx(type, thread(tid), rows.integer(kStart), rows.is_null(kEnd), rows.integer(kEnd), site);
+            add_nvtx(type, thread(tid), rows.integer(kStart), !has_end, rows.integer(kEnd), site);
         }
     }
 
@@ -179,11 +181,13 @@ class NsightReader {
 
     void read_runtime() {
         enum { kStart, kEnd, kTid, kCorrelation, kName, kResult };
-        TableRows rows = file_.rows("CUPTI_ACTIVITY_KIND_RUNTIME",
-                                    {"start", "end", "globalTid", "correlationId", "nameId", "returnValue"});
+        const std::string table = "CUPTI_ACTIVITY_KIND_RUNTIME";
+        TableRows rows =
+            file_.rows(table, {"start", "end", "globalTid", "correlationId", "nameId", "returnValue"});
         const StringId result_key = profile_.trace().string("return value");
         std::unordered_map<std::int64_t, std::uint32_t> sites;
         while (rows.next()) {
+            if (!profile_.has_times(rows, table, {kStart, kEnd})) continue;
             const auto [place, is_new] = sites.try_emplace(rows.integer(kName), 0);
             if (is_new) place->second = call_site(strings_.text(rows.integer(kName)));
             LaunchCall call;
@@ -231,12 +235,14 @@ class NsightReader {
         const std::string category = is_overhead ? "overhead" : category_of(table);
         std::unordered_map<std::int64_t, std::uint32_t> sites;
         while (rows.next()) {
+            const bool has_end = !rows.is_null(kEnd);
+            if (!profile_.has_times(rows, table, {kStart, has_end ? kEnd : kStart})) continue;
             const auto [place, is_new] = sites.try_emplace(rows.integer(kName), 0);
             if (is_new)
                 place->second = profile_.site(strings_.text(rows.integer(kName)), Scope::Function, category);
             const std::uint32_t lane = profile_.thread_lane(
                 thread(rows.integer(kTid)), is_overhead ? TrackKind::Async : TrackKind::Thread);
-            if (rows.is_null(kEnd)) {
+            if (!has_end) {
                 profile_.add_unfinished(lane, rows.integer(kStart), place->second, {});
             } else {
                 profile_.add_range(lane, rows.integer(kStart), rows.integer(kEnd), place->second);

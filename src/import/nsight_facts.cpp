@@ -95,13 +95,14 @@ class NsightFacts {
 
     void read_memory() {
         enum { kTime, kPid, kDevice, kAddress, kBytes, kKind, kOperation, kCorrelation };
-        TableRows rows =
-            file_.rows("CUDA_GPU_MEMORY_USAGE_EVENTS", {"start", "globalPid", "deviceId", "address", "bytes",
-                                                        "memKind", "memoryOperationType", "correlationId"});
+        const std::string table = "CUDA_GPU_MEMORY_USAGE_EVENTS";
+        TableRows rows = file_.rows(table, {"start", "globalPid", "deviceId", "address", "bytes", "memKind",
+                                            "memoryOperationType", "correlationId"});
         const std::set<std::int64_t> freeing = freeing_operations();
         constexpr std::int64_t kMost = std::int64_t{1} << 62;
         std::vector<Allocation> reports;
         while (rows.next()) {
+            if (!profile_.has_times(rows, table, {kTime})) continue;
             Allocation report{};
             report.process_key = global_process_key(rows.integer(kPid));
             report.time = profile_.reachable(rows.integer(kTime));

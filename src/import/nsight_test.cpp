@@ -1,6 +1,7 @@
 // nsight_test.cpp: exports of Nsight Systems, of this year and of years before.
 #if KYMO_HAVE_SQLITE
 
+#include <algorithm>
 #include <map>
 
 #include "base/golden_fixture.h"
@@ -133,7 +134,45 @@ TEST(Nsight, KernelsWithoutAReadableNameGetOneFromTheirSymbol) {
     EXPECT_EQ(problem_count(trace, "unknown_name"), 1u);
 }
 
-TEST(Nsight, OddRowsAreKeptAndCounted) {
+TEST(Nsight, RowsWithoutTimesAreLeftOutAndCountedByTable) {
+    SqliteSample sample;
+    sample.run_file("nsight_schema").run_file("nsight_rows");
+    const std::size_t whole = sample.read().ranges().size();
+    const std::string kernels = sample.ask("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL").at(0);
+    sample.run(
+        "CREATE TABLE kept AS SELECT * FROM CUPTI_ACTIVITY_KIND_KERNEL;"
+        "DROP TABLE CUPTI_ACTIVITY_KIND_KERNEL;"
+        "ALTER TABLE kept RENAME TO CUPTI_ACTIVITY_KIND_KERNEL;"
+        "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET start = 'abc', end = NULL");
+    const Trace trace = sample.read();
+    EXPECT_EQ(trace.ranges().size(), whole - std::stoul(kernels));
+    EXPECT_EQ(std::to_string(problem_count(trace, "bad_time")), kernels);
+}
+
+TEST(Nsight, RowsOfTheHostNeedTimesToo) {
+    SqliteSample sample;
+    sample.run(kFewColumns)
+        .run(
+            "CREATE TABLE OSRT_API(start INT, end INT, nameId INT, globalTid INT);"
+            "CREATE TABLE CUDA_GPU_MEMORY_USAGE_EVENTS(start INT, globalPid INT, bytes INT);"
+            "INSERT INTO OSRT_API VALUES (500, 600, 2, 1), (NULL, 600, 2, 1), (500, 'x', 2, 1), (500, NULL, "
+            "2, 1);"
+            "INSERT INTO CUDA_GPU_MEMORY_USAGE_EVENTS VALUES (500, 1, 8), (NULL, 1, 8);"
+            "INSERT INTO NVTX_EVENTS VALUES (500, 'x', 59, 'bad end', 1), (500, 'x', 34, 'mark', 1);"
+            "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (500, NULL, 1, 1, 7), (1.5, 600, 1, 1, 8)");
+    const Trace trace = sample.read();
+    EXPECT_EQ(trace.ranges().size(), 2u);
+    EXPECT_EQ(trace.instants().size(), 1u);
+    EXPECT_EQ(trace.memory().size(), 1u);
+    EXPECT_EQ(trace.window().start_ns, 500);
+    EXPECT_EQ(problem_count(trace, "bad_time"), 6u);
+    const auto problems = trace.problems();
+    EXPECT_EQ(std::count_if(problems.begin(), problems.end(),
+                            [](const ProblemInfo& each) { return each.code == "bad_time"; }),
+              4);  // one for each table
+}
+
+TEST(Nsight, OddRowsAreCounted) {
     SqliteSample sample;
     sample.run(kFewColumns)
         .run(
@@ -142,13 +181,14 @@ TEST(Nsight, OddRowsAreKeptAndCounted) {
             "('x', 'y', 34, x'00ff', 'z'), (1, 2, NULL, 'typeless', 1);"
             "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (NULL, NULL, NULL, NULL), (1, 2, 77, 78)");
     const Trace trace = sample.read();
-    EXPECT_EQ(trace.ranges().size(), 5u);
-    EXPECT_EQ(trace.instants().size(), 1u);
-    EXPECT_EQ(problem_count(trace, "unfinished"), 1u);
+    EXPECT_EQ(trace.ranges().size(), 3u);
+    EXPECT_EQ(trace.instants().size(), 0u);
+    EXPECT_EQ(problem_count(trace, "bad_time"), 3u);
+    EXPECT_EQ(problem_count(trace, "unfinished"), 0u);
     EXPECT_EQ(problem_count(trace, "clamped"), 2u);
     EXPECT_EQ(problem_count(trace, "unreachable_times"), 2u);
     EXPECT_EQ(problem_count(trace, "unread_nvtx"), 1u);
-    EXPECT_EQ(problem_count(trace, "kernel_without_call"), 2u);
+    EXPECT_EQ(problem_count(trace, "kernel_without_call"), 1u);
 }
 
 TEST(Nsight, EmptyTablesGiveAnEmptyTrace) {

@@ -106,6 +106,7 @@ class NvprofReader {
         std::vector<MarkerStart> starts;
         std::vector<MarkerEnd> ends;
         while (rows.next()) {
+            if (!profile_.has_times(rows, kMarkers, {kTime})) continue;
             const std::int64_t flags = rows.integer(kFlags) & (kInstantFlag | kStartFlag | kEndFlag);
             const bool is_start = flags != 0 ? (flags & kEndFlag) == 0 : rows.integer(kName) != 0;
             if (!is_start) {
@@ -185,6 +186,7 @@ class NvprofReader {
         TableRows rows = file_.rows(
             table, {"cbid", "start", "end", "processId", "threadId", "correlationId", "returnValue"});
         while (rows.next()) {
+            if (!profile_.has_times(rows, table, {kStart, kEnd})) continue;
             const std::int64_t number = rows.integer(kNumber);
             const auto [place, is_new] = sites.try_emplace(number, 0);
             if (is_new) {

@@ -161,23 +161,50 @@ TEST(Nvprof, MarkersWithoutAPartnerAreKeptAndCounted) {
     EXPECT_EQ(problem_count(trace, "end_without_start"), 1u);
 }
 
-TEST(Nvprof, DamagedRowsAreCountedNotDropped) {
+TEST(Nvprof, DamagedRowsAreCounted) {
     SqliteSample sample;
     sample.run(kOldSchema)
         .run(
             "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (1, 211, 300, 200, 7), (2, 211, NULL, NULL, "
             "NULL),"
-            "(3, 211, -9223372036854775808, 9223372036854775807, 8), (4, 211, 'text', 10.7, 7);"
+            "(3, 211, -9223372036854775808, 9223372036854775807, 8), (4, 211, 'text', 10.7, 7), (5, 211, "
+            "300, 400, 7);"
             "INSERT INTO CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL VALUES (1, -50, -20, 7, 99),"
             "(2, 0, 1, 12345, 3)");
     const Trace trace = sample.read();
-    EXPECT_EQ(trace.ranges().size(), 6u);
+    EXPECT_EQ(trace.ranges().size(), 5u);
+    EXPECT_EQ(problem_count(trace, "bad_time"), 2u);
     EXPECT_EQ(problem_count(trace, "clamped"), 1u);
     EXPECT_EQ(problem_count(trace, "unreachable_times"), 2u);
     EXPECT_EQ(problem_count(trace, "unknown_name"), 1u);
     EXPECT_EQ(problem_count(trace, "kernel_without_call"), 1u);
     EXPECT_EQ(problem_count(trace, "repeated_correlation"), 1u);
     EXPECT_GT(trace.window().end_ns - trace.window().start_ns, 0);
+}
+
+TEST(Nvprof, RowsWithoutTimesAreLeftOutAndCountedByTable) {
+    SqliteSample sample;
+    sample.run(kOldSchema)
+        .run(
+            "INSERT INTO CUPTI_ACTIVITY_KIND_MARKER VALUES (1, 10, 1, 500), (2, 10, 0, 900), (3, 20, 2, "
+            "NULL),"
+            "(4, 20, 0, 'x');"
+            "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (1, 211, 600, 700, 7);"
+            "INSERT INTO CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL VALUES (1, 'abc', NULL, 7, 3), (2, 800, 850, "
+            "7, 3)");
+    const Trace trace = sample.read();
+    EXPECT_EQ(trace.ranges().size(), 3u);
+    EXPECT_EQ(trace.window().start_ns, 500);
+    std::vector<std::string> texts;
+    for (const ProblemInfo& problem : trace.problems())
+        texts.push_back(std::to_string(problem.count) + " " + problem.text);
+    EXPECT_EQ(
+        texts,
+        (std::vector<std::string>{
+            "2 Rows of the table CUPTI_ACTIVITY_KIND_MARKER are left out: their times are no whole numbers.",
+            "1 Rows of the table CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL are left out: their times are no "
+            "whole "
+            "numbers."}));
 }
 
 TEST(Nvprof, NamesMayHoldAnyBytes) {
