@@ -46,6 +46,8 @@ JSON
 check "crossing ranges" 1 "^row_nesting: 1 finding; first: 'b' at byte" "$kymo" validate crossing.json
 check "a lone arrow" 1 "^flow_without_end: 1 finding" "$kymo" validate crossing.json
 check "as JSON" 1 '"rule": "row_nesting"' "$kymo" validate --json crossing.json
+printf '\357\273\277[]' >marked.json
+check "a byte order mark" 1 '^strict_json: 1 finding' "$kymo" validate marked.json
 check "the rules" 0 '^row_nesting +0  ' "$kymo" validate --rules empty.json
 gzip -c crossing.json >crossing.json.gz
 if "$kymo" validate crossing.json.gz 2>&1 | grep -q 'without zlib'; then
