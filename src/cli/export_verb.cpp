@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <csignal>
+#include <filesystem>
 
 #include <kymo/error.h>
 #include <kymo/export.h>
@@ -50,6 +51,9 @@ class ExportVerb final : public Verb {
             if (!table_.empty()) output_ += "." + table_;
             output_ += format.suffixes.front();
         }
+        std::error_code ignored;
+        if (!to_stdout && std::filesystem::equivalent(capture_.file, output_, ignored))
+            throw Error(output_ + ": is the file to export; -o names another");
         if (to_stdout) std::signal(SIGPIPE, SIG_DFL);  // ends quietly when nobody reads on
         const Trace trace = capture_.load();
         {

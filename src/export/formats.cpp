@@ -11,6 +11,11 @@ constexpr std::string_view kFoldedSuffixes[] = {".folded", ".folded.gz", ".stack
 constexpr std::string_view kCsvSuffixes[] = {".csv", ".csv.gz"};
 constexpr std::string_view kPerfettoSuffixes[] = {".pftrace", ".perfetto-trace", ".pftrace.gz",
                                                   ".perfetto-trace.gz"};
+constexpr std::string_view kCaptureSuffixes[] = {".kymo"};
+
+void write_capture(const Trace& trace, const std::string& path) {
+    trace.save(path);
+}
 
 constexpr ExportFormat kFormats[] = {
     {"chrome", "Chrome trace JSON, for the Perfetto UI and chrome://tracing", kChromeSuffixes,
@@ -20,6 +25,7 @@ constexpr ExportFormat kFormats[] = {
     {"folded", "Folded stacks, self time in nanoseconds, for flame graphs", kFoldedSuffixes, write_folded},
     {"csv", "a table of the trace as comma-separated values: the ranges", kCsvSuffixes, write_csv},
     {"perfetto", "Perfetto's protobuf, for its UI and trace processor", kPerfettoSuffixes, write_perfetto},
+    {"kymo", "a capture, which keeps all of the trace", kCaptureSuffixes, write_capture},
 };
 
 std::string known_formats() {

@@ -251,6 +251,7 @@ TEST(ChromeJson, WhatCannotBeReadIsCounted) {
     EXPECT_EQ(problem(trace, "unread_metadata"), 1u);
     ASSERT_EQ(trace.threads().size(), 1u);
     EXPECT_EQ(trace.threads()[0].clamped, 1u);
+    EXPECT_EQ(problem(trace, "clamped"), 1u);
     for (const ProblemInfo& info : trace.problems()) EXPECT_FALSE(info.text.empty());
 }
 

@@ -211,10 +211,6 @@ Trace DeviceProfile::finish() {
             range.lane, range.start, std::max(last_, range.start) - range.start, range.site, kUnfinished);
         trace_.add_values(id, range.values);
     }
-    std::uint64_t clamped = 0;
-    for (const auto& [key, row] : threads_) clamped += trace_.thread(row).clamped;
-    for (const auto& [queue, place] : queues_) clamped += trace_.thread(place.first).clamped;
-    count("clamped", "Ranges with a negative duration were set to 0.", clamped);
     count("unreachable_times", "Times further away than 146 years were brought within reach.", unreachable_);
     if (!file_.is_settled())
         count("unsettled", "A transaction was not finished when this file was written: rows may be missing.");

@@ -1,6 +1,7 @@
 // formats.cpp: the registry of import formats. A new format is one file, one declaration and one line here.
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 
 #include <kymo/error.h>
 #include <kymo/import.h>
@@ -26,6 +27,16 @@ constexpr ImportFormat kFormats[] = {
     {"nvprof", "SQLite databases of nvprof", is_sqlite_profile, read_sqlite_profile},
     {"nsight", "SQLite exports of Nsight Systems", is_sqlite_profile, read_sqlite_profile},
 };
+
+/// Its first bytes cannot be looked at beforehand.
+Trace read_pipe(const std::string& path) {
+    try {
+        return Trace::load(path);
+    } catch (const Error& error) {
+        throw Error(std::string(error.what()) +
+                    "; a pipe is read as a capture unless --from tells its format");
+    }
+}
 
 std::string known_formats() {
     std::string list;
@@ -58,7 +69,9 @@ Trace open_trace(const std::string& path, std::string_view name) {
         throw Error(path + ": unknown format '" + std::string(name) + "'; known: " + known_formats());
     }
     if (const ImportFormat* const format = import_format(path)) return format->read(path);
-    return Trace::load(path);  // says what is wrong with it as a capture
+    if (!std::filesystem::is_regular_file(path)) return read_pipe(path);
+    if (std::filesystem::file_size(path) == 0) throw Error(path + ": is empty");
+    throw Error(path + ": no format that Kymo reads (" + known_formats() + ")");
 }
 
 }  // namespace kymo

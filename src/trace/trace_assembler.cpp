@@ -185,6 +185,9 @@ Trace TraceAssembler::finish() {
     bind_links();
     place_links();
     sort_points();
+    std::uint64_t clamped = 0;
+    for (const ThreadInfo& thread : data_->threads) clamped += thread.clamped;
+    if (clamped > 0) add_problem("clamped", "Ranges with a negative duration were set to 0.", clamped);
     return Trace(std::shared_ptr<const TraceData>(std::move(data_)));
 }
 

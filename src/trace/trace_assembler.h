@@ -51,7 +51,8 @@ class TraceAssembler {
     Row add_thread(const ThreadInfo& info);
     std::uint32_t add_lane(const Lane& lane);
 
-    /// Times in nanoseconds; a negative duration becomes 0 and is counted as the thread's `clamped`.
+    /// Times in nanoseconds; a negative duration becomes 0 and is counted as the thread's `clamped`
+    /// and in the problem of that name.
     /// Throws kymo::Error when there are more ranges than a trace holds (2^32 - 1).
     RangeId add_range(std::uint32_t lane, std::int64_t start_ns, std::int64_t duration_ns, std::uint32_t site,
                       std::uint16_t flags = 0);

@@ -200,6 +200,9 @@ TEST_F(TraceAssemblerTest, NegativeDurationsBecomeZeroAndAreCounted) {
     const Trace trace = assembler_.finish();
     EXPECT_EQ(trace.ranges().duration_ns[0], 0);
     EXPECT_EQ(trace.threads()[0].clamped, 1u);
+    ASSERT_EQ(trace.problems().size(), 1u);
+    EXPECT_EQ(trace.problems()[0].code, "clamped");
+    EXPECT_EQ(trace.problems()[0].count, 1u);
 }
 
 TEST_F(TraceAssemblerTest, EveryTrackNestsWhateverTheTimes) {

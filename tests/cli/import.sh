@@ -69,6 +69,12 @@ for maker in nvprof nsight; do
     fi
 done
 
+check "kept as a capture" 0 '^kept\.kymo: .* ranges' "$kymo" export nvprof.sqlite -o kept.kymo
+check "kept as a capture: report" 0 '^aten::mm,.*,200,' "$kymo" report --csv --from kymo kept.kymo
+cp kept.kymo before.kymo
+check "never over itself" 2 '^kymo: kept\.kymo: is the file to export' "$kymo" export --to kymo kept.kymo
+cmp kept.kymo before.kymo || fail "never over itself: it is as it was"
+
 # ---- what is none
 
 gzip -c nvprof.sqlite >nvprof.sqlite.gz

@@ -45,9 +45,9 @@ for verb in info report tree export validate compact; do
 done
 [ -z "$(ls)" ] || fail "failing verbs leave no files" "$(ls)"
 echo "this is no capture" >text.kymo
-check "not a capture" 2 '^kymo: text\.kymo: ' "$kymo" report text.kymo
+check "not a capture" 2 '^kymo: text\.kymo: no format that Kymo reads \(kymo, ' "$kymo" report text.kymo
 : >empty.kymo
-check "an empty file" 2 '^kymo: empty\.kymo: ' "$kymo" info empty.kymo
+check "an empty file" 2 '^kymo: empty\.kymo: is empty$' "$kymo" info empty.kymo
 [ "$("$kymo" report missing.kymo 2>&1 | wc -l)" = 1 ] || fail "errors are one line"
 [ -z "$("$kymo" report missing.kymo 2>/dev/null)" ] || fail "errors go to stderr"
 
