@@ -1,27 +1,7 @@
 #!/usr/bin/env bash
 # chrome.sh: every verb takes Chrome traces of any maker; --from and --session. Needs KYMO_BIN.
-set -u
-
-kymo=${KYMO_BIN:?KYMO_BIN is not set}
 corpus=$(cd "$(dirname "$0")/../corpus/chrome" && pwd)
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder" || exit 1
-unset KYMO NO_COLOR
-failures=0
-
-# check NAME EXPECTED_CODE PATTERN COMMAND...: the exit code, and an extended regular expression that stdout and stderr
-# together hold.
-check() {
-    local name=$1 code=$2 pattern=$3 output actual
-    shift 3
-    output=$("$@" 2>&1 </dev/null)
-    actual=$?
-    if [ "$actual" != "$code" ] || ! grep -Eq -- "$pattern" <<<"$output"; then
-        printf 'FAILED: %s: exit code %s, not %s, or no %s in:\n%s\n' "$name" "$actual" "$code" "$pattern" "$output"
-        failures=$((failures + 1))
-    fi
-}
+. "$(dirname "$0")/check.bash"
 
 cp "$corpus/kineto.json" "$corpus/viztracer.json" .
 check "info" 0 '^process +4711 python' "$kymo" info kineto.json

@@ -1,32 +1,7 @@
 #!/usr/bin/env bash
 # memory.sh: `kymo memory`, and what `kymo run` must record for it. Needs KYMO_BIN; with KYMO_BUILD_DIR holding examples/, a
 # real capture is read.
-set -u
-
-kymo=${KYMO_BIN:?KYMO_BIN is not set}
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder" || exit 1
-unset KYMO NO_COLOR
-failures=0
-
-fail() {
-    echo "FAILED: $1"
-    shift
-    printf '    %s\n' "$@"
-    failures=$((failures + 1))
-}
-
-# check NAME EXPECTED_CODE PATTERN COMMAND...: the exit code, and an extended regular expression that stdout and stderr
-# together hold.
-check() {
-    local name=$1 code=$2 pattern=$3 output actual
-    shift 3
-    output=$("$@" 2>&1 </dev/null)
-    actual=$?
-    [ "$actual" = "$code" ] || fail "$name" "exit code $actual, not $code" "$output"
-    grep -Eq -- "$pattern" <<<"$output" || fail "$name" "no '$pattern' in:" "$output"
-}
+. "$(dirname "$0")/check.bash"
 
 check "help" 0 'Usage: kymo memory' "$kymo" memory --help
 check "no file" 2 '^kymo: memory: FILE is required' "$kymo" memory

@@ -1,33 +1,8 @@
 #!/usr/bin/env bash
 # validate.sh: `kymo validate` from outside: exit codes, findings, JSON, and that what we export passes. Needs KYMO_BIN;
 # with KYMO_BUILD_DIR holding examples/, a real capture and its exports are checked too.
-set -u
-
-kymo=${KYMO_BIN:?KYMO_BIN is not set}
 golden=$(cd "$(dirname "$0")/../golden" && pwd)
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder" || exit 1
-unset KYMO NO_COLOR
-failures=0
-
-fail() {
-    echo "FAILED: $1"
-    shift
-    printf '    %s\n' "$@"
-    failures=$((failures + 1))
-}
-
-# check NAME EXPECTED_CODE PATTERN COMMAND...: the exit code, and an extended regular expression that stdout and stderr
-# together hold.
-check() {
-    local name=$1 code=$2 pattern=$3 output actual
-    shift 3
-    output=$("$@" 2>&1 </dev/null)
-    actual=$?
-    [ "$actual" = "$code" ] || fail "$name" "exit code $actual, not $code" "$output"
-    grep -Eq -- "$pattern" <<<"$output" || fail "$name" "no '$pattern' in:" "$output"
-}
+. "$(dirname "$0")/check.bash"
 
 # ---- clean files, broken files, no files
 
