@@ -10,7 +10,7 @@ FUZZ_SECONDS ?= 600
 export JOBS CMAKE_ARGS FUZZ_SECONDS
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench asan tsan storm fuzz install-deps clean format
+.PHONY: help demo test check bench asan tsan storm fuzz viewers arrow install-deps clean format
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-zA-Z%_-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,10 +54,22 @@ storm:  ## 16 threads against observers, contexts and sessions under ThreadSanit
 	@tools/build.sh tsan storm
 	@KYMO_STORM_SECONDS=$${STORM_SECONDS:-30} tools/run_tests.sh tsan -R '^storm/'
 
+arrow:  ## Let pyarrow read every table of the example's trace and compare it with the CSV
+	@tools/install_deps.sh build python
+	@tools/build.sh release kymo_cli example_pipeline arrow_plugin
+	@python3 -m venv build/arrow && build/arrow/bin/pip -q install pyarrow cffi
+	@build/release/kymo run -o build/arrow.kymo --force -- build/release/examples/pipeline build/arrow.html
+	@build/arrow/bin/python tests/arrow_check.py build/release build/arrow.kymo
+
 fuzz:  ## Run every fuzzer over its corpus, FUZZ_SECONDS each
 	@tools/install_deps.sh build fuzz
 	@tools/build.sh fuzz all
 	@tools/fuzz.sh build/fuzz
+
+viewers:  ## Open exported traces in real viewers, in a headless browser (needs the network once)
+	@tools/install_deps.sh build viewers
+	@tools/build.sh release kymo_cli example_pipeline
+	@tests/viewers/run.sh build/release
 
 format:  ## Rewrite the C++ sources in the house format
 	@tools/install_deps.sh check

@@ -601,8 +601,9 @@ TEST(CInterface, TheWriterTableFillsLogsThatAreNotThreads) {
 TEST(Costs, AreMeasuredAndCarriedByTheTrace) {
     kymo::Session session(kymo::SessionOptions{});
     const kymo::Trace trace = session.stop();
-    ASSERT_EQ(trace.costs().size(), 4u);
+    ASSERT_EQ(trace.costs().size(), 5u);
     EXPECT_EQ(trace.costs()[0].kind, "range");
+    EXPECT_EQ(trace.costs()[4].kind, "allocation_report");
     for (const kymo::CostInfo& cost : trace.costs()) EXPECT_GT(cost.ns, 0);
 }
 

@@ -65,7 +65,6 @@ EXTERNAL = {
     "CLI/":       ["src/cli"],
     "sqlite3.h":  ["src/query", "src/import"],
     "protozero/": ["src/export", "src/import"],
-    "simdjson":   ["src/import"],
     "zstd":       ["src/base", "src/trace"],
     "xxhash":     ["src/base", "src/trace"],
     "zlib.h":     ["src/base", "src/export", "src/import"],

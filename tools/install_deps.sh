@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# install_deps.sh GROUP...: installs what is missing for the groups build, check, fuzz, python. Debian and its kin.
+# install_deps.sh GROUP...: installs what is missing for the groups build, check, fuzz, python, viewers. Debian and its kin.
 #
 # Says nothing and takes no time when nothing is missing. Asks the compiler and the shell rather than dpkg, so that
 # what was installed another way counts. Without root, sudo or network it says what is missing and fails only when
@@ -35,13 +35,12 @@ for group in "$@"; do
                 have_header CLI/CLI.hpp || need libcli11-dev
                 have_header zstd.h || need libzstd-dev
                 have_header zlib.h || need zlib1g-dev
-                have_header simdjson.h || need libsimdjson-dev
                 have_header sqlite3.h || need libsqlite3-dev
                 have_header protozero/pbf_writer.hpp || need libprotozero-dev
                 have_header gtest/gtest.h || need libgtest-dev
             else
                 need g++; required+=(g++)
-                missing+=(libfmt-dev libcli11-dev libzstd-dev zlib1g-dev libgtest-dev libsimdjson-dev libsqlite3-dev
+                missing+=(libfmt-dev libcli11-dev libzstd-dev zlib1g-dev libgtest-dev libsqlite3-dev
                           libprotozero-dev)
             fi
             ;;
@@ -56,8 +55,14 @@ for group in "$@"; do
         python)
             have_command python3 || { need python3; required+=(python3); }
             ;;
+        viewers)
+            have_command node || { need nodejs; required+=(nodejs); }
+            have_command npm || { need npm; required+=(npm); }
+            have_command chromium || have_command chromium-browser || have_command google-chrome ||
+                { need chromium; required+=(chromium); }
+            ;;
         *)
-            echo "install_deps.sh: no group '$group' (build, check, fuzz, python)" >&2
+            echo "install_deps.sh: no group '$group' (build, check, fuzz, python, viewers)" >&2
             exit 2
             ;;
     esac

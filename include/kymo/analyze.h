@@ -5,85 +5,16 @@
 #include <string>
 #include <vector>
 
+#include <kymo/averages.h>
+#include <kymo/call_tree.h>
 #include <kymo/detail/export.h>
+#include <kymo/flops.h>
+#include <kymo/memory_use.h>
+#include <kymo/stacks.h>
+#include <kymo/steps.h>
 #include <kymo/trace.h>
 
 namespace kymo {
-
-// ---- averages
-// ---------------------------------------------------------------------------------------------------
-
-struct SummaryOptions {
-    bool by_thread = false;   ///< one row per name and thread instead of one per name
-    bool percentiles = true;  ///< fill p50 and p99 (a second pass, and 8 bytes of memory per range)
-};
-
-/// The ranges of one name. Durations are clipped to the trace's window.
-struct SummaryRow {
-    std::string name;
-    Row thread = kNoRow;           ///< with by_thread: row of Trace::threads()
-    std::uint64_t count = 0;       ///< ranges, recursive ones included
-    std::uint64_t unfinished = 0;  ///< of them, still open at the window's end
-    std::uint64_t async = 0;       ///< of them, on async tracks
-    std::int64_t total_ns = 0;     ///< a range inside another of this name on the same track adds nothing
-    std::int64_t self_ns =
-        0;  ///< not covered by any child; async ranges have none, they only span what others do
-    std::int64_t duration_ns =
-        0;  ///< sum over all ranges, recursive ones included; what the average is made of
-    std::int64_t min_ns = 0;
-    std::int64_t p50_ns = 0;  ///< nearest rank: the smallest duration that half of the ranges do not exceed
-    std::int64_t p99_ns = 0;
-    std::int64_t max_ns = 0;
-
-    double average_ns() const noexcept {
-        return count == 0 ? 0.0 : static_cast<double>(duration_ns) / static_cast<double>(count);
-    }
-};
-
-struct Summary {
-    std::vector<SummaryRow> rows;   ///< in order of first appearance in the trace
-    std::uint64_t range_count = 0;  ///< all ranges of the trace
-    std::int64_t recorded_ns =
-        0;                       ///< time covered by ranges of threads (not async): what shares are shares of
-    std::int64_t window_ns = 0;  ///< length of the window
-    bool by_thread = false;
-    bool percentiles = true;
-};
-
-/// Groups the ranges by the text of their name. Linear in the number of ranges.
-KYMO_API Summary summarize(const Trace& trace, const SummaryOptions& options = {});
-
-// ---- the call tree
-// ----------------------------------------------------------------------------------------------
-
-struct CallTreeOptions {
-    bool by_thread = false;  ///< one tree per thread; roots are the threads
-};
-
-/// All ranges with the same names from the root down, merged.
-struct CallTreeNode {
-    std::string name;
-    std::uint32_t parent = kNoRow;  ///< index of a node, smaller than this one's; kNoRow for roots
-    std::uint32_t depth = 0;
-    Row thread = kNoRow;     ///< with by_thread
-    bool is_thread = false;  ///< with by_thread: stands for a thread, not for ranges
-    bool is_async = false;   ///< from async tracks: overlaps what others do, so that no sum or share holds it
-    std::uint64_t count = 0;
-    std::int64_t total_ns = 0;  ///< clipped to the window
-    std::int64_t self_ns = 0;
-    double share = 0;  ///< of CallTree::recorded_ns: 0 to 1, any number for async ones
-};
-
-struct CallTree {
-    /// In pre-order, siblings by falling total, async ones last: a parent stands before its children, a
-    /// subtree is contiguous.
-    std::vector<CallTreeNode> nodes;
-    std::int64_t recorded_ns = 0;  ///< sum of the totals of roots that are not async
-    bool by_thread = false;
-};
-
-/// Linear in the number of ranges.
-KYMO_API CallTree call_tree(const Trace& trace, const CallTreeOptions& options = {});
 
 // ---- what is in it, and what it cost
 // -----------------------------------------------------------------------------
@@ -94,8 +25,9 @@ struct ThreadTotals {
     std::uint64_t ranges_with_values = 0;
     std::uint64_t instants = 0;
     std::uint64_t counters = 0;
+    std::uint64_t reports = 0;  ///< of allocations
 
-    std::uint64_t events() const noexcept { return ranges + instants + counters; }
+    std::uint64_t events() const noexcept { return ranges + instants + counters + reports; }
 };
 
 /// One entry per row of Trace::threads().

@@ -9,6 +9,7 @@
 
 #include <kymo/analyze.h>
 #include <kymo/detail/export.h>
+#include <kymo/table.h>
 #include <kymo/trace.h>
 
 namespace kymo {
@@ -23,8 +24,8 @@ struct ExportFormat {
 
 /// Every format this library can write.
 KYMO_API std::span<const ExportFormat> export_formats() noexcept;
-/// The format of that name or, where `name` is empty, the one whose suffix `path` has. Throws kymo::Error,
-/// which lists the known ones, when there is none.
+/// The format of that name or, where `name` is empty, the one with the longest suffix that `path` has. Throws
+/// kymo::Error, which lists the known ones, when there is none.
 KYMO_API const ExportFormat& export_format(std::string_view name, const std::string& path);
 
 /// Writes `trace` to `path` in the given format, or in the one that the suffix of `path` tells. Throws
@@ -39,9 +40,43 @@ KYMO_API void write_chrome_json(const Trace& trace, const std::string& path);
 /// The same to a stream, which need not be good: that it is not is a kymo::Error.
 KYMO_API void write_chrome_json(const Trace& trace, std::ostream& stream);
 
-/// A summary as JSON or CSV text; times in nanoseconds. Rows stand in the order they have in `summary`.
-KYMO_API std::string summary_json(const Trace& trace, const Summary& summary);
-KYMO_API std::string summary_csv(const Trace& trace, const Summary& summary);
+/// What allocation reports say, as JSON text.
+KYMO_API std::string memory_use_json(const Trace& trace, const MemoryUse& use);
+
+/// The file format of speedscope (https://www.speedscope.app): one evented profile per track that has ranges,
+/// in nanoseconds since the window's start, clipped to the window. Strict JSON whatever bytes names hold.
+/// ".gz" compresses. Throws kymo::Error.
+KYMO_API void write_speedscope(const Trace& trace, const std::string& path);
+
+/// fold_stacks() as text: one line "a;b;c 123" each. ".gz" compresses. Throws kymo::Error.
+KYMO_API void write_stacks(const Trace& trace, const std::string& path, const StackOptions& options);
+/// The same with the usual options: whole paths of ranges, self time in nanoseconds.
+KYMO_API void write_folded(const Trace& trace, const std::string& path);
+/// The same as PyTorch's export_stacks: Python's entries, microseconds.
+KYMO_API void export_stacks(const Trace& trace, const std::string& path,
+                            const std::string& metric = "self_cpu_time_total");
+
+/// A call tree as JSON text: its nodes in their order, each with the index of its parent; times in
+/// nanoseconds.
+KYMO_API std::string call_tree_json(const Trace& trace, const CallTree& tree);
+/// hot_path() and the `count` heaviest_nodes() with the names on the way there, as JSON text.
+KYMO_API std::string hot_paths_json(const Trace& trace, const CallTree& tree, std::size_t count);
+/// A report of steps as JSON text; times in nanoseconds.
+KYMO_API std::string step_report_json(const Trace& trace, const StepReport& report);
+
+/// The tables of a trace that can be written by themselves, "ranges" first; docs/tables.md describes them.
+KYMO_API std::span<const std::string_view> table_names() noexcept;
+/// One table as CSV (RFC 4180, LF, UTF-8 whatever bytes names hold): the names of its columns, then a line
+/// for each row; nothing stands for null, "" for an empty text. ".gz" compresses. Throws kymo::Error.
+KYMO_API void write_csv(const Trace& trace, const std::string& path, std::string_view table);
+KYMO_API void write_csv(const Trace& trace, std::ostream& stream, std::string_view table = "ranges");
+/// The ranges.
+KYMO_API void write_csv(const Trace& trace, const std::string& path);
+
+/// Perfetto's protobuf (docs/perfetto.md says what is where). Times are those of the trace, clipped to the
+/// window; ".gz" compresses. Throws kymo::Error, also where this build has no protozero.
+KYMO_API void write_perfetto(const Trace& trace, const std::string& path);
+KYMO_API void write_perfetto(const Trace& trace, std::ostream& stream);
 /// What a trace is about, apart from its events: processes, threads, window, clock, costs, problems.
 KYMO_API std::string trace_info_json(const Trace& trace);
 

@@ -24,6 +24,9 @@ struct ImportFormat {
 
 /// Every format this library can read, captures first.
 KYMO_API std::span<const ImportFormat> import_formats() noexcept;
+/// The format that the file's first bytes tell; null where they tell none. Throws kymo::Error when it cannot
+/// be read.
+KYMO_API const ImportFormat* import_format(const std::string& path);
 /// Reads a trace of any of those formats: the one of that name or, without one, the one that the file's first
 /// bytes tell. Throws kymo::Error.
 KYMO_API Trace open_trace(const std::string& path, std::string_view format = {});

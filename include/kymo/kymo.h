@@ -5,6 +5,7 @@
 #include <kymo/context.h>
 #include <kymo/error.h>
 #include <kymo/export.h>
+#include <kymo/flops.h>
 #include <kymo/import.h>
 #include <kymo/memory.h>
 #include <kymo/observe.h>

@@ -39,8 +39,8 @@ struct SessionOptions {
     bool record_shapes = false;    ///< metadata of array inputs and outputs
     bool concrete_inputs = false;  ///< values of scalar ones as well; brings record_shapes with it
     bool profile_memory = false;   ///< allocation reports
-    bool with_flops = false;
-    bool with_stack = false;  ///< Python calls
+    bool with_flops = false;       ///< what formulas of flops.h need; brings concrete_inputs with it
+    bool with_stack = false;       ///< Python calls
     bool with_modules = false;
 };
 

@@ -219,7 +219,7 @@ struct ClockInfo {
 
 /// What recording one event costs, measured once in the recording process.
 struct CostInfo {
-    std::string kind;  ///< "range", "range_with_values", "instant", "counter"
+    std::string kind;  ///< "range", "range_with_values", "instant", "counter", "allocation_report"
     double ns = 0;
 };
 
@@ -254,12 +254,13 @@ class KYMO_API Trace {
     Trace();  ///< an empty trace
     explicit Trace(std::shared_ptr<const TraceData> data) noexcept : data_(std::move(data)) {}
 
-    /// Reads a capture. A damaged or cut-off one gives what is whole, with the rest in problems().
-    /// Throws kymo::Error, naming the file and the cause, when nothing can be read.
+    /// Reads a capture, or a trace that was saved. A damaged or cut-off capture gives what is whole, with the
+    /// rest in problems(). Throws kymo::Error, naming the file and the cause, when nothing can be read, or
+    /// when a saved trace is not whole.
     static Trace load(const std::string& path);
     /// Reads the session `session_id` of a capture that holds several (see `kymo info`).
     static Trace load(const std::string& path, std::uint64_t session_id);
-    /// Writes a compacted capture that load() reads back equal. Throws kymo::Error.
+    /// Writes the tables, compressed; load() reads them back equal. Throws kymo::Error.
     void save(const std::string& path) const;
 
     std::string_view string(StringId id) const noexcept;  ///< "" for an unknown id

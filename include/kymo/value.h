@@ -71,9 +71,12 @@ enum class Layout : std::uint8_t {
 enum class DeviceType : std::uint8_t {
     Cpu = 0,
     Cuda = 1,
+    Hip = 6,
     Xpu = 12,
     Mps = 13,
     Meta = 14,
+    Hpu = 15,
+    Mtia = 19,
     Other = 20,
     None = 255
 };

@@ -1,121 +1,23 @@
-// call_tree.cpp: ranges with the same names from the root down, merged into one tree.
+// call_tree.cpp: ranges with the same names around them, merged into one tree.
+#include <kymo/call_tree.h>
+
 #include <algorithm>
+#include <numeric>
 
-#include <kymo/analyze.h>
+#include <kymo/error.h>
 
-#include "analyze/name_slots.h"
+#include "analyze/merged_ranges.h"
+#include "analyze/step_ranges.h"
 
 namespace kymo {
 namespace {
 
-/// Turns a parent's number into another that no node has.
-constexpr std::uint32_t kAsyncRoot = std::uint32_t{1} << 31;
+using Node = PathTree::Node;
 
-struct Node {
-    std::uint32_t parent = kNoRow;
-    std::uint32_t slot = 0;  ///< of the name; of the thread for a thread's node
-    bool is_thread = false;
-    bool is_async = false;
-    Row thread = kNoRow;
-    std::uint64_t count = 0;
-    std::int64_t total_ns = 0;
-    std::int64_t self_ns = 0;
-};
+enum class Order { Total, Self, Time };  // Time: the roots as they were made, all else by total
 
-/// Finds the child of a node by name. Open addressing, grown at half full; nothing is ever removed.
-class ChildIndex {
-  public:
-    ChildIndex() : entries_(1024) {}
-
-    /// The place of (parent, slot)'s node; kNoRow in it when there is none yet, and then the caller fills it.
-    std::uint32_t& find(std::uint32_t parent, std::uint32_t slot) {
-        if (used_ * 2 >= entries_.size()) grow();
-        Entry& entry = locate(entries_, key_of(parent, slot));
-        if (entry.node == kNoRow) {
-            entry.key = key_of(parent, slot);
-            ++used_;
-        }
-        return entry.node;
-    }
-
-  private:
-    struct Entry {
-        std::uint64_t key = 0;
-        std::uint32_t node = kNoRow;
-    };
-    static std::uint64_t key_of(std::uint32_t parent, std::uint32_t slot) {
-        return std::uint64_t{parent} << 32 | slot;
-    }
-    static Entry& locate(std::vector<Entry>& entries, std::uint64_t key) {
-        const std::uint64_t hash = (key ^ key >> 29) * 0x9E3779B97F4A7C15u;
-        std::size_t i = (hash >> 20) & (entries.size() - 1);
-        while (entries[i].node != kNoRow && entries[i].key != key) i = (i + 1) & (entries.size() - 1);
-        return entries[i];
-    }
-    void grow() {
-        std::vector<Entry> larger(entries_.size() * 2);
-        for (const Entry& entry : entries_) {
-            if (entry.node != kNoRow) locate(larger, entry.key) = entry;
-        }
-        entries_.swap(larger);
-    }
-
-    std::vector<Entry> entries_;
-    std::size_t used_ = 0;
-};
-
-/// Merges the ranges of every track. Parents come before their children in the result.
-std::vector<Node> merge(const Trace& trace, const NameSlots& slots, bool by_thread) {
-    const RangeColumns ranges = trace.ranges();
-    const WindowClip clip(trace);
-    std::vector<Node> nodes;
-    std::vector<std::uint32_t> thread_node(by_thread ? trace.threads().size() : 0, kNoRow);
-    ChildIndex children;
-    std::vector<std::uint32_t> path;  // nodes of the ranges around the current one, the outermost first
-    for (const TrackInfo& track : trace.tracks()) {
-        std::uint32_t base = kNoRow;
-        if (by_thread && track.range_count > 0) {
-            std::uint32_t& known = thread_node[track.thread];
-            if (known == kNoRow) {
-                known = static_cast<std::uint32_t>(nodes.size());
-                Node& node = nodes.emplace_back();
-                node.is_thread = true;
-                node.thread = track.thread;
-            }
-            base = known;
-        }
-        const bool is_async = track.kind == TrackKind::Async;
-        path.clear();
-        for (Row row = track.first_range; row < track.first_range + track.range_count; ++row) {
-            const std::uint32_t depth = ranges.depth[row];
-            const std::uint32_t slot = slots.of_site[ranges.site[row]];
-            path.resize(depth + 1, base);
-            const std::uint32_t parent = depth == 0 ? base : path[depth - 1];
-            // Async roots do not merge with others of their name: they hold another kind of time.
-            const std::uint32_t key = is_async && depth == 0 ? parent ^ kAsyncRoot : parent;
-            std::uint32_t& index = children.find(key, slot);
-            if (index == kNoRow) {
-                index = static_cast<std::uint32_t>(nodes.size());
-                Node& node = nodes.emplace_back();
-                node.parent = parent;
-                node.slot = slot;
-                node.is_async = is_async;
-                node.thread = by_thread ? track.thread : kNoRow;
-            }
-            path[depth] = index;
-            Node& node = nodes[index];
-            const std::int64_t duration = clip.duration(ranges.start_ns[row], ranges.duration_ns[row]);
-            ++node.count;
-            node.total_ns += duration;
-            node.self_ns += ranges.self_ns[row];
-            if (depth == 0 && base != kNoRow && !is_async) nodes[base].total_ns += duration;
-        }
-    }
-    return nodes;
-}
-
-/// The nodes in pre-order, siblings by falling total.
-std::vector<std::uint32_t> order(const std::vector<Node>& nodes) {
+/// The nodes in pre-order.
+std::vector<std::uint32_t> in_order(const std::vector<Node>& nodes, Order by) {
     std::vector<std::uint32_t> first(nodes.size() + 1, 0);  // children of node i: [first[i], first[i + 1])
     std::vector<std::uint32_t> roots;
     for (std::uint32_t i = 0; i < nodes.size(); ++i) {
@@ -125,61 +27,160 @@ std::vector<std::uint32_t> order(const std::vector<Node>& nodes) {
             ++first[nodes[i].parent + 1];
         }
     }
-    for (std::size_t i = 1; i < first.size(); ++i) first[i] += first[i - 1];
+    std::partial_sum(first.begin(), first.end(), first.begin());
     std::vector<std::uint32_t> children(nodes.size() - roots.size());
     std::vector<std::uint32_t> next(first.begin(), first.end() - 1);
     for (std::uint32_t i = 0; i < nodes.size(); ++i) {
         if (nodes[i].parent != kNoRow) children[next[nodes[i].parent]++] = i;
     }
-    // The smallest first, because a stack turns the order round.
-    auto smaller = [&](std::uint32_t a, std::uint32_t b) {
-        if (nodes[a].is_async != nodes[b].is_async) return nodes[a].is_async;
-        return nodes[a].total_ns != nodes[b].total_ns ? nodes[a].total_ns < nodes[b].total_ns : a > b;
+    // The last first, because a stack turns the order round.
+    const auto is_later = [&](std::uint32_t a, std::uint32_t b) {
+        const Node &left = nodes[a], &right = nodes[b];
+        if (left.place != right.place) return left.place > right.place;
+        const bool by_self = by == Order::Self && left.place != Place::Async && !left.is_thread;
+        const std::int64_t l = by_self ? left.self_ns : left.total_ns;
+        const std::int64_t r = by_self ? right.self_ns : right.total_ns;
+        return l != r ? l < r : a > b;
     };
     std::vector<std::uint32_t> result;
     result.reserve(nodes.size());
     std::vector<std::uint32_t> stack = std::move(roots);
-    std::sort(stack.begin(), stack.end(), smaller);
+    if (by == Order::Time) {
+        std::reverse(stack.begin(), stack.end());
+    } else {
+        std::sort(stack.begin(), stack.end(), is_later);
+    }
     while (!stack.empty()) {
         const std::uint32_t node = stack.back();
         stack.pop_back();
         result.push_back(node);
         const auto begin = children.begin() + first[node], end = children.begin() + first[node + 1];
-        std::sort(begin, end, smaller);
+        if (by != Order::Time || !nodes[node].is_thread) std::sort(begin, end, is_later);
+        if (by == Order::Time && nodes[node].is_thread) std::reverse(begin, end);
         stack.insert(stack.end(), begin, end);
     }
     return result;
+}
+
+/// For each node, whether one of the same name is around it. `order`: pre-order.
+std::vector<bool> recursive_nodes(const std::vector<Node>& nodes, const std::vector<std::uint32_t>& order,
+                                  std::size_t names) {
+    std::vector<bool> result(nodes.size(), false);
+    std::vector<std::uint32_t> open(names, 0);
+    std::vector<std::uint32_t> path;
+    for (const std::uint32_t index : order) {
+        while (!path.empty() && path.back() != nodes[index].parent) {
+            if (!nodes[path.back()].is_thread) --open[nodes[path.back()].slot];
+            path.pop_back();
+        }
+        if (!nodes[index].is_thread) result[index] = open[nodes[index].slot]++ > 0;
+        path.push_back(index);
+    }
+    return result;
+}
+
+/// Turns the tree round: every node becomes a path from its own name to its outermost caller.
+PathTree inverted(const std::vector<Node>& nodes, std::size_t names, std::uint32_t caller_levels) {
+    const std::vector<bool> is_recursive = recursive_nodes(nodes, in_order(nodes, Order::Total), names);
+    PathTree result;
+    std::vector<std::uint32_t> thread_node(nodes.size(), kNoRow);
+    for (std::uint32_t i = 0; i < nodes.size(); ++i) {
+        if (nodes[i].is_thread) thread_node[i] = result.add(nodes[i]);
+    }
+    const auto is_range = [&](std::uint32_t index) { return index != kNoRow && !nodes[index].is_thread; };
+    std::vector<std::uint32_t> base(nodes.size(), kNoRow);  // the thread's node in the result
+    for (std::uint32_t i = 0; i < nodes.size(); ++i) {
+        const Node& node = nodes[i];
+        if (node.is_thread) continue;
+        if (node.parent != kNoRow)
+            base[i] = is_range(node.parent) ? base[node.parent] : thread_node[node.parent];
+        std::uint32_t place = result.root(base[i], node.slot, node.place);
+        std::uint32_t caller = node.parent;
+        for (std::uint32_t level = 0;; ++level, caller = nodes[caller].parent) {
+            Node& target = result.nodes[place];
+            target.count += node.count;
+            target.self_ns += node.self_ns;
+            target.total_ns += is_recursive[i] ? 0 : node.total_ns;
+            if (level >= caller_levels || !is_range(caller)) break;
+            place = result.child(place, nodes[caller].slot);
+        }
+    }
+    return result;
+}
+
+MergeOptions merge_options(const Trace& trace, const NameSlots& slots, const CallTreeOptions& options) {
+    const int given = !options.inside.empty() + (options.inside_range != kNoRow) + options.step.has_value() +
+                      options.by_step;
+    if (given > 1)
+        throw Error("call tree: of a name, a range, a step and all steps only one can be looked inside");
+    if (options.by_step && options.bottom_up)
+        throw Error("call tree: steps can be told apart only from the root down");
+    MergeOptions result;
+    result.by_thread = options.by_thread;
+    result.keep_apart = options.by_step;
+    if (given == 0) return result;
+    std::vector<Row>& rows = result.inside.emplace();
+    if (options.inside_range != kNoRow) {
+        if (options.inside_range >= trace.ranges().size())
+            throw Error("call tree: there is no range " + std::to_string(options.inside_range) +
+                        "; the trace has " + std::to_string(trace.ranges().size()));
+        rows.push_back(options.inside_range);
+    } else if (!options.inside.empty()) {
+        const auto name = std::find(slots.names.begin(), slots.names.end(), options.inside);
+        const auto slot = static_cast<std::uint32_t>(name - slots.names.begin());
+        const RangeColumns ranges = trace.ranges();
+        for (Row row = 0; row < ranges.size(); ++row) {
+            if (slots.of_site[ranges.site[row]] == slot) rows.push_back(row);
+        }
+    } else {
+        for (const StepRange& step : find_steps(trace, options.step_name)) {
+            if (options.by_step || step.number == *options.step) rows.push_back(step.row);
+        }
+    }
+    return result;
+}
+
+CallTreeNode public_node(const Trace& trace, const NameSlots& slots, const Node& node) {
+    CallTreeNode out;
+    out.name = node.is_thread ? trace.string(trace.threads()[node.thread].name) : slots.names[node.slot];
+    out.thread = node.thread;
+    out.is_thread = node.is_thread;
+    out.is_async = node.place == Place::Async;
+    out.is_device = node.place == Place::Device;
+    out.count = node.count;
+    out.total_ns = node.total_ns;
+    out.self_ns = node.self_ns;
+    return out;
 }
 
 }  // namespace
 
 CallTree call_tree(const Trace& trace, const CallTreeOptions& options) {
     const NameSlots slots(trace);
-    const std::vector<Node> nodes = merge(trace, slots, options.by_thread);
+    PathTree paths = merge_ranges(trace, slots, merge_options(trace, slots, options)).tree;
     CallTree tree;
     tree.by_thread = options.by_thread;
-    for (const Node& node : nodes) {
-        if (node.parent == kNoRow && !node.is_async) tree.recorded_ns += node.total_ns;
+    tree.bottom_up = options.bottom_up;
+    for (const Node& node : paths.nodes) {
+        if (node.parent != kNoRow) continue;
+        if (node.place == Place::Host) tree.recorded_ns += node.total_ns;
+        if (node.place == Place::Device) tree.device_ns += node.total_ns;
     }
-    std::vector<std::uint32_t> place(nodes.size());  // of a node in the result
-    tree.nodes.reserve(nodes.size());
-    for (const std::uint32_t index : order(nodes)) {
-        const Node& node = nodes[index];
+    if (options.bottom_up) paths = inverted(paths.nodes, slots.names.size(), options.caller_levels);
+    const Order by = options.bottom_up ? Order::Self : options.by_step ? Order::Time : Order::Total;
+    std::vector<std::uint32_t> place(paths.nodes.size());  // of a node in the result
+    tree.nodes.reserve(paths.nodes.size());
+    for (const std::uint32_t index : in_order(paths.nodes, by)) {
+        const Node& node = paths.nodes[index];
         place[index] = static_cast<std::uint32_t>(tree.nodes.size());
-        CallTreeNode& out = tree.nodes.emplace_back();
-        out.name = node.is_thread ? trace.string(trace.threads()[node.thread].name) : slots.names[node.slot];
+        CallTreeNode& out = tree.nodes.emplace_back(public_node(trace, slots, node));
         if (node.parent != kNoRow) {
             out.parent = place[node.parent];
             out.depth = tree.nodes[out.parent].depth + 1;
         }
-        out.thread = node.thread;
-        out.is_thread = node.is_thread;
-        out.is_async = node.is_async;
-        out.count = node.count;
-        out.total_ns = node.total_ns;
-        out.self_ns = node.self_ns;
-        if (tree.recorded_ns > 0)
-            out.share = static_cast<double>(node.total_ns) / static_cast<double>(tree.recorded_ns);
+        const std::int64_t whole = out.is_device ? tree.device_ns : tree.recorded_ns;
+        const std::int64_t part = options.bottom_up && !node.is_thread ? node.self_ns : node.total_ns;
+        if (whole > 0) out.share = static_cast<double>(part) / static_cast<double>(whole);
     }
     return tree;
 }

@@ -1,6 +1,7 @@
 // overhead.cpp: how many events each thread has, and what recording them cost.
 #include <kymo/analyze.h>
 
+#include "analyze/event_costs.h"
 #include "trace/trace_data.h"
 
 namespace kymo {
@@ -19,28 +20,24 @@ std::vector<ThreadTotals> thread_totals(const Trace& trace) {
     }
     for (const Row thread : trace.instants().thread) ++totals[thread].instants;
     for (const Row thread : trace.counters().thread) ++totals[thread].counters;
+    for (const Row thread : trace.memory().thread) ++totals[thread].reports;
     return totals;
 }
 
 Overhead estimate_overhead(const Trace& trace) {
-    double range = 0, range_with_values = 0, instant = 0, counter = 0;
+    const EventCosts costs(trace);
     Overhead overhead;
-    for (const CostInfo& cost : trace.costs()) {
-        if (cost.kind == "range") range = cost.ns;
-        if (cost.kind == "range_with_values") range_with_values = cost.ns;
-        if (cost.kind == "instant") instant = cost.ns;
-        if (cost.kind == "counter") counter = cost.ns;
-        overhead.known = true;
-    }
+    overhead.known = costs.known;
     const double window_ns = static_cast<double>(trace.window().end_ns - trace.window().start_ns);
     const std::vector<ThreadTotals> totals = thread_totals(trace);
     double busiest_ns = 0;
     for (Row thread = 0; thread < totals.size(); ++thread) {
         const ThreadTotals& events = totals[thread];
-        const double ns = static_cast<double>(events.ranges - events.ranges_with_values) * range +
-                          static_cast<double>(events.ranges_with_values) * range_with_values +
-                          static_cast<double>(events.instants) * instant +
-                          static_cast<double>(events.counters) * counter;
+        const double ns = static_cast<double>(events.ranges - events.ranges_with_values) * costs.range_ns +
+                          static_cast<double>(events.ranges_with_values) * costs.range_with_values_ns +
+                          static_cast<double>(events.instants) * costs.instant_ns +
+                          static_cast<double>(events.counters) * costs.counter_ns +
+                          static_cast<double>(events.reports) * costs.report_ns;
         overhead.total_ns += ns;
         if (ns > busiest_ns) {
             busiest_ns = ns;

@@ -5,41 +5,10 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/utf8.h"
+
 namespace kymo {
 namespace {
-
-constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
-
-/// Length of the UTF-8 character at the start of `text`; 0 when it is broken, and then `broken` is how many
-/// bytes to skip (the maximal subpart, as Unicode recommends). `text` is not empty.
-std::size_t utf8_length(std::string_view text, std::size_t& broken) {
-    auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-    const unsigned lead = byte(0);
-    broken = 1;
-    if (lead < 0x80) return 1;
-    std::size_t length = 0;
-    unsigned low = 0x80, high = 0xBF;  // what the second byte may be
-    if (lead >= 0xC2 && lead <= 0xDF) {
-        length = 2;
-    } else if (lead >= 0xE0 && lead <= 0xEF) {
-        length = 3;
-        if (lead == 0xE0) low = 0xA0;   // overlong
-        if (lead == 0xED) high = 0x9F;  // surrogates
-    } else if (lead >= 0xF0 && lead <= 0xF4) {
-        length = 4;
-        if (lead == 0xF0) low = 0x90;
-        if (lead == 0xF4) high = 0x8F;  // above U+10FFFF
-    } else {
-        return 0;
-    }
-    for (std::size_t i = 1; i < length; ++i) {
-        if (i >= text.size() || byte(i) < low || byte(i) > high) return 0;
-        low = 0x80;
-        high = 0xBF;
-        broken = i + 1;
-    }
-    return length;
-}
 
 void append_escaped(std::string& out, char c) {
     constexpr char kHex[] = "0123456789abcdef";
@@ -75,6 +44,11 @@ void append_chars(std::string& out, T value) {
 
 }  // namespace
 
+std::size_t utf8_length(std::string_view text) {
+    std::size_t broken = 0;
+    return text.empty() ? 0 : utf8_length(text, broken);
+}
+
 void append_json_string(std::string& out, std::string_view bytes) {
     out += '"';
     std::size_t plain = 0;  // start of the part that can be copied as it is
@@ -95,7 +69,7 @@ void append_json_string(std::string& out, std::string_view bytes) {
         const std::size_t length = utf8_length(bytes.substr(i), broken);
         if (length == 0) {
             out.append(bytes.substr(plain, i - plain));
-            out += kReplacement;
+            out += kUtf8Replacement;
             i += broken;
             plain = i;
         } else {

@@ -1,6 +1,7 @@
 // json_writer.h: makes strict JSON text: valid UTF-8 whatever the bytes, no NaN, commas and quotes in place.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -8,6 +9,8 @@
 
 namespace kymo {
 
+/// Length of the UTF-8 character at the start of `text`; 0 when that is none.
+std::size_t utf8_length(std::string_view text);
 /// Appends `bytes` as a quoted JSON string. Control characters are escaped; what is not UTF-8 becomes U+FFFD,
 /// one for each maximal broken part.
 void append_json_string(std::string& out, std::string_view bytes);

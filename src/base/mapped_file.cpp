@@ -37,8 +37,7 @@ class Descriptor {
 // A page of a hole that is first touched through a mapping may have to be allocated, and on a full disk
 // (tmpfs) that is a SIGBUS: only the file's data is mapped, over zeros.
 void* map_around_holes(int fd, std::size_t size) noexcept {
-    void* const zeros =
-        ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* const zeros = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (zeros == MAP_FAILED) return MAP_FAILED;
     const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
     for (off_t hole = 0;;) {

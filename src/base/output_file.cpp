@@ -7,8 +7,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <ostream>
 
 #include <kymo/error.h>
@@ -63,12 +65,45 @@ class OutputFile::Compressor {
 };
 #endif
 
+namespace {
+
+/// The descriptor that a path names, as the shell's; -1: it names none.
+int descriptor_of(const std::string& path) {
+    constexpr std::string_view kFolder = "/dev/fd/";
+    if (path == "/dev/stdout") return STDOUT_FILENO;
+    if (path == "/dev/stderr") return STDERR_FILENO;
+    if (!path.starts_with(kFolder)) return -1;
+    int descriptor = -1;
+    const char* const end = path.data() + path.size();
+    const auto [rest, error] = std::from_chars(path.data() + kFolder.size(), end, descriptor);
+    return error == std::errc() && rest == end ? descriptor : -1;
+}
+
+/// The process's umask. Asking by umask() would change it for a moment, which other threads could see.
+mode_t creation_mask() {
+    std::ifstream status("/proc/self/status");
+    for (std::string line; std::getline(status, line);) {
+        if (line.starts_with("Umask:"))
+            return static_cast<mode_t>(std::strtoul(line.c_str() + 6, nullptr, 8));
+    }
+    const mode_t mask = ::umask(0);
+    ::umask(mask);
+    return mask;
+}
+
+}  // namespace
+
 OutputFile::OutputFile(std::string path) : path_(std::move(path)), target_(path_) {
     if (path_.empty()) throw Error("the name of the output file is empty");
     struct stat info {};
     const bool exists = ::stat(path_.c_str(), &info) == 0;
     if (exists && S_ISDIR(info.st_mode)) fail("cannot write", EISDIR);
-    if (exists && !S_ISREG(info.st_mode)) {
+    const int open_already = descriptor_of(path_);
+    if (open_already >= 0) {
+        // It is written where it stands, whatever it is: a file may hold more than what comes from here.
+        file_ = ::fcntl(open_already, F_DUPFD_CLOEXEC, 0);
+        if (file_ < 0) fail("cannot write", errno);
+    } else if (exists && !S_ISREG(info.st_mode)) {
         file_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);
         if (file_ < 0) fail("cannot write", errno);
     } else {
@@ -80,13 +115,8 @@ OutputFile::OutputFile(std::string path) : path_(std::move(path)), target_(path_
             }
         }
         open_beside();
-        mode_t mode = info.st_mode & 07777;
-        if (!exists) {
-            const mode_t mask = ::umask(0);
-            ::umask(mask);
-            mode = 0666 & ~mask;
-        }
         // A file system without modes is no reason to refuse.
+        const mode_t mode = exists ? info.st_mode & 07777 : 0666 & ~creation_mask();
         if (::fchmod(file_, mode) != 0) errno = 0;
     }
     try {

@@ -11,8 +11,8 @@ namespace kymo {
 
 /// Writes beside the target and renames on commit(), so that nobody ever sees half a file; without a commit
 /// the target stays as it was. A path that ends in ".gz" is compressed. A target that is no regular file (a
-/// pipe, a device) is written in place. Used by one thread. Every failure is a kymo::Error that names the
-/// target.
+/// pipe, a device) or that is open already (/dev/stdout, /dev/fd/3) is written in place. Used by one thread.
+/// Every failure is a kymo::Error that names the target.
 class OutputFile {
   public:
     /// Stays in the second-level cache between being filled and being copied by the kernel: a third faster

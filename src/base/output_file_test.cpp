@@ -1,6 +1,7 @@
 // output_file_test.cpp: output appears whole or not at all.
 #include "base/output_file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -156,6 +157,17 @@ TEST_F(OutputFileTest, TheSuffixGzCompresses) {
     EXPECT_TRUE(back == expected);
 }
 #endif
+
+TEST_F(OutputFileTest, WhatIsOpenAlreadyIsWrittenWhereItStands) {
+    std::ofstream(path("log")) << "precious ";
+    const int open = ::open(path("log").c_str(), O_WRONLY | O_APPEND);
+    ASSERT_GE(open, 0);
+    OutputFile file("/dev/fd/" + std::to_string(open));
+    file.write("and more");
+    file.commit();
+    ::close(open);
+    EXPECT_EQ(content(path("log")), "precious and more");
+}
 
 }  // namespace
 }  // namespace kymo

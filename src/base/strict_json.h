@@ -4,7 +4,6 @@
 #include <cstdlib>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace kymo {
@@ -12,12 +11,13 @@ namespace kymo {
 class StrictJson {
   public:
     enum class Kind { Null, Bool, Number, String, Array, Object };
+    struct Member;
     struct Value {
         Kind kind = Kind::Null;
         bool truth = false;
         std::string text;  ///< of strings, unescaped; of numbers, as written
         std::vector<Value> items;
-        std::vector<std::pair<std::string, Value>> members;
+        std::vector<Member> members;
 
         double number() const { return std::strtod(text.c_str(), nullptr); }
         /// The member of that name; a null value when there is none.
@@ -28,6 +28,10 @@ class StrictJson {
             }
             return none;
         }
+    };
+    struct Member {
+        std::string first;
+        Value second;
     };
 
     /// Returns "" and fills `value`, or what is wrong and where.

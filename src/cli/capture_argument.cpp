@@ -1,8 +1,9 @@
-// capture_argument.cpp: the FILE and --session that most verbs take, and loading what they name.
+// capture_argument.cpp: the FILE, --from and --session that most verbs take, and loading what they name.
 #include "cli/capture_argument.h"
 
 #include <string_view>
 
+#include <kymo/error.h>
 #include <kymo/import.h>
 
 #include "cli/progress.h"
@@ -11,13 +12,22 @@ namespace kymo::cli {
 
 void CaptureArgument::declare(Options& options) {
     options.required(file, "FILE", "The capture, or a trace of another tool");
+    std::vector<std::string> names;
+    for (const ImportFormat& format : import_formats()) names.emplace_back(format.name);
+    options.choice(from, "--from", names, "The format of FILE (told by its content)");
     options.number(session, "--session",
                    "The session to show, where the capture holds several (see kymo info)");
 }
 
 Trace CaptureArgument::load() const {
     const Progress progress("reading " + file);
-    return session ? Trace::load(file, *session) : open_trace(file);
+    if (!session) return open_trace(file, from);
+    const ImportFormat* const told = from.empty() ? import_format(file) : nullptr;
+    const std::string_view format = told != nullptr ? told->name : std::string_view(from);
+    if (!format.empty() && format != import_formats().front().name)
+        throw Error(file + ": --session is for Kymo's captures, and this is a file of the format " +
+                    std::string(format));
+    return Trace::load(file, *session);
 }
 
 std::string without_suffix(const std::string& path) {

@@ -1,4 +1,4 @@
-// capture_argument.h: the FILE and --session that most verbs take, and loading what they name.
+// capture_argument.h: the FILE, --from and --session that most verbs take, and loading what they name.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,7 @@ namespace kymo::cli {
 
 struct CaptureArgument {
     std::string file;
+    std::string from;  ///< the name of its format; empty: its content tells
     std::optional<std::uint64_t> session;
 
     void declare(Options& options);

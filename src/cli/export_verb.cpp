@@ -3,7 +3,9 @@
 #include <sys/stat.h>
 
 #include <csignal>
+#include <filesystem>
 
+#include <kymo/error.h>
 #include <kymo/export.h>
 
 #include "cli/capture_argument.h"
@@ -19,34 +21,53 @@ class ExportVerb final : public Verb {
   public:
     const char* help() const override { return "Write a capture in the format of another tool"; }
     const char* details() const override {
-        return "Open Chrome traces at https://ui.perfetto.dev or chrome://tracing. An output name that ends "
-               "in .gz is\n"
-               "compressed; -o - writes to standard output.";
+        return "Open Chrome traces at https://ui.perfetto.dev or chrome://tracing, speedscope's at "
+               "https://www.speedscope.app.\n"
+               "An output name that ends in .gz is compressed; -o - writes to standard output. kymo stacks "
+               "has "
+               "more ways\n"
+               "to fold stacks.";
     }
     void declare(Options& options) override {
         capture_.declare(options);
         std::vector<std::string> names;
         for (const ExportFormat& format : export_formats()) names.emplace_back(format.name);
         options.choice(format_, "--to", names, "The format (told by the suffix of the output, else chrome)");
+        std::vector<std::string> tables;
+        for (const std::string_view table : table_names()) tables.emplace_back(table);
+        options.choice(table_, "--table", tables, "The table to write (csv; ranges)");
         options.text(output_, "-o,--output", "FILE",
                      "Where to (the capture's name with the format's suffix)");
     }
     int run() override {
         const bool to_stdout = output_ == "-";
+        if (!table_.empty() && format_.empty() && (output_.empty() || to_stdout)) format_ = "csv";
         if (format_.empty() && (output_.empty() || to_stdout)) format_ = export_formats().front().name;
         const ExportFormat& format = export_format(format_, output_);
-        if (output_.empty()) output_ = without_suffix(capture_.file) + std::string(format.suffixes.front());
+        if (!table_.empty() && format.name != "csv")
+            throw Error("--table: only csv is written table by table, not " + std::string(format.name));
+        if (output_.empty()) {
+            output_ = without_suffix(capture_.file);
+            if (!table_.empty()) output_ += "." + table_;
+            output_ += format.suffixes.front();
+        }
+        std::error_code ignored;
+        if (!to_stdout && std::filesystem::equivalent(capture_.file, output_, ignored))
+            throw Error(output_ + ": is the file to export; -o names another");
         if (to_stdout) std::signal(SIGPIPE, SIG_DFL);  // ends quietly when nobody reads on
         const Trace trace = capture_.load();
         {
             const Progress progress("writing " + output_);
-            format.write(trace, to_stdout ? "/dev/stdout" : output_);
+            const std::string target = to_stdout ? "/dev/stdout" : output_;
+            table_.empty() ? format.write(trace, target) : write_csv(trace, target, table_);
         }
         struct stat info {};
         if (!to_stdout && ::stat(output_.c_str(), &info) == 0) {
-            print_error(fmt::format("{}: {}, {}\n", printable(output_),
-                                    format_plural(trace.ranges().size(), "range"),
-                                    format_bytes(static_cast<std::uint64_t>(info.st_size))));
+            const bool is_other_table = !table_.empty() && table_ != "ranges";
+            print_error(fmt::format(
+                "{}: {}{}\n", printable(output_),
+                is_other_table ? "the table " + table_ : format_plural(trace.ranges().size(), "range"),
+                S_ISREG(info.st_mode) ? ", " + format_bytes(static_cast<std::uint64_t>(info.st_size)) : ""));
         }
         print_error(problem_lines(trace, standard_error()));
         return kSuccess;
@@ -55,6 +76,7 @@ class ExportVerb final : public Verb {
   private:
     CaptureArgument capture_;
     std::string format_;
+    std::string table_;
     std::string output_;
 };
 

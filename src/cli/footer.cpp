@@ -56,6 +56,7 @@ std::string clock_fact(const Trace& trace) {
     const ClockInfo& clock = trace.clock();
     std::string text = clock.source.empty() ? "unknown" : printable(clock.source);
     if (clock.ticks_per_second > 0) text += fmt::format(" at {:.6g} MHz", clock.ticks_per_second / 1e6);
+    if (clock.pairs == 0) return text + ", of unknown accuracy";
     text += fmt::format(", {}, times right to {}", format_plural(clock.pairs, "clock pair"),
                         format_duration(static_cast<double>(clock.max_error_ns)));
     if (clock.extrapolated) text += ", the end extrapolated";
@@ -74,7 +75,10 @@ std::string window_fact(const Trace& trace) {
 std::string problem_lines(const Trace& trace, const Terminal& terminal) {
     std::string text;
     for (const ProblemInfo& problem : trace.problems()) {
-        const std::string line = "problem: " + printable(problem.text.empty() ? problem.code : problem.text);
+        std::string line = "problem: " + printable(problem.text.empty() ? problem.code : problem.text);
+        // Most texts say how many; those that do not get it said.
+        if (problem.count > 1 && line.find_first_of("0123456789") == line.npos)
+            line += fmt::format(" ({} times)", format_count(problem.count));
         text += styled(terminal, Style::Red, line) + "\n";
     }
     return text;

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <kymo/analyze.h>
+#include <kymo/error.h>
 #include <kymo/export.h>
 
 #include "cli/capture_argument.h"
@@ -80,7 +81,11 @@ class InfoVerb final : public Verb {
 
     void show_sessions(const Trace& trace) {
         const WindowInfo& window = trace.window();
-        const std::vector<SessionInfo> sessions = list_sessions(capture_.file);
+        std::vector<SessionInfo> sessions;
+        try {
+            sessions = list_sessions(capture_.file);
+        } catch (const Error&) {  // the file of another tool has none
+        }
         for (const SessionInfo& session : sessions) {
             std::string text = fmt::format("{}", session.id);
             if (!session.name.empty()) text += " " + printable(session.name);

@@ -5,13 +5,12 @@
 
 #include <kymo/analyze.h>
 #include <kymo/error.h>
-#include <kymo/export.h>
+#include <kymo/table.h>
 
 #include "cli/capture_argument.h"
 #include "cli/footer.h"
 #include "cli/progress.h"
-#include "cli/summary_order.h"
-#include "cli/table.h"
+#include "cli/terminal.h"
 #include "cli/text_format.h"
 #include "cli/verb.h"
 
@@ -19,102 +18,208 @@ namespace kymo::cli {
 namespace {
 
 constexpr std::uint64_t kUsualLimit = 40;
+constexpr std::size_t kNarrowestName = 20;
+
+std::vector<std::string> split(const std::string& text) {
+    std::vector<std::string> parts;
+    for (std::size_t at = 0; at < text.size();) {
+        const std::size_t end = std::min(text.find(',', at), text.size());
+        if (end > at) parts.push_back(text.substr(at, end - at));
+        at = end + 1;
+    }
+    return parts;
+}
+
+/// Without the blanks at the ends of its lines, which would wrap.
+std::string without_trailing_blanks(const std::string& text) {
+    std::string result;
+    for (std::size_t at = 0; at < text.size();) {
+        const std::size_t end = std::min(text.find('\n', at), text.size() - 1);
+        const std::string line = text.substr(at, end - at);
+        result += line.substr(0, line.find_last_not_of(' ') + 1) + '\n';
+        at = end + 1;
+    }
+    return result;
+}
+
+/// The table, its names narrowed so that it fits the terminal, and its titles bold.
+std::string fitted_table(const Averages& averages, TableOptions options, const Terminal& terminal) {
+    std::string text = averages_table(averages, options);
+    if (text.empty()) return text;
+    const auto rule_of = [](const std::string& table) {
+        return table.starts_with("---") ? 0 : table.find("\n---") + 1;
+    };
+    const std::size_t rule = rule_of(text);
+    const std::size_t used = text.find('\n', rule) - rule - 2;  // it ends in a gap
+    if (terminal.width > 0 && used > terminal.width) {
+        const std::size_t name = text.find(' ', rule) - rule;
+        const std::size_t excess = used - terminal.width;
+        options.max_name_column_width = std::max(kNarrowestName, name > excess ? name - excess : 0);
+        text = averages_table(averages, options);
+    }
+    if (terminal.is_terminal) text = without_trailing_blanks(text);
+    const std::size_t first = text.find('\n', rule_of(text)) + 1;
+    const std::size_t end = text.find('\n', first);
+    return text.substr(0, first) + styled(terminal, Style::Bold, text.substr(first, end - first)) +
+           text.substr(end);
+}
 
 class ReportVerb final : public Verb {
   public:
     const char* help() const override { return "Where the time went: a table of all names"; }
-    const char* details() const override {
-        return "self: time in ranges of that name and in no range inside them. total: time in them, "
-               "recursion counted\n"
-               "once. Percentages are of the time that ranges cover, over all threads. average, min, p50, "
-               "p99 and max\n"
-               "are of single ranges. Ranges are clipped to the session's window. --csv and --json give\n"
-               "nanoseconds, and every row unless --limit is given.";
-    }
+    const char* details() const override { return details_.c_str(); }
     void declare(Options& options) override {
         capture_.declare(options);
-        options.choice(sort_, "--sort", summary_keys(), "The column to sort by; the largest first");
+        options.text(sort_, "--sort", "COLUMN", "The column to sort by; the largest first");
         options.flag(ascending_, "--ascending", "The smallest first");
-        options.number(limit_, "--limit", "Rows to show (40; 0 shows all)");
+        options.text(columns_, "--columns", "LIST", "The columns to show, with commas between");
+        options.number(limit_, "--rows,--limit", "Rows to show (40; 0 shows all)");
+        options.flag(by_shape_, "--by-shape", "One row per name and shapes of inputs");
+        options.number(by_stack_, "--by-stack", "One row per name and so many entries of the call stack");
+        options.flag(by_thread_, "--by-thread", "One row per name and thread");
         options.choice(by_, "--by", {"name", "thread"}, "One row per name, or per name and thread");
+        options.flag(by_overload_, "--by-overload", "One row per name and overload");
+        options.flag(list_, "--list", "One row per range");
+        options.flag(top_level_, "--top-level", "Only what has no range around it");
+        options.flag(merge_, "--merge-repeated", "A range alone in one of its own name is not counted");
+        options.flag(subtract_, "--subtract-overhead", "Take the estimated cost of profiling off the times");
         options.text(filter_, "--filter", "TEXT", "Only names that hold TEXT (upper and lower case alike)");
-        options.flag(csv_, "--csv", "Comma-separated values");
-        options.flag(json_, "--json", "JSON");
+        options.choice(unit_, "--time-unit", {"s", "ms", "us", "auto"}, "One unit for all times");
+        options.choice(format_, "--format", {"table", "csv", "json", "markdown"}, "What to print");
+        options.flag(csv_, "--csv", "The same as --format csv");
+        options.flag(json_, "--json", "The same as --format json");
     }
     int run() override {
         if (csv_ && json_) throw Error("report: --csv and --json exclude each other");
+        if (csv_) format_ = "csv";
+        if (json_) format_ = "json";
+        const TableOptions table = table_options();
+        check(table);
         const Trace trace = capture_.load();
-        Summary summary = [&] {
+        Averages averages = [&] {
             const Progress progress("summing up");
-            return summarize(trace, {.by_thread = by_ == "thread", .percentiles = true});
+            return list_ ? list_ranges(trace, average_options(table))
+                         : key_averages(trace, average_options(table));
         }();
-        std::erase_if(summary.rows,
-                      [&](const SummaryRow& row) { return !contains_ignoring_case(row.name, filter_); });
-        sort_summary(summary, sort_, ascending_);
-        const std::uint64_t limit = limit_.value_or(csv_ || json_ ? 0 : kUsualLimit);
-        const std::size_t found = summary.rows.size();
-        if (limit > 0 && found > limit) summary.rows.resize(limit);
-        if (csv_) {
-            write_out(summary_csv(trace, summary));
-        } else if (json_) {
-            write_out(summary_json(trace, summary));
+        if (subtract_) subtract_overhead(averages);
+        if (format_ == "csv") {
+            write_out(averages_csv(averages, table));
+        } else if (format_ == "json") {
+            write_out(averages_json(trace, averages, table));
         } else {
-            write_out(table(trace, summary, found));
+            make_printable(averages);
+            write_out(format_ == "markdown" ? averages_markdown(averages, table)
+                                            : text(trace, averages, table));
         }
         return kSuccess;
     }
 
   private:
-    std::string table(const Trace& trace, const Summary& summary, std::size_t found) const {
+    TableOptions table_options() const {
+        TableOptions options;
+        options.sort_by = sort_;
+        options.ascending = ascending_;
+        options.columns = split(columns_);
+        options.shows = [this](const AverageRow& row) { return contains_ignoring_case(row.name, filter_); };
+        const bool is_for_people = format_ == "table" || format_ == "markdown";
+        const std::uint64_t limit = limit_.value_or(is_for_people ? kUsualLimit : 0);
+        options.row_limit = limit == 0 ? -1 : static_cast<std::int64_t>(limit);
+        options.top_level_events_only = top_level_;
+        options.time_unit = unit_;
+        return options;
+    }
+
+    /// Wrong columns are told before a large file is read.
+    static void check(const TableOptions& options) {
+        try {
+            averages_table({}, options);
+        } catch (const Error& error) {
+            throw Error(std::string("report: ") + error.what());
+        }
+    }
+
+    AverageOptions average_options(const TableOptions& table) const {
+        AverageOptions options;
+        options.by_thread = by_thread_ || by_ == "thread";
+        options.by_input_shape = by_shape_;
+        options.by_overload = by_overload_;
+        options.stack_entries =
+            static_cast<std::uint32_t>(std::min<std::uint64_t>(by_stack_.value_or(0), 1000));
+        options.merge_repeated = merge_;
+        options.flops = true;
+        const bool is_data = format_ == "csv" || format_ == "json";
+        const auto wants = [&](std::string_view key) {
+            return table.sort_by == key ||
+                   std::find(table.columns.begin(), table.columns.end(), key) != table.columns.end();
+        };
+        const bool wants_all = is_data && table.columns.empty();
+        options.percentiles = wants_all || wants("p50") || wants("p90") || wants("p99");
+        options.nesting =
+            wants_all || subtract_ || wants("covered") || wants("overhead") || wants("self_overhead");
+        return options;
+    }
+
+    static void make_printable(Averages& averages) {
+        for (AverageRow& row : averages.rows) {
+            row.name = printable(row.name);
+            if (row.async_count == row.count) row.name += " (async)";
+            if (row.unfinished > 0) row.name += fmt::format(" ({} unfinished)", format_count(row.unfinished));
+            row.overload = printable(row.overload);
+            row.thread_name = printable(row.thread_name);
+            for (std::string& entry : row.stack) entry = printable(entry);
+        }
+    }
+
+    std::string text(const Trace& trace, const Averages& averages, const TableOptions& options) const {
         const Terminal terminal = standard_output();
         std::string text;
-        if (summary.rows.empty()) {
-            text = summary.range_count == 0 ? "no ranges\n"
-                                            : fmt::format("no name holds '{}'\n", printable(filter_));
+        const auto found = static_cast<std::size_t>(
+            std::count_if(averages.rows.begin(), averages.rows.end(), [&](const AverageRow& row) {
+                return options.shows(row) && (row.is_top_level || !options.top_level_events_only);
+            }));
+        if (found == 0) {
+            text = averages.range_count == 0 ? "no ranges\n"
+                                             : fmt::format("no name holds '{}'\n", printable(filter_));
         } else {
-            text = rows(trace, summary).text(terminal);
+            text = fitted_table(averages, options, terminal);
         }
-        if (found > summary.rows.size()) {
-            text += fmt::format("... and {} (--limit 0 shows all)\n",
-                                format_plural(found - summary.rows.size(), "more row"));
+        if (options.row_limit >= 0 && found > static_cast<std::size_t>(options.row_limit)) {
+            text +=
+                fmt::format("... and {} (--rows 0 shows all)\n",
+                            format_plural(found - static_cast<std::size_t>(options.row_limit), "more row"));
         }
         return text + "\n" + footer(trace, terminal);
     }
 
-    static Table rows(const Trace& trace, const Summary& summary) {
-        std::vector<Table::Column> columns = {{"name", true, true}};
-        if (summary.by_thread) columns.push_back({"thread", true});
-        for (const char* title :
-             {"self", "self %", "total", "total %", "average", "min", "p50", "p99", "max", "count"})
-            columns.push_back({title});
-        Table table(std::move(columns));
-        const double recorded = std::max(1.0, static_cast<double>(summary.recorded_ns));
-        for (const SummaryRow& row : summary.rows) {
-            auto time = [](std::int64_t ns) { return format_duration(static_cast<double>(ns)); };
-            const bool is_async = row.async == row.count;
-            auto share = [&](std::int64_t ns) {
-                return is_async ? "" : format_share(static_cast<double>(ns) / recorded);
-            };
-            std::vector<std::string> cells = {printable(row.name)};
-            if (is_async) cells[0] += " (async)";
-            if (row.unfinished > 0) cells[0] += fmt::format(" ({} unfinished)", format_count(row.unfinished));
-            if (summary.by_thread) cells.push_back(thread_label(trace, row.thread));
-            for (std::string cell :
-                 {is_async ? "" : time(row.self_ns), share(row.self_ns), time(row.total_ns),
-                  share(row.total_ns), format_duration(row.average_ns()), time(row.min_ns), time(row.p50_ns),
-                  time(row.p99_ns), time(row.max_ns), format_count(row.count)})
-                cells.push_back(std::move(cell));
-            table.add(std::move(cells));
-        }
-        return table;
+    static std::string column_help() {
+        std::string text =
+            "Columns, for --columns and --sort (names of devices mean \"device\": cuda_time_total):\n";
+        for (const TableColumn& column : table_columns())
+            text += fmt::format("  {:<26}{}\n", column.key, column.description);
+        return text +
+               "Ranges are clipped to the session's window. Percentages are of the self time of all ranges. "
+               "csv and\n"
+               "json give nanoseconds and bytes, and every row unless --rows is given.";
     }
 
+    const std::string details_ = column_help();
     CaptureArgument capture_;
-    std::string sort_ = "self";
+    std::string sort_ = "self_cpu_time_total";
     bool ascending_ = false;
+    std::string columns_;
     std::optional<std::uint64_t> limit_;
+    bool by_shape_ = false;
+    std::optional<std::uint64_t> by_stack_;
+    bool by_thread_ = false;
     std::string by_ = "name";
+    bool by_overload_ = false;
+    bool list_ = false;
+    bool top_level_ = false;
+    bool merge_ = false;  // recursion is common in programs, and its calls count
+    bool subtract_ = false;
     std::string filter_;
+    std::string unit_ = "auto";
+    std::string format_ = "table";
     bool csv_ = false;
     bool json_ = false;
 };

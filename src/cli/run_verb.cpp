@@ -93,6 +93,9 @@ class RunVerb final : public Verb {
         options.choice(policy_, "--policy", {"stop", "drop", "ring"},
                        "At the ceiling: stop recording, drop what is new, or overwrite what is old (stop)");
         options.text(scopes_, "--scopes", "LIST", "Only these kinds of range, as in user,function");
+        options.flag(memory_, "--memory", "Allocation reports too (kymo memory shows them)");
+        options.flag(shapes_, "--shapes", "Shapes of the arrays that operations take and give");
+        options.flag(flops_, "--flops", "What it takes to count floating-point operations; brings --shapes");
         options.command(words_);
     }
 
@@ -126,6 +129,9 @@ class RunVerb final : public Verb {
         }
         if (!policy_.empty()) text += ",policy=" + policy_;
         if (!scopes_.empty()) text += ",scopes=" + scope_list(scopes_);
+        if (memory_) text += ",memory=on";
+        if (shapes_) text += ",shapes=on";
+        if (flops_) text += ",flops=on";
         return text;
     }
 
@@ -206,6 +212,9 @@ class RunVerb final : public Verb {
     std::string max_;
     std::string policy_;
     std::string scopes_;
+    bool memory_ = false;
+    bool shapes_ = false;
+    bool flops_ = false;
 };
 
 }  // namespace

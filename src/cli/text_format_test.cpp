@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "cli/capture_files.h"
-#include "cli/summary_order.h"
 #include "cli/table.h"
 
 namespace kymo::cli {
@@ -104,21 +103,6 @@ TEST(TableText, IsColouredOnlyWhereColourIsTaken) {
     EXPECT_EQ(table.text(Terminal{}), "name\n   a\n");
     EXPECT_NE(table.text({.is_terminal = true, .colour = true, .width = 80}).find("\x1b[31m"),
               std::string::npos);
-}
-
-TEST(SummaryOrder, SortsByEveryKeyBothWays) {
-    Summary summary;
-    summary.rows.resize(3);
-    summary.rows[0].name = "b", summary.rows[0].self_ns = 5;
-    summary.rows[1].name = "a", summary.rows[1].self_ns = 9;
-    summary.rows[2].name = "c", summary.rows[2].self_ns = 5;
-    auto names = [&] { return summary.rows[0].name + summary.rows[1].name + summary.rows[2].name; };
-    sort_summary(summary, "self", false);
-    EXPECT_EQ(names(), "abc");
-    sort_summary(summary, "self", true);
-    EXPECT_EQ(names(), "bca");
-    sort_summary(summary, "name", false);
-    EXPECT_EQ(names(), "abc");
 }
 
 TEST(CaptureFiles, ChildrenAreToldByTheirNames) {

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <kymo/analyze.h>
+#include <kymo/error.h>
+#include <kymo/export.h>
 
 #include "cli/capture_argument.h"
 #include "cli/footer.h"
@@ -14,6 +16,8 @@ namespace kymo::cli {
 namespace {
 
 constexpr std::uint64_t kUsualLimit = 100;
+constexpr std::uint64_t kUsualPaths = 5;
+constexpr double kUsualMinShare = 0.1;
 constexpr std::size_t kIndent = 2;
 
 class TreeVerb final : public Verb {
@@ -22,67 +26,149 @@ class TreeVerb final : public Verb {
     const char* details() const override {
         return "Ranges with the same names from the root down are one line. share: of the time that root "
                "ranges cover,\n"
-               "over all threads. A line that is hidden hides what is below it.";
+               "over all threads; of work on devices, of the time that devices worked. A line that is hidden "
+               "hides\n"
+               "what is below it. --bottom-up: every name, below it who called it; times and shares are "
+               "those "
+               "of the\n"
+               "name at the root, as called that way. --inside, --row, --step and --by-step look only into "
+               "some ranges.\n"
+               "--hot: from the root always to the heaviest below, and the paths that take most by "
+               "themselves.\n"
+               "--json gives every node unless a limit is given.";
     }
     void declare(Options& options) override {
         capture_.declare(options);
+        options.flag(bottom_up_, "--bottom-up", "From each name to its callers");
+        options.flag(hot_, "--hot", "The hot path, and the heaviest paths");
+        options.text(inside_, "--inside", "NAME", "Only what is inside ranges of that name");
+        options.number(row_, "--row", "Only what is inside the range with that number");
+        options.number(step_, "--step", "Only what is inside the step with that number");
+        options.flag(by_step_, "--by-step", "One tree per step");
+        options.text(step_name_, "--step-name", "PATTERN",
+                     "Ranges that are steps (ProfilerStep#*); * stands for any text");
         options.number(depth_, "--depth", "Levels to show (all)");
         options.percent(min_share_, "--min-share", "Hide what takes less than that share (0.1)");
         options.choice(by_, "--by", {"name", "thread"}, "One tree for all threads, or one per thread");
-        options.number(limit_, "--limit", "Lines to show (100; 0 shows all)");
+        options.number(limit_, "--limit", "Lines to show (100; 0 shows all); with --hot, paths (5)");
+        options.flag(json_, "--json", "JSON");
     }
     int run() override {
+        if (hot_ && bottom_up_) throw Error("tree: --hot and --bottom-up exclude each other");
         const Trace trace = capture_.load();
-        const CallTree tree = [&] {
+        CallTree tree = [&] {
             const Progress progress("building the tree");
-            return call_tree(trace, {.by_thread = by_ == "thread"});
+            return call_tree(trace, tree_options());
         }();
-        const Terminal terminal = standard_output();
-        Table table({{"total"}, {"share"}, {"self"}, {"count"}, {"name", true, true}});
-        const std::uint64_t limit = limit_.value_or(kUsualLimit);
-        std::size_t shown = 0, hidden = 0;
-        std::uint32_t hidden_below = kNoRow;  // depth of a hidden node whose subtree we are in
-        for (const CallTreeNode& node : tree.nodes) {
-            if (hidden_below != kNoRow && node.depth > hidden_below) {
-                ++hidden;
-                continue;
-            }
-            hidden_below = kNoRow;
-            const bool small = node.share * 100 < min_share_;
-            const bool deep = depth_ && node.depth >= *depth_;
-            if (small || deep || (limit > 0 && shown >= limit)) {
-                hidden_below = node.depth;
-                ++hidden;
-                continue;
-            }
-            ++shown;
-            add(table, trace, node);
+        if (tree.nodes.empty()) refuse_if_nothing_is_inside(trace);
+        if (hot_) {
+            write_out(json_ ? hot_paths_json(trace, tree, limit_.value_or(kUsualPaths))
+                            : hot_text(trace, tree));
+            return kSuccess;
         }
-        std::string text = tree.nodes.empty() ? "no ranges\n" : shown == 0 ? "" : table.text(terminal);
-        if (hidden > 0) {
-            text += fmt::format("... and {} (see --min-share, --depth, --limit)\n",
-                                format_plural(hidden, "more line"));
-        }
-        write_out(text + "\n" + footer(trace, terminal));
+        TreeLimits limits;
+        limits.max_depth = depth_.value_or(0);
+        limits.min_share = (min_share_ >= 0 ? min_share_ : json_ ? 0 : kUsualMinShare) / 100;
+        limits.max_nodes = limit_.value_or(json_ ? 0 : kUsualLimit);
+        const bool is_empty = tree.nodes.empty();
+        const std::size_t hidden = limit_tree(tree, limits);
+        write_out(json_ ? call_tree_json(trace, tree) : text(trace, tree, hidden, is_empty));
         return kSuccess;
     }
 
   private:
-    static void add(Table& table, const Trace& trace, const CallTreeNode& node) {
-        const std::string indent(node.depth * kIndent, ' ');
-        const std::string name = node.is_thread ? thread_label(trace, node.thread) : printable(node.name);
+    CallTreeOptions tree_options() const {
+        CallTreeOptions options;
+        options.by_thread = by_ == "thread";
+        options.bottom_up = bottom_up_;
+        if (bottom_up_ && depth_ && *depth_ > 0)
+            options.caller_levels = static_cast<std::uint32_t>(std::min<std::uint64_t>(*depth_, kNoRow));
+        options.inside = inside_;
+        if (row_) options.inside_range = static_cast<Row>(std::min<std::uint64_t>(*row_, kNoRow - 1));
+        if (step_) options.step = static_cast<std::int64_t>(*step_);
+        options.by_step = by_step_;
+        options.step_name = step_name_;
+        return options;
+    }
+
+    void refuse_if_nothing_is_inside(const Trace& trace) const {
+        if (trace.ranges().size() == 0) return;
+        if (!inside_.empty()) throw Error("tree: no range is named '" + inside_ + "'");
+        const std::string kind = step_name_.empty() ? "of scope step or named ProfilerStep#n"
+                                                    : "with a name like '" + step_name_ + "'";
+        if (by_step_) throw Error("tree: there are no steps: no range " + kind);
+        if (step_)
+            throw Error("tree: there is no step " + std::to_string(*step_) + ": no such range " + kind);
+    }
+
+    static Table empty_table() {
+        return Table({{"total"}, {"share"}, {"self"}, {"count"}, {"name", true, true}});
+    }
+
+    std::string text(const Trace& trace, const CallTree& tree, std::size_t hidden, bool is_empty) const {
+        const Terminal terminal = standard_output();
+        Table table = empty_table();
+        for (const CallTreeNode& node : tree.nodes) add(table, trace, node, node.depth);
+        std::string text = is_empty ? "no ranges\n" : tree.nodes.empty() ? "" : table.text(terminal);
+        if (hidden > 0) {
+            text += fmt::format("... and {} (see --min-share, --depth, --limit)\n",
+                                format_plural(hidden, "more line"));
+        }
+        return text + "\n" + footer(trace, terminal);
+    }
+
+    std::string hot_text(const Trace& trace, const CallTree& tree) const {
+        const Terminal terminal = standard_output();
+        if (tree.nodes.empty()) return "no ranges\n\n" + footer(trace, terminal);
+        Table path = empty_table();
+        for (const std::uint32_t node : hot_path(tree))
+            add(path, trace, tree.nodes[node], tree.nodes[node].depth);
+        Table heaviest({{"self"}, {"share"}, {"count"}, {"path", true, true}});
+        for (const std::uint32_t end : heaviest_nodes(tree, limit_.value_or(kUsualPaths))) {
+            std::string names;
+            for (const std::uint32_t node : path_to(tree, end))
+                names += (names.empty() ? "" : " > ") + label(trace, tree.nodes[node]);
+            const CallTreeNode& node = tree.nodes[end];
+            const std::int64_t whole = node.is_device ? tree.device_ns : tree.recorded_ns;
+            heaviest.add(
+                {format_duration(static_cast<double>(node.self_ns)),
+                 format_share(whole > 0 ? static_cast<double>(node.self_ns) / static_cast<double>(whole) : 0),
+                 format_count(node.count), names});
+        }
+        return styled(terminal, Style::Bold, "hot path") + "\n" + path.text(terminal) + "\n" +
+               styled(terminal, Style::Bold, "heaviest paths, by self time") + "\n" +
+               heaviest.text(terminal) + "\n" + footer(trace, terminal);
+    }
+
+    static std::string label(const Trace& trace, const CallTreeNode& node) {
+        std::string text = node.is_thread ? thread_label(trace, node.thread) : printable(node.name);
+        const bool is_outermost = node.parent == kNoRow;
+        if (node.is_device && is_outermost && !node.is_thread) text += " (device)";
+        return text;
+    }
+
+    static void add(Table& table, const Trace& trace, const CallTreeNode& node, std::size_t level) {
+        const std::string indent(level * kIndent, ' ');
         table.add({format_duration(static_cast<double>(node.total_ns)),
                    node.is_async ? "async" : format_share(node.share),
                    node.is_thread ? "" : format_duration(static_cast<double>(node.self_ns)),
-                   node.is_thread ? "" : format_count(node.count), indent + name},
+                   node.is_thread ? "" : format_count(node.count), indent + label(trace, node)},
                   node.is_thread ? Style::Bold : Style::Plain);
     }
 
     CaptureArgument capture_;
+    bool bottom_up_ = false;
+    bool hot_ = false;
+    std::string inside_;
+    std::optional<std::uint64_t> row_;
+    std::optional<std::uint64_t> step_;
+    bool by_step_ = false;
+    std::string step_name_;
     std::optional<std::uint64_t> depth_;
-    double min_share_ = 0.1;
+    double min_share_ = -1;
     std::string by_ = "name";
     std::optional<std::uint64_t> limit_;
+    bool json_ = false;
 };
 
 }  // namespace

@@ -7,7 +7,11 @@
     VERB(info)           \
     VERB(report)         \
     VERB(tree)           \
+    VERB(steps)          \
+    VERB(stacks)         \
+    VERB(memory)         \
     VERB(export)         \
+    VERB(validate)       \
     VERB(compact)
 
 namespace kymo::cli {

@@ -48,8 +48,4 @@ class ArgumentDecoder {
     std::uint64_t damaged_ = 0;
 };
 
-/// The other way: appends one value in the form that the decoder reads.
-void encode_argument(const TraceData& data, const Argument& argument, std::vector<std::byte>& payload);
-void encode_detail(const RangeDetail& detail, std::vector<std::byte>& payload);
-
 }  // namespace kymo

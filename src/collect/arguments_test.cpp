@@ -231,32 +231,5 @@ TEST(Arguments, RandomBytesAreSurvivedUnderAnyOptions) {
     }
 }
 
-TEST(Arguments, WhatIsEncodedDecodesEqual) {
-    std::mt19937 random(8);
-    for (int round = 0; round < 500; ++round) {
-        LogWriter log;
-        const std::vector<std::byte> bytes = testing::random_values(log, random);
-        log.thread(1).long_range("a", 1, 10, 0, 0, bytes);
-        const Trace trace = build_trace(log.raw());
-        std::vector<std::byte> again;
-        for (const Argument& argument : trace.range_arguments(0))
-            encode_argument(trace.data(), argument, again);
-        if (trace.range_detail(0) != nullptr) encode_detail(*trace.range_detail(0), again);
-        TraceData data;
-        data.strings = trace.data().strings;
-        StringPool strings(data.strings);
-        ArgumentDecoder decoder(data, strings);
-        decoder.decode_range(again, 0);
-        EXPECT_EQ(decoder.damaged(), 0u);
-        ASSERT_EQ(data.arguments.size(), trace.range_arguments(0).size());
-        EXPECT_EQ(data.arrays.size(), trace.arrays().size());
-        EXPECT_EQ(data.array_extents, trace.data().array_extents);
-        std::vector<std::byte> third;
-        for (const Argument& argument : data.arguments) encode_argument(data, argument, third);
-        for (const RangeDetail& detail : data.range_details) encode_detail(detail, third);
-        EXPECT_EQ(again, third);
-    }
-}
-
 }  // namespace
 }  // namespace kymo

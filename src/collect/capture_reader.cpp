@@ -53,6 +53,7 @@ class CaptureParser {
     void parse(const FileHeader& header) {
         take_facts(header);
         walk();
+        if (is_shorter_than_stated(header)) truncated_ = true;
         join(names_, log_.names, "names");
         join(journal_, log_.journal, "journal");
         if (header.finished == 0) {
@@ -86,6 +87,13 @@ class CaptureParser {
         std::replace(log_.command_line.begin(), log_.command_line.end(), '\0', ' ');
         log_.clock_source = static_cast<ClockSource>(header.clock_source);
         log_.ticks_per_second = header.ticks_per_second;
+    }
+
+    // A finished file is whole blocks and says how many. Where a cut goes through no block in use nothing
+    // else tells that there was more.
+    bool is_shorter_than_stated(const FileHeader& header) const {
+        if (header.finished == 0) return false;
+        return bytes_.size() % kBlockBytes != 0 || bytes_.size() / kBlockBytes < header.blocks;
     }
 
     void walk() {

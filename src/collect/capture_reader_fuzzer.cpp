@@ -12,6 +12,8 @@
 #include "collect/sparse_capture.h"
 #include "collect/trace_builder.h"
 #include "collect/trace_outline.h"
+#include "trace/saved_trace.h"
+#include "trace/trace_difference.h"
 
 namespace {
 
@@ -28,9 +30,9 @@ void check(const kymo::RawLog& log, std::uint64_t session) {
     const kymo::Trace trace = kymo::build_trace(log, request);
     const std::string fault = kymo::testing::find_fault(trace);
     require(fault.empty(), "the tables hold together:", fault);
-    const kymo::Trace again = kymo::build_trace(kymo::log_of_trace(trace), request);
-    const std::string saved_fault = kymo::testing::find_fault(again);
-    require(saved_fault.empty(), "the tables of the saved trace hold together:", saved_fault);
+    const auto again = kymo::unpack_trace(kymo::pack_trace(trace.data()), "saved");
+    const std::string difference = kymo::testing::find_difference(trace.data(), *again);
+    require(difference.empty(), "saving keeps every table:", difference);
 }
 
 }  // namespace

@@ -267,6 +267,27 @@ TEST(CaptureReader, ACaptureCutOffAnywhereIsReadAsFarAsItIsWhole) {
     EXPECT_GE(most, build(file).ranges().size());
 }
 
+TEST(CaptureReader, AFinishedCaptureThatIsCutOffAnywhereSaysSo) {
+    LogWriter log;
+    log.start(1, 1).stop(1, 100);
+    log.thread(1).range("a", 10, 20, 0).next_chunk().range("b", 30, 40, 0).next_chunk().range("c", 50, 60, 0);
+    log.finished = true;
+    Bytes file = log.file();
+    // The second chunk is free, and so nothing in it tells of a cut through it.
+    const std::size_t free = (find_block(file, BlockKind::Log) + 1) * kBlockBytes;
+    poke(file, free + offsetof(BlockHeader, kind), static_cast<std::uint16_t>(BlockKind::Free));
+    EXPECT_EQ(problem_codes(build(file)), "");
+    for (const std::size_t length : {free, free + 5000, free + kBlockBytes, file.size() - 1}) {
+        const Bytes cut(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(length));
+        EXPECT_EQ(problem_codes(build(cut)), "truncated") << length;
+    }
+    // Earlier writers did not state the length.
+    poke(file, offsetof(FileHeader, blocks), std::uint32_t{0});
+    EXPECT_EQ(problem_codes(build(file)), "");
+    file.resize(free + 5000);
+    EXPECT_EQ(problem_codes(build(file)), "truncated");
+}
+
 TEST(CaptureReader, FlippedBytesNeverDoHarm) {
     std::mt19937 random(3);
     for (std::uint32_t seed = 0; seed < 5; ++seed) {

@@ -8,9 +8,11 @@
 #include <kymo/error.h>
 
 #include "base/compress.h"
+#include "base/mapped_file.h"
 #include "base/output_file.h"
 #include "collect/capture_reader.h"
 #include "collect/packed_capture.h"
+#include "trace/saved_trace.h"
 
 namespace kymo {
 namespace {
@@ -61,15 +63,11 @@ bool is_same_log(const RawLog& a, const RawLog& b) {
 }
 
 void compact_capture(const std::string& in, const std::string& out) {
-    write_packed(read_capture(in), out);
-}
-
-void Trace::save(const std::string& path) const {
-    try {
-        write_packed(log_of_trace(*this), path);
-    } catch (const Error& error) {
-        const std::string text = error.what();
-        throw Error(text.rfind(path, 0) == 0 ? text : path + ": " + text);
+    const std::shared_ptr<const MappedFile> file = MappedFile::open(in);
+    if (is_saved_trace(file->bytes())) {  // has no records; it is as small as it gets
+        Trace(unpack_trace(file->bytes(), in)).save(out);
+    } else {
+        write_packed(read_capture_bytes(file->bytes(), file, in), out);
     }
 }
 

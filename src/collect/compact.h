@@ -1,4 +1,4 @@
-// compact.h: rewriting a capture in its packed form, and saving a trace as one.
+// compact.h: rewriting a capture in its packed form.
 #pragma once
 
 #include <string>
@@ -11,14 +11,10 @@ namespace kymo {
 
 /// Rewrites the capture `in` as `out` (which may be the same), packed: the same records, ticks and all, in a
 /// fraction of the bytes. What was written is unpacked and compared before it takes its place; `out` appears
-/// whole or not at all. Throws kymo::Error.
+/// whole or not at all. A saved trace is only written anew. Throws kymo::Error.
 KYMO_API void compact_capture(const std::string& in, const std::string& out);
 
 /// Whether two logs hold the same: facts, streams, open ranges, problems, and spans in order of sequence.
 bool is_same_log(const RawLog& a, const RawLog& b);
-
-/// A log that builds into a trace equal to this one: ticks are its nanoseconds. Owns its records.
-/// Throws kymo::Error for what a log cannot hold (several processes).
-RawLog log_of_trace(const Trace& trace);
 
 }  // namespace kymo

@@ -17,7 +17,8 @@
 #include "collect/random_log.h"
 #include "collect/trace_builder.h"
 #include "collect/trace_outline.h"
-#include "trace/trace_data.h"
+#include "trace/saved_trace.h"
+#include "trace/trace_difference.h"
 
 namespace kymo {
 namespace {
@@ -97,133 +98,7 @@ LogWriter rich_log() {
 
 void expect_equal(const Trace& a, const Trace& b) {
     EXPECT_EQ(outline(a), outline(b));
-    const TraceData& x = a.data();
-    const TraceData& y = b.data();
-    EXPECT_EQ(x.strings, y.strings);
-    EXPECT_EQ(x.range_start_ns, y.range_start_ns);
-    EXPECT_EQ(x.range_duration_ns, y.range_duration_ns);
-    EXPECT_EQ(x.range_self_ns, y.range_self_ns);
-    EXPECT_EQ(x.range_site, y.range_site);
-    EXPECT_EQ(x.range_parent, y.range_parent);
-    EXPECT_EQ(x.range_depth, y.range_depth);
-    EXPECT_EQ(x.range_flags, y.range_flags);
-    EXPECT_EQ(x.instant_time_ns, y.instant_time_ns);
-    EXPECT_EQ(x.instant_site, y.instant_site);
-    EXPECT_EQ(x.instant_thread, y.instant_thread);
-    EXPECT_EQ(x.counter_time_ns, y.counter_time_ns);
-    EXPECT_EQ(x.counter_site, y.counter_site);
-    EXPECT_EQ(x.counter_thread, y.counter_thread);
-    EXPECT_EQ(x.counter_value, y.counter_value);
-    ASSERT_EQ(x.sites.size(), y.sites.size());
-    for (std::size_t i = 0; i < x.sites.size(); ++i) {
-        EXPECT_EQ(x.sites[i].name, y.sites[i].name);
-        EXPECT_EQ(x.sites[i].file, y.sites[i].file);
-        EXPECT_EQ(x.sites[i].line, y.sites[i].line);
-        EXPECT_EQ(x.sites[i].scope, y.sites[i].scope);
-    }
-    ASSERT_EQ(x.threads.size(), y.threads.size());
-    for (std::size_t i = 0; i < x.threads.size(); ++i) {
-        EXPECT_EQ(x.threads[i].id, y.threads[i].id);
-        EXPECT_EQ(x.threads[i].os_tid, y.threads[i].os_tid);
-        EXPECT_EQ(x.threads[i].name, y.threads[i].name);
-        EXPECT_EQ(x.threads[i].birth_ns, y.threads[i].birth_ns);
-        EXPECT_EQ(x.threads[i].death_ns, y.threads[i].death_ns);
-        EXPECT_EQ(x.threads[i].dropped, y.threads[i].dropped);
-        EXPECT_EQ(x.threads[i].overwritten_chunks, y.threads[i].overwritten_chunks);
-        EXPECT_EQ(x.threads[i].resyncs, y.threads[i].resyncs);
-        EXPECT_EQ(x.threads[i].clamped, y.threads[i].clamped);
-    }
-    ASSERT_EQ(x.tracks.size(), y.tracks.size());
-    for (std::size_t i = 0; i < x.tracks.size(); ++i) {
-        EXPECT_EQ(x.tracks[i].kind, y.tracks[i].kind);
-        EXPECT_EQ(x.tracks[i].thread, y.tracks[i].thread);
-        EXPECT_EQ(x.tracks[i].name, y.tracks[i].name);
-    }
-    const auto same_arguments = [](const std::vector<Argument>& p, const std::vector<Argument>& q) {
-        return std::equal(p.begin(), p.end(), q.begin(), q.end(), [](const Argument& s, const Argument& t) {
-            return s.key == t.key && s.kind == t.kind && s.truncated == t.truncated && s.role == t.role &&
-                   s.left_out == t.left_out &&
-                   (s.kind == ValueKind::Bool ? s.boolean == t.boolean : s.integer == t.integer);
-        });
-    };
-    EXPECT_TRUE(same_arguments(x.arguments, y.arguments));
-    EXPECT_TRUE(same_arguments(x.list_items, y.list_items));
-    const auto same_slices = [](const std::vector<ArgumentSlice>& p, const std::vector<ArgumentSlice>& q) {
-        return std::equal(p.begin(), p.end(), q.begin(), q.end(),
-                          [](const ArgumentSlice& s, const ArgumentSlice& t) {
-                              return s.row == t.row && s.first == t.first && s.count == t.count;
-                          });
-    };
-    EXPECT_TRUE(same_slices(x.range_arguments, y.range_arguments));
-    EXPECT_TRUE(same_slices(x.instant_arguments, y.instant_arguments));
-    EXPECT_EQ(x.array_extents, y.array_extents);
-    ASSERT_EQ(x.arrays.size(), y.arrays.size());
-    for (std::size_t i = 0; i < x.arrays.size(); ++i) {
-        EXPECT_EQ(x.arrays[i].dtype, y.arrays[i].dtype);
-        EXPECT_EQ(x.arrays[i].layout, y.arrays[i].layout);
-        EXPECT_EQ(x.arrays[i].is_defined, y.arrays[i].is_defined);
-        EXPECT_EQ(x.arrays[i].has_strides, y.arrays[i].has_strides);
-        EXPECT_EQ(x.arrays[i].device, y.arrays[i].device);
-        EXPECT_EQ(x.arrays[i].first_extent, y.arrays[i].first_extent);
-        EXPECT_EQ(x.arrays[i].dimensions, y.arrays[i].dimensions);
-        EXPECT_EQ(x.arrays[i].storage, y.arrays[i].storage);
-        EXPECT_EQ(x.arrays[i].storage_id, y.arrays[i].storage_id);
-    }
-    ASSERT_EQ(x.range_details.size(), y.range_details.size());
-    for (std::size_t i = 0; i < x.range_details.size(); ++i) {
-        EXPECT_EQ(x.range_details[i].range, y.range_details[i].range);
-        EXPECT_EQ(x.range_details[i].sequence, y.range_details[i].sequence);
-        EXPECT_EQ(x.range_details[i].forward_thread, y.range_details[i].forward_thread);
-        EXPECT_EQ(x.range_details[i].id, y.range_details[i].id);
-    }
-    ASSERT_EQ(x.links.size(), y.links.size());
-    for (std::size_t i = 0; i < x.links.size(); ++i) {
-        EXPECT_EQ(x.links[i].from, y.links[i].from);
-        EXPECT_EQ(x.links[i].to, y.links[i].to);
-        EXPECT_EQ(x.links[i].kind, y.links[i].kind);
-    }
-    EXPECT_EQ(x.memory_time_ns, y.memory_time_ns);
-    EXPECT_EQ(x.memory_thread, y.memory_thread);
-    EXPECT_EQ(x.memory_address, y.memory_address);
-    EXPECT_EQ(x.memory_bytes, y.memory_bytes);
-    EXPECT_EQ(x.memory_total_allocated, y.memory_total_allocated);
-    EXPECT_EQ(x.memory_total_reserved, y.memory_total_reserved);
-    EXPECT_EQ(x.memory_device, y.memory_device);
-    EXPECT_EQ(x.memory_out_of_memory, y.memory_out_of_memory);
-    ASSERT_EQ(x.problems.size(), y.problems.size());
-    for (std::size_t i = 0; i < x.problems.size(); ++i) {
-        EXPECT_EQ(x.problems[i].code, y.problems[i].code);
-        EXPECT_EQ(x.problems[i].text, y.problems[i].text);
-        EXPECT_EQ(x.problems[i].count, y.problems[i].count);
-    }
-    ASSERT_EQ(x.costs.size(), y.costs.size());
-    for (std::size_t i = 0; i < x.costs.size(); ++i) {
-        EXPECT_EQ(x.costs[i].kind, y.costs[i].kind);
-        EXPECT_EQ(x.costs[i].ns, y.costs[i].ns);
-    }
-    EXPECT_EQ(x.clock.source, y.clock.source);
-    EXPECT_EQ(x.clock.ticks_per_second, y.clock.ticks_per_second);
-    EXPECT_EQ(x.clock.pairs, y.clock.pairs);
-    EXPECT_EQ(x.clock.max_error_ns, y.clock.max_error_ns);
-    EXPECT_EQ(x.clock.extrapolated, y.clock.extrapolated);
-    EXPECT_EQ(x.window.session_name, y.window.session_name);
-    EXPECT_EQ(x.window.session_id, y.window.session_id);
-    EXPECT_EQ(x.window.start_ns, y.window.start_ns);
-    EXPECT_EQ(x.window.end_ns, y.window.end_ns);
-    EXPECT_EQ(x.window.finished, y.window.finished);
-    EXPECT_EQ(x.window.max_bytes, y.window.max_bytes);
-    EXPECT_EQ(x.window.policy, y.window.policy);
-    EXPECT_EQ(x.window.ceiling_reached, y.window.ceiling_reached);
-    EXPECT_EQ(x.window.log_bytes, y.window.log_bytes);
-    ASSERT_EQ(x.processes.size(), y.processes.size());
-    for (std::size_t i = 0; i < x.processes.size(); ++i) {
-        EXPECT_EQ(x.processes[i].pid, y.processes[i].pid);
-        EXPECT_EQ(x.processes[i].node, y.processes[i].node);
-        EXPECT_EQ(x.processes[i].name, y.processes[i].name);
-        EXPECT_EQ(x.processes[i].host, y.processes[i].host);
-        EXPECT_EQ(x.processes[i].command_line, y.processes[i].command_line);
-        EXPECT_EQ(x.processes[i].realtime_offset_ns, y.processes[i].realtime_offset_ns);
-    }
+    EXPECT_EQ(testing::find_difference(a.data(), b.data()), "");
 }
 
 TEST_F(Compact, PackingKeepsEveryByteOfALogWithRecordsOfAllKinds) {
@@ -361,7 +236,7 @@ TEST_F(Compact, SavedRandomTracesLoadEqual) {
         const LogWriter log = testing::random_log(seed);
         const Trace trace = build_trace(log.raw());
         ASSERT_EQ(find_fault(trace), "") << seed;
-        expect_equal(trace, build_trace(log_of_trace(trace)));
+        expect_equal(trace, Trace(unpack_trace(pack_trace(trace.data()), "packed")));
         if (HasFailure()) FAIL() << "seed " << seed;
         links += trace.links().size();
         arrays += trace.arrays().size();
@@ -370,6 +245,26 @@ TEST_F(Compact, SavedRandomTracesLoadEqual) {
     EXPECT_GT(links, 10u);
     EXPECT_GT(arrays, 100u);
     EXPECT_GT(reports, 100u);
+}
+
+TEST_F(Compact, ASavedTraceIsTakenWhereACaptureIs) {
+    LogWriter log = rich_log();
+    const Trace trace = build_trace(log.stop(3, 74, true).raw());
+    trace.save(path("saved.kymo"));
+    const std::vector<SessionInfo> sessions = list_sessions(path("saved.kymo"));
+    ASSERT_EQ(sessions.size(), 1u);
+    EXPECT_EQ(sessions[0].id, 3u);
+    EXPECT_EQ(sessions[0].name, "run");
+    EXPECT_EQ(sessions[0].end_ns, trace.window().end_ns);
+    EXPECT_TRUE(sessions[0].finished);
+    EXPECT_THROW(Trace::load(path("saved.kymo"), 4), Error);
+    compact_capture(path("saved.kymo"), path("again.kymo"));
+    expect_equal(trace, Trace::load(path("again.kymo")));
+}
+
+TEST_F(Compact, SavedRealisticRangesTakeAtMostSixBytes) {
+    const Trace trace = build_trace(testing::realistic_log(100'000, 50, 4, 1).raw());
+    EXPECT_LE(static_cast<double>(pack_trace(trace.data()).size()) / 100'000, 6.0);
 }
 
 TEST_F(Compact, AnEmptyTraceCanBeSaved) {

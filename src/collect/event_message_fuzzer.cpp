@@ -10,11 +10,12 @@
 #include <kymo/remote.h>
 
 #include "base/checksum.h"
-#include "collect/compact.h"
 #include "collect/event_message.h"
 #include "collect/remote_events.h"
 #include "collect/trace_builder.h"
 #include "collect/trace_outline.h"
+#include "trace/saved_trace.h"
+#include "trace/trace_difference.h"
 
 namespace {
 
@@ -60,10 +61,9 @@ void build(const std::string& message, bool is_our_clock) {
     const std::string fault = kymo::testing::find_fault(trace);
     require(fault.empty(), "the tables hold together:", fault);
     (void)kymo::pack_events(kymo::events_of(trace));
-    const kymo::Trace again = kymo::build_trace(kymo::log_of_trace(trace), {.session = 1, .threads = 1});
-    const std::string saved_fault = kymo::testing::find_fault(again);
-    require(saved_fault.empty(), "the tables of the saved trace hold together:", saved_fault);
-    require(kymo::testing::outline(again) == kymo::testing::outline(trace), "saving keeps every range");
+    const auto again = kymo::unpack_trace(kymo::pack_trace(trace.data()), "saved");
+    const std::string difference = kymo::testing::find_difference(trace.data(), *again);
+    require(difference.empty(), "saving keeps every table:", difference);
 }
 
 void check(const std::string& bytes) {

@@ -139,8 +139,6 @@ class JournalReader {
                 }
                 break;
             default:
-                if (at.kind() == kSavedFactsKind) read_saved(at);
-                if (at.kind() == kSavedLinksKind) read_links(at);
                 break;
         }
     }
@@ -182,31 +180,6 @@ class JournalReader {
         marks.ceiling_reached = record.ceiling_reached != 0;
         if (record.session == wanted_) has_stopped_ = true;
         saw(record.ticks);
-    }
-
-    void read_saved(const StreamCursor& at) {
-        SavedFactsRecord record;
-        if (!at.get(record)) return;
-        SavedFacts& saved = journal_.saved;
-        saved.present = true;
-        saved.clock.ticks_per_second = record.ticks_per_second;
-        saved.clock.max_error_ns = record.max_error_ns;
-        saved.clock.pairs = record.pairs;
-        saved.clock.extrapolated = record.extrapolated != 0;
-        saved.clock.source.assign(record.clock_source,
-                                  strnlen(record.clock_source, sizeof record.clock_source));
-        saved.log_bytes = record.log_bytes;
-        saved.ceiling_reached = record.ceiling_reached != 0;
-    }
-
-    void read_links(const StreamCursor& at) {
-        SavedLinksRecord record;
-        if (!at.get(record) || record.count > std::numeric_limits<std::uint32_t>::max()) return;
-        const auto rows = at.tail<SavedLinksRecord>(record.count * 2 * sizeof(Row));
-        for (std::size_t i = 0; i + 2 * sizeof(Row) <= rows.size(); i += 2 * sizeof(Row)) {
-            journal_.saved_links.push_back({read_as<Row>(rows.data() + i),
-                                            read_as<Row>(rows.data() + i + sizeof(Row)), LinkKind::Remote});
-        }
     }
 
     Journal& journal_;

@@ -65,14 +65,6 @@ struct JournalSession {
     std::uint32_t name = 0;
 };
 
-/// What a saved trace keeps of the recording it came from: see docs/capture_format.md, "saved traces".
-struct SavedFacts {
-    bool present = false;
-    ClockInfo clock;
-    std::uint64_t log_bytes = 0;
-    bool ceiling_reached = false;
-};
-
 /// A message of another process, for the session asked for.
 struct JournalMessage {
     detail::RemoteEventsRecord record;
@@ -89,8 +81,6 @@ struct Journal {
     std::vector<JournalNote> notes;
     std::vector<OpenRange> open_at_stop;  ///< of the session asked for
     std::vector<JournalMessage> messages;
-    std::vector<LinkInfo> saved_links;  ///< unchecked
-    SavedFacts saved;
     std::uint64_t latest_ticks = 0;
 
     const JournalSession* find_session(std::uint64_t id) const noexcept;
@@ -99,27 +89,5 @@ struct Journal {
 /// `session`: whose OpenAtStop and RemoteEvents records are wanted (0: of the first session). The stream must
 /// outlive the journal's messages.
 Journal read_journal(std::span<const std::byte> stream, std::uint64_t session);
-
-/// Journal kinds from here on are written by savers of traces, not by recorders.
-inline constexpr std::uint16_t kSavedFactsKind = 0x100;
-struct SavedFactsRecord {
-    detail::StreamRecord head;
-    double ticks_per_second;
-    std::int64_t max_error_ns;
-    std::uint64_t log_bytes;
-    std::uint32_t pairs;
-    std::uint8_t extrapolated;
-    std::uint8_t ceiling_reached;
-    std::uint8_t reserved[2];
-    char clock_source[24];  ///< NUL-padded
-};
-static_assert(sizeof(SavedFactsRecord) == 64);
-
-/// The links of kind Remote: `count` times u32 from, u32 to (rows of the range table).
-inline constexpr std::uint16_t kSavedLinksKind = 0x101;
-struct SavedLinksRecord {
-    detail::StreamRecord head;
-    std::uint64_t count;
-};
 
 }  // namespace kymo

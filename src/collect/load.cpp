@@ -1,18 +1,28 @@
-// load.cpp: Trace::load: a capture file, read and built.
+// load.cpp: Trace::load: a capture file, read and built; or a saved trace, read.
 #include <kymo/error.h>
 #include <kymo/trace.h>
 
+#include "base/mapped_file.h"
 #include "collect/capture_reader.h"
 #include "collect/trace_builder.h"
+#include "trace/saved_trace.h"
 
 namespace kymo {
 
 Trace Trace::load(const std::string& path) {
-    return build_trace(read_capture(path));
+    const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
+    if (is_saved_trace(file->bytes())) return Trace(unpack_trace(file->bytes(), path));
+    return build_trace(read_capture_bytes(file->bytes(), file, path));
 }
 
 Trace Trace::load(const std::string& path, std::uint64_t session_id) {
-    const RawLog log = read_capture(path);
+    const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
+    if (is_saved_trace(file->bytes())) {
+        if (unpack_window(file->bytes(), path).session_id == session_id)
+            return Trace(unpack_trace(file->bytes(), path));
+        throw Error(path + ": holds no session " + std::to_string(session_id));
+    }
+    const RawLog log = read_capture_bytes(file->bytes(), file, path);
     for (const SessionMarks& session : list_sessions(log)) {
         if (session.id == session_id) {
             ViewRequest request;

@@ -23,15 +23,6 @@ constexpr std::uint8_t kLongRangeOp = 67;  // a long range of regular shape
 constexpr std::uint8_t kLongOp = 68;       // any other long record of regular shape
 constexpr std::uint8_t kRawLong = 69;      // whole, in kRaw
 
-constexpr std::uint8_t kNegative = 0x10;  // of a time's length byte
-
-// The column of byte `i` of a value of `length` bytes, relative to the time column's first.
-constexpr std::size_t byte_column(std::size_t length, std::size_t i) {
-    return 1 + length * (length - 1) / 2 + i;
-}
-constexpr std::size_t kLongBytesColumn = 11;
-static_assert(byte_column(4, 3) + 1 == kLongBytesColumn && kLongBytesColumn + 1 == kTimeColumns);
-
 std::size_t regular_units(std::size_t payload_bytes) {
     return (sizeof(LongRecord) + payload_bytes + kRecordUnit - 1) / kRecordUnit;
 }
@@ -93,13 +84,12 @@ void LogEncoder::put_time(std::size_t column, std::uint64_t difference) {
     std::uint8_t sign = 0;
     if (difference >> 63 != 0) {
         difference = 0 - difference;
-        sign = kNegative;
+        sign = kNegativeNumber;
     }
     const auto length = static_cast<std::size_t>((std::bit_width(difference) + 7) / 8);
     columns_[column].push_back(static_cast<std::byte>(length | sign));
     for (std::size_t i = 0; i < length; ++i) {
-        const std::size_t place = length <= 4 ? byte_column(length, i) : kLongBytesColumn;
-        columns_[column + place].push_back(static_cast<std::byte>(difference >> (8 * i)));
+        columns_[column + byte_plane(length, i)].push_back(static_cast<std::byte>(difference >> (8 * i)));
     }
 }
 
@@ -210,13 +200,12 @@ std::uint64_t LogDecoder::take_number(std::size_t column) {
 std::uint64_t LogDecoder::take_time(std::size_t column) {
     const std::uint8_t head = take_byte(column);
     const std::size_t length = head & 0x0f;
-    if (length > 8 || (head & ~(kNegative | 0x0f)) != 0) throw Error("a time of records is malformed");
+    if (length > 8 || (head & ~(kNegativeNumber | 0x0f)) != 0) throw Error("a time of records is malformed");
     std::uint64_t difference = 0;
     for (std::size_t i = 0; i < length; ++i) {
-        const std::size_t place = length <= 4 ? byte_column(length, i) : kLongBytesColumn;
-        difference |= std::uint64_t{take_byte(column + place)} << (8 * i);
+        difference |= std::uint64_t{take_byte(column + byte_plane(length, i))} << (8 * i);
     }
-    return (head & kNegative) != 0 ? 0 - difference : difference;
+    return (head & kNegativeNumber) != 0 ? 0 - difference : difference;
 }
 
 std::uint32_t LogDecoder::take_site(std::uint8_t op) {

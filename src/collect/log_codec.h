@@ -9,12 +9,13 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/byte_planes.h"
+
 namespace kymo {
 
 /// Where the parts of records go. docs/capture_format.md describes each; the numbers are part of the format.
-/// A time column takes up kTimeColumns places: the length and sign of each value, then one column per byte of
-/// the values of 1, 2, 3 and 4 bytes, then the longer ones whole.
-inline constexpr std::size_t kTimeColumns = 12;
+/// A time column takes up kTimeColumns places: those of base/byte_planes.h.
+inline constexpr std::size_t kTimeColumns = kBytePlanes;
 enum LogColumn : std::size_t {
     kOps = 0,  ///< one byte per record
     kSites,    ///< 0: as predicted, else 1 + site; variable length

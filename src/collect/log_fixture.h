@@ -585,6 +585,8 @@ inline std::vector<std::byte> LogWriter::file() const {
         block.sequence = sequence++;
         add_run(block, slots);
     }
+    header.blocks = finished ? static_cast<std::uint32_t>(file.size() / kBlockBytes) : 0;
+    std::memcpy(file.data(), &header, sizeof header);
     return file;
 }
 

@@ -21,8 +21,7 @@ struct Findings {
     bool unknown_site = false;
 };
 
-/// Fills the problems of a trace. A problem that is there already (a saved trace carries its own) is not
-/// repeated.
+/// Fills the problems of a trace. A problem that is there already is not repeated.
 class ProblemList {
   public:
     explicit ProblemList(std::vector<ProblemInfo>& problems) : problems_(problems) {}

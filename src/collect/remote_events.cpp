@@ -61,7 +61,6 @@ class RemoteBuilder {
         for (auto& [key, track] : tracks_) add_ranges(track);
         for (auto& [key, track] : tracks_) add_points(track);
         for (const Message& message : messages_) add_links(message);
-        add_saved_links();
         std::stable_sort(data_.links.begin(), data_.links.end(),
                          [](const LinkInfo& a, const LinkInfo& b) { return a.from < b.from; });
         add_problems();
@@ -104,7 +103,7 @@ class RemoteBuilder {
         return (start_ns + end_ns) / 2 - (message.events.start_ns + message.events.end_ns) / 2;
     }
 
-    // Names made here have no place in a source file; a trace that was saved has them already.
+    // Names made here have no place in a source file; what is recorded without one is the same.
     void index_sites() {
         if (messages_.empty()) return;
         for (std::uint32_t row = 0; row < data_.sites.size(); ++row) {
@@ -152,8 +151,7 @@ class RemoteBuilder {
             is_used[event.process] = true;
             kept.push_back(placed);
         }
-        // In the order of the message's processes, not of their events: a saved trace gives them the same
-        // rows.
+        // In the order of the message's processes, not of their events.
         for (std::uint32_t i = 0; i < is_used.size(); ++i) {
             if (is_used[i]) process_row(message, i);
         }
@@ -441,13 +439,6 @@ class RemoteBuilder {
             }
         }
         return best;
-    }
-
-    void add_saved_links() {
-        for (const LinkInfo& link : state_.journal.saved_links) {
-            if (link.from >= next_row() || link.to >= next_row() || link.from == link.to) continue;
-            if ((data_.range_flags[link.to] & kRemote) != 0) data_.links.push_back(link);
-        }
     }
 
     void add_problems() {

@@ -35,8 +35,4 @@ inline std::string device_text(Device device) {
 /// tracks, ranges, points, values, details, links, problems. The local tables are whole by then.
 void add_remote_events(ReplayedLog& state, StringPool& strings);
 
-/// The events of a trace that came from other processes, without their callers (Trace::save keeps links
-/// itself).
-EventMessage remote_events_of(const Trace& trace);
-
 }  // namespace kymo

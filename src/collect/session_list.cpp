@@ -3,14 +3,21 @@
 
 #include <kymo/trace.h>
 
+#include "base/mapped_file.h"
 #include "collect/capture_reader.h"
 #include "collect/clock_fit.h"
 #include "collect/journal.h"
+#include "trace/saved_trace.h"
 
 namespace kymo {
 
 std::vector<SessionInfo> list_sessions(const std::string& path) {
-    const RawLog log = read_capture(path);
+    const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
+    if (is_saved_trace(file->bytes())) {
+        const WindowInfo window = unpack_window(file->bytes(), path);
+        return {{window.session_id, window.session_name, window.start_ns, window.end_ns, window.finished}};
+    }
+    const RawLog log = read_capture_bytes(file->bytes(), file, path);
     const Journal journal = read_journal(log.journal, 0);
     std::vector<detail::ClockPair> pairs = journal.pairs;
     for (const LogSpan& span : log.spans) pairs.push_back(span.pair);

@@ -43,10 +43,9 @@ bool is_of_this_boot(const Trace& trace, const detail::FileHeader& facts) {
 
 class EventCollector {
   public:
-    EventCollector(const Trace& trace, const EventFilter& filter, bool only_remote)
+    EventCollector(const Trace& trace, const EventFilter& filter)
         : trace_(trace),
           filter_(filter),
-          only_remote_(only_remote),
           string_ids_(trace.string_count(), 0),
           thread_is_used_(trace.threads().size(), false) {
         names_.insert(filter.names.begin(), filter.names.end());
@@ -61,7 +60,7 @@ class EventCollector {
                                           std::string(trace_.string(process.name))});
         }
         add_ranges();
-        if (!only_remote_) add_callers();
+        add_callers();
         if (filter_.marks) add_marks();
         if (filter_.memory) add_memory();
         for (Row row = 0; row < trace_.threads().size(); ++row) {
@@ -83,9 +82,7 @@ class EventCollector {
         return filter_.scopes.contains(site.scope) &&
                (names_.empty() || names_.count(std::string(trace_.string(site.name))) != 0);
     }
-    bool wants_thread(Row thread) const {
-        return thread < trace_.threads().size() && (!only_remote_ || trace_.threads()[thread].process != 0);
-    }
+    bool wants_thread(Row thread) const { return thread < trace_.threads().size(); }
 
     RemoteEvent& add_event(RemoteEvent::Kind kind, Row thread) {
         thread_is_used_[thread] = true;
@@ -226,7 +223,6 @@ class EventCollector {
 
     const Trace& trace_;
     const EventFilter& filter_;
-    const bool only_remote_;
     EventMessage message_;
     std::unordered_set<std::string> names_;
     std::vector<StringId> string_ids_;  // of the message, by those of the trace; 0: not yet there
@@ -237,14 +233,10 @@ class EventCollector {
 }  // namespace
 
 EventMessage events_of(const Trace& trace, const EventFilter& filter) {
-    EventMessage message = EventCollector(trace, filter, false).collect();
+    EventMessage message = EventCollector(trace, filter).collect();
     const detail::FileHeader facts = Recorder::get().process_facts();
     if (is_of_this_boot(trace, facts)) message.boot_id = facts.boot_id;
     return message;
-}
-
-EventMessage remote_events_of(const Trace& trace) {
-    return EventCollector(trace, {}, true).collect();
 }
 
 }  // namespace kymo

@@ -51,6 +51,8 @@ const char* cost_name(std::uint32_t event) {
             return "instant";
         case CostKind::Counter:
             return "counter";
+        case CostKind::AllocationReport:
+            return "allocation_report";
     }
     return "unknown";
 }
@@ -264,11 +266,6 @@ class TableFiller {
             window.max_bytes = marks.max_bytes;
             window.policy = policy_name(marks.policy);
             window.ceiling_reached = marks.ceiling_reached;
-        }
-        if (state_.journal.saved.present) {
-            clock = state_.journal.saved.clock;
-            window.log_bytes = state_.journal.saved.log_bytes;
-            window.ceiling_reached = state_.journal.saved.ceiling_reached;
         }
     }
 

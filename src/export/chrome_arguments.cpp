@@ -2,7 +2,10 @@
 #include "export/chrome_arguments.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
+#include <cstring>
 
 #include "base/json_writer.h"
 
@@ -13,23 +16,55 @@ constexpr int kDeepest = 16;  // of lists in lists; a trace made by hand could h
 
 /// The keys that are not the user's.
 bool is_reserved(std::string_view key) {
-    static constexpr std::string_view kReserved[] = {"at",
-                                                     "began_before",
-                                                     "unfinished",
-                                                     "end_inferred",
-                                                     "Input Dims",
-                                                     "Input type",
-                                                     "Input Strides",
-                                                     "Concrete Inputs",
-                                                     "Output Dims",
-                                                     "Output type",
-                                                     "Output Strides",
-                                                     "Concrete Outputs",
-                                                     "Sequence number",
-                                                     "Fwd thread id",
-                                                     "Record function id"};
+    static constexpr std::string_view kReserved[] = {
+        "at",           "scope",          "began_before",    "finished",
+        "end_inferred", "Overload name",  "Mangled name",    "Input Dims",
+        "Input type",   "Input Strides",  "Concrete Inputs", "Output Dims",
+        "Output type",  "Output Strides", "Concrete Outputs"};
     return std::find(std::begin(kReserved), std::end(kReserved), key) != std::end(kReserved);
 }
+
+/// A short constant that is copied whole, and counts as far as it goes.
+struct Word {
+    static constexpr std::size_t kBytes = 32;
+    std::array<char, kBytes> text{};
+    std::uint8_t size = 0;
+
+    constexpr Word() = default;
+    constexpr Word(std::string_view word, std::string_view before, std::string_view after) {
+        for (const std::string_view part : {before, word, after}) {
+            for (const char c : part) text[size++] = c;
+        }
+    }
+    char* put(char* out) const noexcept {
+        std::memcpy(out, text.data(), kBytes);
+        return out + size;
+    }
+};
+
+/// The start of a member, which has a comma before it that the first member goes without.
+char* put_start(char* out, const Word& start, bool& is_first) noexcept {
+    if (!is_first) return start.put(out);
+    is_first = false;
+    std::memcpy(out, start.text.data() + 1, Word::kBytes - 1);
+    return out + start.size - 1;
+}
+
+struct NumberKey {
+    ChromeNumber number;
+    std::string_view key;
+    Word start;  ///< of its member, with a comma before it
+    constexpr NumberKey(ChromeNumber which, std::string_view text)
+        : number(which), key(text), start(text, ",\"", "\":") {}
+};
+/// In order of their bits.
+constexpr NumberKey kNumberKeys[] = {
+    {kExternalId, "External id"},        {kEventIndex, "Ev Idx"},
+    {kFunctionId, "Record function id"}, {kSequence, "Sequence number"},
+    {kForwardThread, "Fwd thread id"},   {kPythonId, "Python id"},
+    {kPythonParent, "Python parent id"}, {kCorrelation, "correlation"},
+    {kDeviceNumber, "device"},           {kStream, "stream"},
+};
 
 /// As PyTorch prints element types: the names of its C++ types.
 std::string_view type_text(DType dtype) {
@@ -63,6 +98,17 @@ std::string_view type_text(DType dtype) {
     }
 }
 
+/// The same in quotes, by number.
+const std::array<Word, 256>& type_words() {
+    static const std::array<Word, 256> words = [] {
+        std::array<Word, 256> made;
+        for (std::size_t i = 0; i < made.size(); ++i)
+            made[i] = Word(type_text(static_cast<DType>(i)), "\"", "\"");
+        return made;
+    }();
+    return words;
+}
+
 bool is_scalar(ValueKind kind) {
     return kind == ValueKind::Bool || kind == ValueKind::Int || kind == ValueKind::Double;
 }
@@ -82,9 +128,12 @@ void append_real_text(std::string& text, double value) {
 
 }  // namespace
 
+ChromeArguments::ChromeArguments(const Trace& trace, ChromeText& out)
+    : trace_(trace), arrays_(trace.arrays()), extents_(trace.array_extents()), out_(out) {}
+
 const ArrayInfo* ChromeArguments::array_of(const Argument& value) const {
-    if (value.kind != ValueKind::Array || value.array >= trace_.arrays().size()) return nullptr;
-    return &trace_.arrays()[value.array];
+    if (value.kind != ValueKind::Array || value.array >= arrays_.size()) return nullptr;
+    return &arrays_[value.array];
 }
 
 std::span<const Argument> ChromeArguments::items_of(const Argument& value) const {
@@ -118,17 +167,19 @@ std::string_view ChromeArguments::type_of(const Argument& value) const {
 }
 
 void ChromeArguments::append_extents(const ArrayInfo& array, bool strides) {
-    out_ += '[';
-    const std::span<const std::int64_t> extents = trace_.array_extents();
     std::size_t first = array.first_extent;
     if (strides) first += array.dimensions;
-    const bool is_known = array.is_defined && (!strides || array.has_strides) && first <= extents.size() &&
-                          array.dimensions <= extents.size() - first;
-    for (std::size_t i = 0; is_known && i < array.dimensions; ++i) {
-        if (i != 0) out_ += ',';
-        append_json_number(out_, extents[first + i]);
+    const bool is_known = array.is_defined && (!strides || array.has_strides) && first <= extents_.size() &&
+                          array.dimensions <= extents_.size() - first;
+    const std::size_t count = is_known ? array.dimensions : 0;
+    char* out = out_.room(count * (kIntegerBytes + 1) + 2);
+    *out++ = '[';
+    for (std::size_t i = 0; i < count; ++i) {
+        if (i != 0) *out++ = ',';
+        out = put_integer(out, extents_[first + i]);
     }
-    out_ += ']';
+    *out++ = ']';
+    out_.take(out);
 }
 
 void ChromeArguments::append_extents(const Argument& value, bool strides) {
@@ -136,16 +187,44 @@ void ChromeArguments::append_extents(const Argument& value, bool strides) {
         append_extents(*array, strides);
         return;
     }
-    out_ += '[';
+    out_.put('[');
     if (is_array_list(value)) {
         bool is_first = true;
         for (const Argument& item : items_of(value)) {
-            if (!is_first) out_ += ',';
+            if (!is_first) out_.put(',');
             is_first = false;
             append_extents(*array_of(item), strides);
         }
     }
-    out_ += ']';
+    out_.put(']');
+}
+
+void ChromeArguments::append_type(const Argument& value) {
+    const std::string_view type = type_of(value);
+    char* out = out_.room(type.size() + 2);
+    *out++ = '"';
+    std::memcpy(out, type.data(), type.size());
+    out += type.size();
+    *out++ = '"';
+    out_.take(out);
+}
+
+void ChromeArguments::append_concrete(const Argument& value) {
+    if (value.kind == ValueKind::None || value.kind == ValueKind::Array) {
+        out_.put("\"\"");
+        return;
+    }
+    if (value.kind == ValueKind::Int) {
+        char* out = out_.room(kIntegerBytes + 2);
+        *out++ = '"';
+        out = put_integer(out, value.integer);
+        *out++ = '"';
+        out_.take(out);
+        return;
+    }
+    scratch_.clear();
+    append_concrete(scratch_, value, 0);
+    out_.string(scratch_);
 }
 
 void ChromeArguments::append_concrete(std::string& text, const Argument& value, int level) {
@@ -184,47 +263,117 @@ void ChromeArguments::append_concrete(std::string& text, const Argument& value, 
 }
 
 template <typename Entry>
-void ChromeArguments::append_list(std::string_view key, std::span<const Argument> values, ArgumentRole role,
+void ChromeArguments::append_list(std::string_view start, std::span<const Argument> values, ArgumentRole role,
                                   Entry entry) {
     separate();
-    append_json_string(out_, key);
-    out_ += ":[";
+    out_.put(start);
     bool is_first = true;
     for (const Argument& value : values) {
         if (value.role != role) continue;
-        if (!is_first) out_ += ',';
+        if (!is_first) out_.put(',');
         is_first = false;
         entry(value);
     }
-    out_ += ']';
+    out_.put(']');
+}
+
+/// Arrays, integers and nothing: what nearly every operator takes, and what fits in room that is known
+/// beforehand. False, and nothing is appended: there is something else.
+bool ChromeArguments::append_small_positional(std::span<const Argument> values, ArgumentRole role) {
+    std::size_t dimensions = 0;
+    for (const Argument& value : values) {
+        if (value.role != role) continue;
+        if (const ArrayInfo* const array = array_of(value); array != nullptr) {
+            const std::size_t all = std::size_t{array->dimensions} * (array->has_strides ? 2 : 1);
+            if (array->dimensions > 32 || array->first_extent > extents_.size() ||
+                all > extents_.size() - array->first_extent)
+                return false;
+            dimensions += array->dimensions;
+        } else if (value.kind != ValueKind::Int && value.kind != ValueKind::None) {
+            return false;
+        }
+    }
+    static constexpr Word kStarts[2][4] = {
+        {{"Input Dims", ",\"", "\":"},
+         {"Input type", ",\"", "\":"},
+         {"Input Strides", ",\"", "\":"},
+         {"Concrete Inputs", ",\"", "\":"}},
+        {{"Output Dims", ",\"", "\":"},
+         {"Output type", ",\"", "\":"},
+         {"Output Strides", ",\"", "\":"},
+         {"Concrete Outputs", ",\"", "\":"}},
+    };
+    const Word* const starts = kStarts[role == ArgumentRole::Input ? 0 : 1];
+    char* out =
+        out_.room(4 * Word::kBytes + values.size() * 3 * Word::kBytes + 2 * dimensions * (kIntegerBytes + 1));
+    const auto extents = [&](const ArrayInfo* array, bool strides) {
+        *out++ = ',';
+        *out++ = '[';
+        if (array != nullptr && array->is_defined && (!strides || array->has_strides)) {
+            const std::int64_t* extent =
+                extents_.data() + array->first_extent + (strides ? array->dimensions : 0);
+            for (std::uint32_t i = 0; i < array->dimensions; ++i, *out++ = ',')
+                out = put_integer(out, extent[i]);
+            if (array->dimensions > 0) --out;
+        }
+        *out++ = ']';
+    };
+    // Each list is written with a comma before every entry; the first one's becomes the bracket.
+    const auto list = [&](std::size_t index, const auto& entry) {
+        out = put_start(out, starts[index], is_empty_);
+        char* const first = out;
+        for (const Argument& value : values) {
+            if (value.role == role) entry(value);
+        }
+        *first = '[';
+        *out++ = ']';
+    };
+    list(0, [&](const Argument& value) { extents(array_of(value), false); });
+    list(1, [&](const Argument& value) {
+        *out++ = ',';
+        const ArrayInfo* const array = array_of(value);
+        if (array != nullptr && array->is_defined) {
+            out = type_words()[static_cast<std::uint8_t>(array->dtype)].put(out);
+        } else {
+            const bool scalar = is_scalar(value.kind) || is_scalar(value.left_out);
+            out = scalar ? put_literal(out, "\"Scalar\"") : put_literal(out, "\"\"");
+        }
+    });
+    list(2, [&](const Argument& value) { extents(array_of(value), true); });
+    list(3, [&](const Argument& value) {
+        out = put_literal(out, ",\"");
+        if (value.kind == ValueKind::Int) out = put_integer(out, value.integer);
+        *out++ = '"';
+    });
+    out_.take(out);
+    return true;
 }
 
 void ChromeArguments::append_positional(std::span<const Argument> values, ArgumentRole role) {
+    if (append_small_positional(values, role)) return;
     const bool is_input = role == ArgumentRole::Input;
-    append_list(is_input ? "Input Dims" : "Output Dims", values, role,
+    append_list(is_input ? "\"Input Dims\":[" : "\"Output Dims\":[", values, role,
                 [&](const Argument& value) { append_extents(value, false); });
-    append_list(is_input ? "Input type" : "Output type", values, role,
-                [&](const Argument& value) { append_json_string(out_, type_of(value)); });
-    append_list(is_input ? "Input Strides" : "Output Strides", values, role,
+    append_list(is_input ? "\"Input type\":[" : "\"Output type\":[", values, role,
+                [&](const Argument& value) { append_type(value); });
+    append_list(is_input ? "\"Input Strides\":[" : "\"Output Strides\":[", values, role,
                 [&](const Argument& value) { append_extents(value, true); });
-    append_list(is_input ? "Concrete Inputs" : "Concrete Outputs", values, role, [&](const Argument& value) {
-        concrete_.clear();
-        append_concrete(concrete_, value, 0);
-        append_json_string(out_, concrete_);
-    });
+    append_list(is_input ? "\"Concrete Inputs\":[" : "\"Concrete Outputs\":[", values, role,
+                [&](const Argument& value) { append_concrete(value); });
 }
 
 void ChromeArguments::append_values(std::span<const Argument> values) {
     bool has_inputs = false;
     bool has_outputs = false;
-    keys_.clear();
+    used_.clear();
+    used_early_ = 0;
     for (std::size_t i = 0; i < values.size(); ++i) {
         has_inputs |= values[i].role == ArgumentRole::Input;
         has_outputs |= values[i].role == ArgumentRole::Output;
         if (values[i].role != ArgumentRole::Keyword) continue;
+        if (values[i].kind == ValueKind::Int && append_integer(values[i])) continue;
         separate();
         append_key(values[i], i);
-        out_ += ':';
         append_value(values[i], 0);
     }
     if (has_inputs) append_positional(values, ArgumentRole::Input);
@@ -232,76 +381,137 @@ void ChromeArguments::append_values(std::span<const Argument> values) {
 }
 
 void ChromeArguments::append_detail(const RangeDetail& detail) {
+    out_.take(put_detail(out_.room(3 * kNumberBytes), detail));
+}
+
+char* ChromeArguments::put_detail(char* out, const RangeDetail& detail) noexcept {
     if (detail.sequence >= 0) {
-        separate();
-        out_ += "\"Sequence number\":";
-        append_json_number(out_, detail.sequence);
-        out_ += ",\"Fwd thread id\":";
-        append_json_number(out_, std::uint64_t{detail.forward_thread});
+        out = put_number(out, kSequence, detail.sequence);
+        out = put_number(out, kForwardThread, detail.forward_thread);
     }
-    if (detail.id != 0) {
-        separate();
-        out_ += "\"Record function id\":";
-        append_json_number(out_, detail.id);
+    if (detail.id != 0 && (given_ & kFunctionId) == 0)
+        out = put_decimal(put_number_key(out, kFunctionId), detail.id);
+    return out;
+}
+
+char* ChromeArguments::put_number_key(char* out, ChromeNumber which) noexcept {
+    return put_start(out, kNumberKeys[std::countr_zero(static_cast<unsigned>(which))].start, is_empty_);
+}
+
+std::uint32_t ChromeArguments::canonical(const std::string& text) {
+    return canonical_.try_emplace(text, static_cast<std::uint32_t>(canonical_.size())).first->second;
+}
+
+const ChromeArguments::Key& ChromeArguments::key_of(StringId id) {
+    if (id >= key_index_.size()) key_index_.resize(std::max<std::size_t>(id + 1, trace_.string_count()));
+    if (key_index_[id] == 0) {
+        const std::string_view name = trace_.string(id);
+        std::string text;
+        append_json_string(text, name.empty() ? "value" : name);
+        text += ':';
+        const std::uint32_t number = canonical(text);
+        Key key{Stamp(std::move(text)), number, 0, is_reserved(name)};
+        for (const NumberKey& known : kNumberKeys) {
+            if (known.key == name) key.number = known.number;
+        }
+        keys_.push_back(std::move(key));
+        key_index_[id] = static_cast<std::uint32_t>(keys_.size());
     }
+    return keys_[key_index_[id] - 1];
+}
+
+/// The most frequent kind of value, under a key that is known and free. False, and nothing is appended: it
+/// is not.
+bool ChromeArguments::append_integer(const Argument& value) {
+    if (value.key >= key_index_.size() || key_index_[value.key] == 0) return false;
+    const Key& key = keys_[key_index_[value.key] - 1];
+    if (key.is_reserved || !use(key.canonical)) return false;
+    given_ |= key.number;
+    char* out = out_.room(1 + key.text.size() + Stamp::kBlock + kIntegerBytes);
+    *out = ',';
+    out += is_empty_ ? 0 : 1;
+    is_empty_ = false;
+    out_.take(put_integer(key.text.put(out), value.integer));
+    return true;
+}
+
+bool ChromeArguments::use_late(std::uint32_t canonical) {
+    if (std::find(used_.begin(), used_.end(), canonical) != used_.end()) return false;
+    used_.push_back(canonical);
+    return true;
 }
 
 /// Keys of one object differ: strict readers refuse equal ones, lenient ones lose all but the last.
 void ChromeArguments::append_key(const Argument& value, std::size_t index) {
+    const Key& key = value.key < key_index_.size() && key_index_[value.key] != 0
+                         ? keys_[key_index_[value.key] - 1]
+                         : key_of(value.key);
+    if (key.is_reserved || !use(key.canonical)) {
+        append_changed_key(value, index);
+        return;
+    }
+    given_ |= key.number;
+    out_.put(key.text);
+}
+
+void ChromeArguments::append_changed_key(const Argument& value, std::size_t index) {
     const std::string_view name = trace_.string(value.key);
     const std::string wanted(name.empty() ? "value" : name);
-    std::string key = wanted;
-    while (is_reserved(key) || !keys_.insert(key).second) {
-        key = wanted + " (" + std::to_string(++index) + ")";
-    }
-    append_json_string(out_, key);
+    std::string text;
+    do {
+        text.clear();
+        append_json_string(text, wanted + " (" + std::to_string(++index) + ")");
+        text += ':';
+    } while (!use(canonical(text)));
+    out_.put(text);
 }
 
 void ChromeArguments::append_value(const Argument& value, int level) {
     switch (value.kind) {
         case ValueKind::Array:
             if (const ArrayInfo* const array = array_of(value); array != nullptr && array->is_defined) {
-                out_ += "{\"dims\":";
+                out_.put("{\"dims\":");
                 append_extents(*array, false);
-                out_ += ",\"type\":";
-                append_json_string(out_, type_text(array->dtype));
-                out_ += '}';
+                out_.put(",\"type\":");
+                append_type(value);
+                out_.put('}');
                 return;
             }
-            out_ += "null";
+            out_.put("null");
             return;
         case ValueKind::None:
-            out_ += "null";
+            out_.put("null");
             return;
         case ValueKind::Bool:
-            out_ += value.boolean ? "true" : "false";
+            out_.put(value.boolean ? "true" : "false");
             return;
         case ValueKind::Int:
-            append_json_number(out_, value.integer);
+            out_.integer(value.integer);
             return;
         case ValueKind::Double:
-            append_json_number(out_, value.real);
+            out_.real(value.real);
             return;
-        case ValueKind::String: {
-            std::string text(trace_.string(value.string));
-            if (value.truncated) text += "...";
-            append_json_string(out_, text);
+        case ValueKind::String:
+            if (value.truncated) {
+                out_.string(std::string(trace_.string(value.string)) + "...");
+            } else {
+                out_.string(trace_.string(value.string));
+            }
             return;
-        }
         case ValueKind::List:
             break;
     }
-    out_ += '[';
+    out_.put('[');
     bool is_first = true;
     if (level < kDeepest) {
         for (const Argument& item : items_of(value)) {
-            if (!is_first) out_ += ',';
+            if (!is_first) out_.put(',');
             is_first = false;
             append_value(item, level + 1);
         }
     }
-    if (value.truncated) out_ += is_first ? "\"...\"" : ",\"...\"";
-    out_ += ']';
+    if (value.truncated) out_.put(is_first ? "\"...\"" : ",\"...\"");
+    out_.put(']');
 }
 
 }  // namespace kymo

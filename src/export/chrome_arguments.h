@@ -3,27 +3,43 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
-#include <set>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <vector>
 
 #include <kymo/trace.h>
 
+#include "export/chrome_text.h"
+
 namespace kymo {
+
+/// Numbers that we make up where the values of a range do not give them.
+enum ChromeNumber : std::uint32_t {
+    kExternalId = 1 << 0,
+    kEventIndex = 1 << 1,
+    kFunctionId = 1 << 2,
+    kSequence = 1 << 3,
+    kForwardThread = 1 << 4,
+    kPythonId = 1 << 5,
+    kPythonParent = 1 << 6,
+    kCorrelation = 1 << 7,
+    kDeviceNumber = 1 << 8,
+    kStream = 1 << 9,
+};
 
 /// Appends members of a JSON object to a text, each after the first with a comma before it.
 class ChromeArguments {
   public:
     /// Both must outlive this.
-    ChromeArguments(const Trace& trace, std::string& out) : trace_(trace), out_(out) {}
+    ChromeArguments(const Trace& trace, ChromeText& out);
 
-    /// The members go behind what `out` holds now: call after the opening brace.
-    void begin() { empty_ = out_.size(); }
-    /// A comma, unless this is the first member.
-    void separate() {
-        if (out_.size() > empty_) out_ += ',';
+    /// Call after the opening brace of an object.
+    void begin() noexcept {
+        is_empty_ = true;
+        given_ = 0;
     }
 
     /// Keyword values under their own keys, made different from each other; inputs as "Input Dims", "Input
@@ -31,15 +47,66 @@ class ChromeArguments {
     void append_values(std::span<const Argument> values);
     /// "Sequence number" and "Fwd thread id" if there is a number, "Record function id" if there is an id.
     void append_detail(const RangeDetail& detail);
+    /// A number of ours, unless the values appended since begin() have given it.
+    void append_number(ChromeNumber which, std::int64_t value) {
+        out_.take(put_number(out_.room(kNumberBytes), which, value));
+    }
+    /// The same into room of at least kNumberBytes for each. Returns the end.
+    static constexpr std::size_t kNumberBytes = 64;
+    char* put_number(char* out, ChromeNumber which, std::int64_t value) noexcept {
+        return (given_ & which) != 0 ? out : put_integer(put_number_key(out, which), value);
+    }
+    /// What append_detail appends: at most 3 numbers.
+    char* put_detail(char* out, const RangeDetail& detail) noexcept;
+    /// Members that are text already: a key, a colon, a value.
+    void append_rendered(const Stamp& members) {
+        out_.take(put_rendered(out_.room(1 + members.size() + Stamp::kBlock), members));
+    }
+    char* put_rendered(char* out, const Stamp& members) noexcept {
+        if (members.size() == 0) return out;
+        if (!is_empty_) *out++ = ',';
+        is_empty_ = false;
+        return members.put(out);
+    }
 
   private:
+    /// What is known of a key once it was seen.
+    struct Key {
+        Stamp text;                ///< "key":
+        std::uint32_t canonical;   ///< equal for keys that are the same text in JSON
+        std::uint32_t number = 0;  ///< the ChromeNumber that it gives
+        bool is_reserved = false;  ///< a user's key of that text is changed
+    };
+
+    void separate() {
+        if (!is_empty_) out_.put(',');
+        is_empty_ = false;
+    }
+    const Key& key_of(StringId id);
+    std::uint32_t canonical(const std::string& text);
+    /// Marks a key as used; false: it was.
+    bool use(std::uint32_t canonical) {
+        if (canonical >= 64) return use_late(canonical);
+        const std::uint64_t bit = std::uint64_t{1} << canonical;
+        const bool is_new = (used_early_ & bit) == 0;
+        used_early_ |= bit;
+        return is_new;
+    }
+    bool use_late(std::uint32_t canonical);
+    bool append_integer(const Argument& value);
     void append_key(const Argument& value, std::size_t index);
+    void append_changed_key(const Argument& value, std::size_t index);
     void append_value(const Argument& value, int level);
     void append_positional(std::span<const Argument> values, ArgumentRole role);
+    bool append_small_positional(std::span<const Argument> values, ArgumentRole role);
+    char* put_number_key(char* out, ChromeNumber which) noexcept;
     template <typename Entry>
-    void append_list(std::string_view key, std::span<const Argument> values, ArgumentRole role, Entry entry);
+    void append_list(std::string_view start, std::span<const Argument> values, ArgumentRole role,
+                     Entry entry);
     void append_extents(const Argument& value, bool strides);
     void append_extents(const ArrayInfo& array, bool strides);
+    void append_type(const Argument& value);
+    void append_concrete(const Argument& value);
     void append_concrete(std::string& text, const Argument& value, int level);
     const ArrayInfo* array_of(const Argument& value) const;
     std::span<const Argument> items_of(const Argument& value) const;
@@ -47,10 +114,18 @@ class ChromeArguments {
     std::string_view type_of(const Argument& value) const;
 
     const Trace& trace_;
-    std::string& out_;
-    std::size_t empty_ = 0;
-    std::string concrete_;
-    std::set<std::string, std::less<>> keys_;  ///< of the event at hand
+    const std::span<const ArrayInfo> arrays_;
+    const std::span<const std::int64_t> extents_;
+    ChromeText& out_;
+    bool is_empty_ = true;
+    std::uint32_t given_ = 0;  ///< ChromeNumbers
+    std::string scratch_;
+    std::vector<Key> keys_;
+    std::vector<std::uint32_t> key_index_;  ///< by StringId: 1 + where in keys_; 0: not seen yet
+    std::unordered_map<std::string, std::uint32_t> canonical_;
+    // Canonical numbers of the keys of the event at hand: below 64 as bits, others as they are.
+    std::uint64_t used_early_ = 0;
+    std::vector<std::uint32_t> used_;
 };
 
 }  // namespace kymo

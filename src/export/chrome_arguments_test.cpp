@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <initializer_list>
 #include <limits>
+#include <sstream>
 
 #include "analyze/trace_fixture.h"
 #include "base/strict_json.h"
@@ -77,14 +79,21 @@ class ChromeArgumentsTest : public ::testing::Test {
     }
 
     /// The members, checked to be strict JSON with keys that differ. Ends the fixture.
-    std::string members(const RangeDetail* detail = nullptr) {
+    std::string members(const RangeDetail* detail = nullptr,
+                        std::initializer_list<ChromeNumber> numbers = {}) {
         const Trace trace = fixture_.trace();
-        std::string text = "{";
-        ChromeArguments arguments(trace, text);
+        std::ostringstream stream;
+        OutputFile file(stream);
+        ChromeText out(file);
+        ChromeArguments arguments(trace, out);
+        out.put('{');
         arguments.begin();
         arguments.append_values(trace.range_arguments(0));
         if (detail != nullptr) arguments.append_detail(*detail);
-        text += "}";
+        for (const ChromeNumber number : numbers) arguments.append_number(number, 77);
+        out.put('}');
+        file.commit();
+        std::string text = stream.str();
         StrictJson::Value value;
         EXPECT_EQ(StrictJson::parse(text, value), "") << text;
         return text;
@@ -188,11 +197,25 @@ TEST_F(ChromeArgumentsTest, NumbersOfARangeAreThereWhenItHasThem) {
     const RangeDetail all{0, 5, 0, ~0ull};
     EXPECT_EQ(members(&all),
               R"({"Sequence number":5,"Fwd thread id":0,"Record function id":18446744073709551615})");
-    const Trace trace;
-    std::string text;
-    ChromeArguments arguments(trace, text);
-    arguments.append_detail({0, -1, 3, 0});
-    EXPECT_EQ(text, "");
+}
+
+TEST_F(ChromeArgumentsTest, NumbersThatItDoesNotHaveAreLeftOut) {
+    const RangeDetail none{0, -1, 3, 0};
+    EXPECT_EQ(members(&none), "{}");
+}
+
+TEST_F(ChromeArgumentsTest, ANumberThatTheValuesGiveIsNotMadeUp) {
+    put(integer(5), ArgumentRole::Keyword, "correlation");
+    put(integer(6), ArgumentRole::Keyword, "Sequence number");
+    const RangeDetail detail{0, 8, 0, 0};
+    EXPECT_EQ(members(&detail, {kCorrelation, kExternalId}),
+              R"({"correlation":5,"Sequence number":6,"Fwd thread id":0,"External id":77})");
+}
+
+TEST_F(ChromeArgumentsTest, KeysThatDifferOnlyInBrokenBytesAreMadeToDiffer) {
+    put(integer(1), ArgumentRole::Keyword, "a\xFF");
+    put(integer(2), ArgumentRole::Keyword, "a\xFE");
+    EXPECT_EQ(members(), "{\"a\xEF\xBF\xBD\":1,\"a\xEF\xBF\xBD (2)\":2}");
 }
 
 }  // namespace

@@ -1,8 +1,10 @@
-// chrome_rows.h: which process id and thread id each process, thread and track gets in a Chrome trace.
+// chrome_rows.h: which process id and thread id each process, thread, device and track gets in a Chrome
+// trace.
 #pragma once
 
 #include <cstdint>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -14,34 +16,54 @@ namespace kymo {
 struct ChromeRow {
     std::int64_t pid = 0;
     std::int64_t tid = 0;
+    friend bool operator==(const ChromeRow&, const ChromeRow&) = default;
 };
 
-/// Ids are those of the operating system where they are unique (pids repeat over hosts, tids over time),
-/// logical ones otherwise, and numbers no system hands out for rows that are no threads.
-struct ChromeRows {
+/// Whether a track's ranges ran on a device.
+inline bool is_of_device(const TrackInfo& track) noexcept {
+    return track.kind == TrackKind::Device ||
+           (track.device.type != DeviceType::Cpu && track.device.type != DeviceType::None);
+}
+
+/// "pid":1,"tid":2,"ts":
+inline std::string chrome_row_text(ChromeRow row) {
+    return "\"pid\":" + std::to_string(row.pid) + ",\"tid\":" + std::to_string(row.tid) + ",\"ts\":";
+}
+
+/// Ids of processes and threads are those of the operating system where they are unique (pids repeat over
+/// hosts, tids over time), logical ones otherwise, and numbers no system hands out for rows that are no
+/// threads. As in PyTorch's traces, a device is a process whose id is its number, and a queue of it a thread
+/// whose id is the queue's.
+class ChromeRows {
+  public:
+    struct DeviceProcess {
+        Row process = 0;
+        Device device{};
+        std::int64_t pid = 0;
+        bool shares_pid = false;  ///< a process of the trace has that number too
+    };
+
     std::vector<std::int64_t> process;  ///< pid of each process
     std::vector<ChromeRow> thread;      ///< of each thread: its instants and counters
     std::vector<ChromeRow> track;       ///< of each track
+    std::vector<DeviceProcess> devices;
+    std::vector<bool> is_device_thread;  ///< of each thread: it has only tracks of devices
 
     explicit ChromeRows(const Trace& trace) {
-        std::set<std::int64_t> pids;
-        for (const ProcessInfo& info : trace.processes()) process.push_back(claim_pid(pids, info.pid));
-        if (process.empty()) process.push_back(0);
-
-        for (const ThreadInfo& info : trace.threads()) {
-            const std::int64_t pid = pid_of(info.process);
-            std::int64_t tid = info.os_tid;
-            if (tid <= 0 || !rows_.emplace(pid, tid).second) {
-                tid = info.id;
-                if (tid <= 0 || !rows_.emplace(pid, tid).second) tid = free_tid(pid);
-            }
-            thread.push_back({pid, tid});
-        }
+        for (const ProcessInfo& info : trace.processes()) process.push_back(claim_pid(info.pid));
+        if (process.empty()) process.push_back(claim_pid(0));
+        claim_threads(trace);
         std::vector<bool> taken(thread.size(), false);
         for (const TrackInfo& info : trace.tracks()) {
             const bool of_thread = info.thread < thread.size();
             const std::int64_t pid = of_thread ? thread[info.thread].pid : process.front();
-            if (info.kind == TrackKind::Thread && of_thread && !taken[info.thread]) {
+            if (is_of_device(info)) {
+                track.push_back(claim_device_row(trace, info));
+                if (of_thread && is_device_thread[info.thread] && !taken[info.thread]) {
+                    taken[info.thread] = true;
+                    thread[info.thread] = track.back();
+                }
+            } else if (info.kind == TrackKind::Thread && of_thread && !taken[info.thread]) {
                 taken[info.thread] = true;
                 track.push_back(thread[info.thread]);
             } else {
@@ -50,11 +72,15 @@ struct ChromeRows {
         }
     }
 
+    ChromeRow of_thread(Row row) const {
+        return row < thread.size() ? thread[row] : ChromeRow{process.front(), 0};
+    }
+
   private:
     static constexpr std::int64_t kFirstFreeId = 1'000'000'000;  ///< above any pid of Linux, below 2^31
 
-    static std::int64_t claim_pid(std::set<std::int64_t>& pids, std::int64_t pid) {
-        while (!pids.insert(pid).second) pid = pid < kFirstFreeId ? kFirstFreeId : pid + 1;
+    std::int64_t claim_pid(std::int64_t pid) {
+        while (!pids_.insert(pid).second) pid = pid < kFirstFreeId ? kFirstFreeId : pid + 1;
         return pid;
     }
     std::int64_t pid_of(Row row) const { return row < process.size() ? process[row] : process.front(); }
@@ -63,6 +89,59 @@ struct ChromeRows {
         return next_free_++;
     }
 
+    void claim_threads(const Trace& trace) {
+        is_device_thread.assign(trace.threads().size(), false);
+        for (const TrackInfo& info : trace.tracks()) {
+            if (info.thread < is_device_thread.size() && is_of_device(info))
+                is_device_thread[info.thread] = trace.threads()[info.thread].os_tid == 0;
+        }
+        for (const TrackInfo& info : trace.tracks()) {
+            if (info.thread < is_device_thread.size() && !is_of_device(info))
+                is_device_thread[info.thread] = false;
+        }
+        for (std::size_t i = 0; i < trace.threads().size(); ++i) {
+            const ThreadInfo& info = trace.threads()[i];
+            const std::int64_t pid = pid_of(info.process);
+            std::int64_t tid = info.os_tid;
+            if (is_device_thread[i]) {
+                tid = 0;  // its first track says
+            } else if (tid <= 0 || !rows_.emplace(pid, tid).second) {
+                tid = info.id;
+                if (tid <= 0 || !rows_.emplace(pid, tid).second) tid = free_tid(pid);
+            }
+            thread.push_back({pid, tid});
+        }
+    }
+
+    /// The first process to use a device of that number has it; the devices of others get numbers of their
+    /// own.
+    std::int64_t device_pid(const Trace& trace, const TrackInfo& info) {
+        const Row owner = info.thread < trace.threads().size() ? trace.threads()[info.thread].process : 0;
+        for (const DeviceProcess& known : devices) {
+            if (known.process == owner && known.device == info.device) return known.pid;
+        }
+        const std::int64_t number = info.device.index < 0 ? 0 : info.device.index;
+        DeviceProcess made{owner, info.device, number, false};
+        bool is_taken = false;
+        for (const DeviceProcess& known : devices) is_taken |= known.pid == number;
+        if (is_taken) {
+            made.pid = claim_pid(kFirstFreeId);
+        } else {
+            made.shares_pid = !pids_.insert(number).second;
+        }
+        devices.push_back(made);
+        return made.pid;
+    }
+
+    ChromeRow claim_device_row(const Trace& trace, const TrackInfo& info) {
+        const std::int64_t pid = device_pid(trace, info);
+        const bool has_number = info.stream >= 0 && info.stream < kFirstFreeId;
+        if (has_number && info.kind == TrackKind::Device && rows_.emplace(pid, info.stream).second)
+            return {pid, info.stream};
+        return {pid, free_tid(pid)};
+    }
+
+    std::set<std::int64_t> pids_;
     std::set<std::pair<std::int64_t, std::int64_t>> rows_;
     std::int64_t next_free_ = kFirstFreeId;
 };

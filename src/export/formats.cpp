@@ -6,10 +6,26 @@ namespace kymo {
 namespace {
 
 constexpr std::string_view kChromeSuffixes[] = {".json", ".json.gz"};
+constexpr std::string_view kSpeedscopeSuffixes[] = {".speedscope.json", ".speedscope.json.gz"};
+constexpr std::string_view kFoldedSuffixes[] = {".folded", ".folded.gz", ".stacks.txt"};
+constexpr std::string_view kCsvSuffixes[] = {".csv", ".csv.gz"};
+constexpr std::string_view kPerfettoSuffixes[] = {".pftrace", ".perfetto-trace", ".pftrace.gz",
+                                                  ".perfetto-trace.gz"};
+constexpr std::string_view kCaptureSuffixes[] = {".kymo"};
+
+void write_capture(const Trace& trace, const std::string& path) {
+    trace.save(path);
+}
 
 constexpr ExportFormat kFormats[] = {
     {"chrome", "Chrome trace JSON, for the Perfetto UI and chrome://tracing", kChromeSuffixes,
      write_chrome_json},
+    {"speedscope", "Speedscope's JSON, for https://www.speedscope.app", kSpeedscopeSuffixes,
+     write_speedscope},
+    {"folded", "Folded stacks, self time in nanoseconds, for flame graphs", kFoldedSuffixes, write_folded},
+    {"csv", "a table of the trace as comma-separated values: the ranges", kCsvSuffixes, write_csv},
+    {"perfetto", "Perfetto's protobuf, for its UI and trace processor", kPerfettoSuffixes, write_perfetto},
+    {"kymo", "a capture, which keeps all of the trace", kCaptureSuffixes, write_capture},
 };
 
 std::string known_formats() {
@@ -34,15 +50,20 @@ std::span<const ExportFormat> export_formats() noexcept {
 }
 
 const ExportFormat& export_format(std::string_view name, const std::string& path) {
+    const ExportFormat* best = nullptr;
+    std::size_t longest = 0;
     for (const ExportFormat& format : kFormats) {
         if (!name.empty()) {
             if (format.name == name) return format;
             continue;
         }
         for (const std::string_view suffix : format.suffixes) {
-            if (path.size() > suffix.size() && path.ends_with(suffix)) return format;
+            if (path.size() <= suffix.size() || !path.ends_with(suffix) || suffix.size() <= longest) continue;
+            longest = suffix.size();
+            best = &format;
         }
     }
+    if (best != nullptr) return *best;
     if (!name.empty())
         throw Error(path + ": unknown export format '" + std::string(name) + "'; known: " + known_formats());
     throw Error(path + ": no export format has this suffix; known: " + known_formats());

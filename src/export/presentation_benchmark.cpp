@@ -1,13 +1,17 @@
 // presentation_benchmark.cpp: what exporting and summing up 10 million ranges costs, CPU time per range on
 // one core. bench_presentation [FILE [MILLIONS]]; the file is removed.
 #include <fcntl.h>
+#include <malloc.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <ctime>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <string>
@@ -153,15 +157,122 @@ void measure_export(const Trace& trace, const std::string& path) {
         median(exports), bytes / count, median(floors), median(exports) / median(floors));
 }
 
+/// The trace with inputs, as operators have them: two arrays of two sizes and a number on two ranges of
+/// three, of a thousand different shapes.
+Trace make_operator_trace(std::size_t count) {
+    const Trace plain = make_trace(count);
+    auto data = std::make_shared<TraceData>(plain.data());
+    std::uint64_t state = 7;
+    for (Row row = 0; row < data->range_start_ns.size(); ++row) {
+        if (row % 3 == 0) continue;
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        const auto size = static_cast<std::int64_t>(16 + (state >> 33) % 8);
+        data->range_arguments.push_back({row, static_cast<std::uint32_t>(data->arguments.size()), 3});
+        Argument value;
+        value.role = ArgumentRole::Input;
+        for (int input = 0; input < 2; ++input) {
+            ArrayInfo array;
+            array.dtype = DType::Float32;
+            array.dimensions = 2;
+            array.first_extent = static_cast<std::uint32_t>(data->array_extents.size());
+            data->array_extents.insert(data->array_extents.end(), {size, 64});
+            value.kind = ValueKind::Array;
+            value.array = static_cast<Row>(data->arrays.size());
+            data->arrays.push_back(array);
+            data->arguments.push_back(value);
+        }
+        value.kind = ValueKind::Int;
+        value.integer = 1;
+        data->arguments.push_back(value);
+    }
+    return Trace(std::move(data));
+}
+
+void measure_by_shape(std::size_t count) {
+    const Trace trace = make_operator_trace(count);
+    measure("averages_by_shape", "<= 80 ns", trace.ranges().size(),
+            [&] { key_averages(trace, {.by_input_shape = true}); });
+}
+
+/// The text of 1,000 groups, in milliseconds.
+void measure_table() {
+    Averages averages;
+    for (int i = 0; i < 1000; ++i) {
+        AverageRow& row = averages.rows.emplace_back();
+        row.name = "aten::operator_number_" + std::to_string(i);
+        row.count = 1000 + static_cast<std::uint64_t>(i);
+        row.self_cpu_time_total_ns = 1'234'567 * (i % 77 + 1);
+        row.cpu_time_total_ns = 2 * row.self_cpu_time_total_ns;
+        row.self_device_time_total_ns = row.device_time_total_ns = 777'777 * (i % 13);
+        row.cpu_memory_bytes = row.self_cpu_memory_bytes = 4321 * i;
+        row.input_shapes = "[[" + std::to_string(i) + ", 128], [128, 64], []]";
+        row.flops = 1e6 * i;
+    }
+    averages.has_memory = true;
+    averages.device = DeviceType::Cuda;
+    std::vector<double> runs;
+    for (int i = 0; i < kRepetitions; ++i)
+        runs.push_back(cpu_ns_of([&] {
+                           averages_table(averages, {.sort_by = "self_cuda_time_total", .row_limit = -1});
+                       }) /
+                       1e6);
+    std::printf("{\"name\": \"table\", \"value\": %.3f, \"unit\": \"ms\", \"target\": \"<= 5 ms\"}\n",
+                median(runs));
+}
+
+/// Bytes of this process that are in memory now ("VmRSS") or were at most ("VmHWM").
+double memory_in_use(const char* key) {
+    std::ifstream status("/proc/self/status");
+    std::string line;
+    while (std::getline(status, line)) {
+        if (line.starts_with(key)) return std::strtod(line.c_str() + std::strlen(key) + 1, nullptr) * 1024;
+    }
+    return 0;
+}
+
+/// The most memory during averages and an export, over what holding the trace takes: in a process of its own,
+/// because the peak of a process never falls.
+void measure_peak_memory(const std::string& path, std::size_t count) {
+    std::fflush(stdout);
+    const pid_t child = ::fork();
+    if (child == 0) {
+        const double before = memory_in_use("VmRSS");
+        Trace trace;
+        {
+            const Trace made = make_trace(count);
+            trace = Trace(std::make_shared<TraceData>(made.data()));  // without the room of growing vectors
+        }
+        ::malloc_trim(0);
+        std::ofstream("/proc/self/clear_refs") << "5";  // the peak starts again at what is in use
+        const double held = memory_in_use("VmRSS") - before;
+        key_averages(trace);
+        write_chrome_json(trace, path);
+        const double peak = memory_in_use("VmHWM") - before;
+        std::remove(path.c_str());
+        std::printf(
+            "{\"name\": \"peak_memory\", \"value\": %.3f, \"unit\": \"x\", \"against\": \"the trace in "
+            "memory, "
+            "%.1f bytes per range\", \"against_value\": 1, \"ratio\": %.3f, \"target\": \"<= 1.2\"}\n",
+            peak / held, held / static_cast<double>(trace.ranges().size()), peak / held);
+        std::fflush(stdout);
+        ::_exit(0);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+}
+
 int run(int argc, char** argv) {
     const std::string path = argc > 1 ? argv[1] : KYMO_BENCH_DIR "/bench_presentation.json";
     const std::size_t millions = argc > 2 ? std::strtoul(argv[2], nullptr, 10) : 10;
+    measure_peak_memory(path, millions * 1'000'000);
     const Trace trace = make_trace(millions * 1'000'000);
     const std::size_t count = trace.ranges().size();
     measure_export(trace, path);
-    measure("averages", "<= 40 ns", count,
-            [&] { summarize(trace, {.by_thread = false, .percentiles = false}); });
-    measure("averages_with_percentiles", "<= 80 ns", count, [&] { summarize(trace); });
+    measure("averages", "<= 40 ns", count, [&] { key_averages(trace); });
+    measure("averages_with_percentiles", "<= 80 ns", count,
+            [&] { key_averages(trace, {.percentiles = true}); });
+    measure_by_shape(millions * 1'000'000);
+    measure_table();
     measure("call_tree", "<= 80 ns", count, [&] { call_tree(trace); });
     return 0;
 }

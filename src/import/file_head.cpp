@@ -1,18 +1,15 @@
-// file_head.cpp: through zlib, which reads plain files as they are.
+// file_head.cpp: of damaged gzip, what can be decompressed.
 #include "import/file_head.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cstring>
+#include <memory>
 
 #include <kymo/error.h>
 
-#if KYMO_HAVE_ZLIB
-#include <zlib.h>
-#endif
+#include "base/input_text.h"
 
 namespace kymo {
 namespace {
@@ -22,36 +19,21 @@ constexpr std::size_t kHeadBytes = 64 * 1024;
 }  // namespace
 
 std::vector<std::byte> read_file_head(const std::string& path) {
-    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd < 0) throw Error(path + ": " + std::strerror(errno));
     struct stat status {};
-    const bool is_folder = ::fstat(fd, &status) == 0 && S_ISDIR(status.st_mode);
+    if (::stat(path.c_str(), &status) != 0) throw Error(path + ": " + std::strerror(errno));
+    if (S_ISDIR(status.st_mode)) throw Error(path + ": " + std::strerror(EISDIR));
+    if (!S_ISREG(status.st_mode)) return {};
+    const std::unique_ptr<ByteSource> source = open_source(path);
     std::vector<std::byte> head(kHeadBytes);
-    ssize_t count = -1;
-    int error = EISDIR;
-    // What cannot be read twice (a pipe) is left to its reader.
-    if (!is_folder && !S_ISREG(status.st_mode)) {
-        ::close(fd);
-        return {};
+    std::size_t size = 0;
+    while (size < head.size()) {
+        const std::size_t count =
+            source->read(reinterpret_cast<char*>(head.data()) + size, head.size() - size);
+        if (count == 0) break;
+        size += count;
     }
-#if KYMO_HAVE_ZLIB
-    if (gzFile file = is_folder ? nullptr : ::gzdopen(fd, "rb"); file != nullptr) {
-        count = ::gzread(file, head.data(), static_cast<unsigned>(head.size()));
-        error = errno;
-        if (count < 0 && error == 0) count = 0;  // no gzip after all, or damaged at once: its reader will say
-        ::gzclose(file);
-    } else {
-        ::close(fd);
-    }
-#else
-    if (!is_folder) {
-        count = ::read(fd, head.data(), head.size());
-        error = errno;
-    }
-    ::close(fd);
-#endif
-    if (count < 0) throw Error(path + ": " + std::strerror(error));
-    head.resize(static_cast<std::size_t>(count));
+    if (size == 0 && !source->damage().empty()) throw Error(path + ": " + source->damage());
+    head.resize(size);
     return head;
 }
 

@@ -7,7 +7,8 @@
 
 namespace kymo {
 
-/// Up to 64 KiB, decompressed where the file is gzip. Throws kymo::Error when it cannot be opened or read.
+/// Up to 64 KiB, decompressed where the file is gzip; what comes before a damage, which is for the reader to
+/// tell. Empty for what cannot be read twice (a pipe). Throws kymo::Error when nothing can be read.
 std::vector<std::byte> read_file_head(const std::string& path);
 
 }  // namespace kymo

@@ -1,6 +1,7 @@
 // formats.cpp: the registry of import formats. A new format is one file, one declaration and one line here.
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 
 #include <kymo/error.h>
 #include <kymo/import.h>
@@ -21,7 +22,21 @@ Trace read_capture_file(const std::string& path) {
 
 constexpr ImportFormat kFormats[] = {
     {"kymo", "Kymo's own captures", is_capture, read_capture_file},
+    {"chrome", "Chrome's trace JSON, of any maker (.json, .json.gz)", is_chrome_json, read_chrome_json_file},
+    {"perfetto", "Perfetto's protobuf (track events)", is_perfetto, read_perfetto},
+    {"nvprof", "SQLite databases of nvprof", is_sqlite_profile, read_sqlite_profile},
+    {"nsight", "SQLite exports of Nsight Systems", is_sqlite_profile, read_sqlite_profile},
 };
+
+/// Its first bytes cannot be looked at beforehand.
+Trace read_pipe(const std::string& path) {
+    try {
+        return Trace::load(path);
+    } catch (const Error& error) {
+        throw Error(std::string(error.what()) +
+                    "; a pipe is read as a capture unless --from tells its format");
+    }
+}
 
 std::string known_formats() {
     std::string list;
@@ -38,6 +53,14 @@ std::span<const ImportFormat> import_formats() noexcept {
     return kFormats;
 }
 
+const ImportFormat* import_format(const std::string& path) {
+    const std::vector<std::byte> head = read_file_head(path);
+    const auto* const found =
+        std::find_if(std::begin(kFormats), std::end(kFormats),
+                     [&](const ImportFormat& format) { return format.recognizes(head); });
+    return found == std::end(kFormats) ? nullptr : found;
+}
+
 Trace open_trace(const std::string& path, std::string_view name) {
     if (!name.empty()) {
         for (const ImportFormat& format : kFormats) {
@@ -45,11 +68,10 @@ Trace open_trace(const std::string& path, std::string_view name) {
         }
         throw Error(path + ": unknown format '" + std::string(name) + "'; known: " + known_formats());
     }
-    const std::vector<std::byte> head = read_file_head(path);
-    for (const ImportFormat& format : kFormats) {
-        if (format.recognizes(head)) return format.read(path);
-    }
-    return Trace::load(path);  // says what is wrong with it as a capture
+    if (const ImportFormat* const format = import_format(path)) return format->read(path);
+    if (!std::filesystem::is_regular_file(path)) return read_pipe(path);
+    if (std::filesystem::file_size(path) == 0) throw Error(path + ": is empty");
+    throw Error(path + ": no format that Kymo reads (" + known_formats() + ")");
 }
 
 }  // namespace kymo

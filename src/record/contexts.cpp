@@ -44,7 +44,7 @@ std::uint64_t armed_bits(const SessionOptions& options) noexcept {
     std::uint64_t bits = options.scopes.bits() | detail::kArmedRecorder;
     if (options.record_values) bits |= detail::kArmedValues;
     if (options.record_shapes) bits |= detail::kArmedShapes;
-    if (options.concrete_inputs) bits |= detail::kArmedShapes | detail::kArmedConcrete;
+    if (options.concrete_inputs || options.with_flops) bits |= detail::kArmedShapes | detail::kArmedConcrete;
     if (options.profile_memory) bits |= detail::kArmedMemory | detail::kArmedMemoryRecorder;
     if (!Clock::is_inline()) bits |= detail::kArmedSlowClock;
     return bits;

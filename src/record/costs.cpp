@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include <kymo/memory.h>
 #include <kymo/range.h>
 
 #include "record/clock.h"
@@ -24,7 +25,8 @@ class PrivateLog {
   public:
     PrivateLog()
         : state_(std::make_unique<ThreadState>()), data_(64 * 1024), previous_(detail::current_thread) {
-        std::uint64_t armed = detail::scope_bit(Scope::User) | detail::kArmedRecorder | detail::kArmedValues;
+        std::uint64_t armed = detail::scope_bit(Scope::User) | detail::kArmedRecorder | detail::kArmedValues |
+                              detail::kArmedMemory | detail::kArmedMemoryRecorder;
         if (!Clock::is_inline()) armed |= detail::kArmedSlowClock;
         set_armed(*state_, armed);
         entry_.state = state_.get();
@@ -81,6 +83,7 @@ void Recorder::measure_costs() noexcept {
             [&keys] { detail::ScopedRange range(valued, Scope::User, detail::push_values(keys, "n", 1)); }),
         measure(log, [] { instant("kymo.cost"); }),
         measure(log, [] { counter("kymo.cost", 1); }),
+        measure(log, [] { report_allocation(&plain, 1, 1, 1); }),
     };
     for (std::uint32_t kind = 0; kind < std::size(ticks); ++kind) {
         detail::CostRecord record{};

@@ -100,8 +100,18 @@ SessionOptions parse_options(std::string_view text) {
             options.name = value;
         } else if (key == "values") {
             options.record_values = parse_switch(key, value);
+        } else if (key == "shapes") {
+            options.record_shapes = parse_switch(key, value);
+        } else if (key == "inputs") {
+            options.concrete_inputs = parse_switch(key, value);
+        } else if (key == "memory") {
+            options.profile_memory = parse_switch(key, value);
+        } else if (key == "flops") {
+            options.with_flops = parse_switch(key, value);
         } else {
-            throw Error("'" + part + "': expected out=, max=, policy=, scopes=, name= or values=");
+            throw Error("'" + part +
+                        "': expected out=, max=, policy=, scopes=, name=, values=, shapes=, inputs=, memory= "
+                        "or flops=");
         }
     }
     return options;

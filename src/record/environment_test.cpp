@@ -110,11 +110,19 @@ TEST(ParseOptions, ReadsSwitches) {
         EXPECT_FALSE(parse_options(text).record_values) << text;
     }
     EXPECT_EQ(error_of("values=maybe"), "values=maybe: expected on or off");
+    const SessionOptions none = parse_options("shapes=off,inputs=off,memory=off,flops=off");
+    EXPECT_FALSE(none.record_shapes || none.concrete_inputs || none.profile_memory || none.with_flops);
+    EXPECT_TRUE(parse_options("shapes").record_shapes);
+    EXPECT_TRUE(parse_options("inputs=1").concrete_inputs);
+    EXPECT_TRUE(parse_options("memory=on").profile_memory);
+    EXPECT_TRUE(parse_options("flops=yes").with_flops);
 }
 
 TEST(ParseOptions, NamesTheKeyThatItDoesNotKnow) {
     for (const std::string text : {"colour=red", "Out=x", " out=x", "garbage", "=x", "="}) {
-        EXPECT_EQ(error_of(text), "'" + text + "': expected out=, max=, policy=, scopes=, name= or values=");
+        EXPECT_EQ(error_of(text), "'" + text +
+                                      "': expected out=, max=, policy=, scopes=, name=, values=, shapes=, "
+                                      "inputs=, memory= or flops=");
     }
 }
 

@@ -27,7 +27,8 @@ std::uint32_t option_bits(const SessionOptions& options) noexcept {
     std::uint32_t bits = 0;
     if (options.record_values) bits |= detail::kOptionValues;
     if (options.record_shapes) bits |= detail::kOptionShapes;
-    if (options.concrete_inputs) bits |= detail::kOptionConcreteInputs | detail::kOptionShapes;
+    if (options.concrete_inputs || options.with_flops)
+        bits |= detail::kOptionConcreteInputs | detail::kOptionShapes;
     if (options.profile_memory) bits |= detail::kOptionMemory;
     if (options.with_flops) bits |= detail::kOptionFlops;
     if (options.with_stack) bits |= detail::kOptionStacks;

@@ -306,6 +306,7 @@ void Spool::finish() noexcept {
     finished_ = true;
     store_.trim();
     store_.freeze();
+    header_->blocks = static_cast<std::uint32_t>(store_.used_file_bytes() / kBlockBytes);
     detail::store_release(header_->finished, 1u);
     if (temporary_ && is_in_place()) unlink(path_.c_str());  // those who still stand in it keep it mapped
 }
@@ -385,6 +386,8 @@ std::string write_cut(const std::string& wanted_path, std::span<const std::byte>
             std::memcpy(block.data() + sizeof header, chunk.block->data(), chunk.committed);
             write_all(fd, block.data(), block.size(), wanted_path);
         }
+        file.blocks = static_cast<std::uint32_t>(lseek(fd, 0, SEEK_CUR) / static_cast<off_t>(kBlockBytes));
+        if (lseek(fd, 0, SEEK_SET) == 0) write_all(fd, &file, sizeof file, wanted_path);
     } catch (...) {
         close(fd);
         unlink(temporary.c_str());

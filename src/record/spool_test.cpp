@@ -206,7 +206,7 @@ TEST_F(SpoolTest, IsCutToItsLengthWhenFinished) {
     EXPECT_TRUE(spool->is_finished());
     EXPECT_EQ(header_of(path()).finished, 1u);
     EXPECT_LT(std::filesystem::file_size(path()), before);
-    EXPECT_EQ(std::filesystem::file_size(path()) % kBlockBytes, 0u);
+    EXPECT_EQ(std::filesystem::file_size(path()), header_of(path()).blocks * kBlockBytes);
     EXPECT_EQ(names_of(path()), records(10, 64));
     EXPECT_EQ(journal_of(path()), records(20, 64));
 }
@@ -276,6 +276,7 @@ TEST_F(SpoolTest, CutsACaptureOutOfStreamsAndChunks) {
     const std::string made = write_cut(path("b.kymo"), records(2000, 40), records(10, 80), {&cut, 1});
     EXPECT_EQ(made, path("b." + pid_ + ".kymo"));
     EXPECT_EQ(header_of(made).finished, 1u);
+    EXPECT_EQ(std::filesystem::file_size(made), header_of(made).blocks * kBlockBytes);
     EXPECT_EQ(names_of(made), records(2000, 40));
     EXPECT_EQ(journal_of(made), records(10, 80));
     const std::vector<FoundBlock> logs = blocks_of(made, detail::BlockKind::Log);

@@ -1,10 +1,8 @@
 // string_pool.h: the strings of a trace under construction, each once.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <string_view>
-#include <unordered_set>
 #include <vector>
 
 #include <kymo/trace.h>
@@ -18,21 +16,20 @@ class StringPool {
     StringId intern(std::string_view text);
 
   private:
-    struct Hash {
-        using is_transparent = void;
-        const std::vector<std::string>* strings;
-        std::size_t operator()(StringId id) const { return std::hash<std::string_view>()((*strings)[id]); }
-        std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+    /// A place of the table: open addressing, linear.
+    struct Slot {
+        std::uint32_t hash;
+        StringId id;  ///< kFree: nothing here
     };
-    struct Equal {
-        using is_transparent = void;
-        const std::vector<std::string>* strings;
-        bool operator()(StringId a, StringId b) const { return (*strings)[a] == (*strings)[b]; }
-        bool operator()(std::string_view a, StringId b) const { return a == (*strings)[b]; }
-        bool operator()(StringId a, std::string_view b) const { return (*strings)[a] == b; }
-    };
+    static constexpr StringId kFree = ~StringId{0};
+
+    StringId find(std::uint32_t hash, std::string_view text) const;
+    void insert(std::uint32_t hash, StringId id);
+    void grow();
+
     std::vector<std::string>& strings_;
-    std::unordered_set<StringId, Hash, Equal> ids_;
+    std::vector<Slot> slots_;  ///< a power of two of them, at most half of them taken
+    std::size_t taken_ = 0;
 };
 
 }  // namespace kymo

@@ -6,9 +6,12 @@
 #include <memory>
 #include <numeric>
 #include <queue>
-#include <set>
+#include <utility>
 
 #include <kymo/error.h>
+
+#include "base/demangle.h"
+#include "trace/self_times.h"
 
 namespace kymo {
 
@@ -23,6 +26,18 @@ std::size_t TraceAssembler::SiteHash::operator()(const SiteInfo& site) const noe
 }
 
 TraceAssembler::TraceAssembler() : data_(std::make_shared<TraceData>()), strings_(data_->strings) {}
+
+SiteInfo TraceAssembler::named(std::string_view name) {
+    SiteInfo info;
+    info.name = string(name);
+    if (!name.starts_with("_Z")) return info;
+    const auto [place, is_new] = readable_.try_emplace(info.name, info.name);
+    if (is_new) {
+        if (const std::optional<std::string> text = demangle(name)) place->second = string(*text);
+    }
+    if (place->second != info.name) info.raw_name = std::exchange(info.name, place->second);
+    return info;
+}
 
 std::uint32_t TraceAssembler::site(const SiteInfo& info) {
     const auto [place, is_new] = sites_.try_emplace(info, static_cast<std::uint32_t>(data_->sites.size()));
@@ -41,6 +56,7 @@ Row TraceAssembler::add_thread(const ThreadInfo& info) {
 }
 
 std::uint32_t TraceAssembler::add_lane(const Lane& lane) {
+    if (lanes_.size() >= kMostLanes) throw Error("more rows than a trace holds");
     lanes_.push_back(lane);
     return static_cast<std::uint32_t>(lanes_.size() - 1);
 }
@@ -56,7 +72,7 @@ TraceAssembler::RangeId TraceAssembler::add_range(std::uint32_t lane, std::int64
     // The end must be a time, too.
     duration_ns =
         std::min(duration_ns, std::numeric_limits<std::int64_t>::max() - std::max<std::int64_t>(start_ns, 0));
-    ranges_.push_back({start_ns, duration_ns, site, lane, flags});
+    ranges_.push_back({start_ns, duration_ns, site, lane, static_cast<std::uint8_t>(flags)});
     return static_cast<RangeId>(ranges_.size() - 1);
 }
 
@@ -74,6 +90,32 @@ void TraceAssembler::add_detail(RangeId range, std::int64_t sequence, std::uint3
 
 void TraceAssembler::add_link(RangeId from, RangeId to, LinkKind kind, StringId name) {
     data_->links.push_back({from, to, kind, name});
+}
+
+void TraceAssembler::add_link(const LinkEnd& from, const LinkEnd& to, LinkKind kind, StringId name) {
+    if (from.range != LinkEnd::kNoRange && to.range != LinkEnd::kNoRange) {
+        add_link(from.range, to.range, kind, name);
+    } else {
+        loose_links_.push_back({from, to, kind, name});
+    }
+}
+
+void TraceAssembler::expect(double fraction) {
+    constexpr std::size_t kTooFew = 4096;  // to tell anything from
+    if (fraction <= 0 || fraction >= 1) return;
+    const auto make_room = [&](auto& column) {
+        const auto all = static_cast<std::size_t>(static_cast<double>(column.size()) / fraction * 1.05);
+        if (column.size() > kTooFew && all > column.capacity()) column.reserve(all);
+    };
+    const auto make_all = [&](auto&... columns) { (make_room(columns), ...); };
+    TraceData& data = *data_;
+    make_all(ranges_, data.arguments, data.range_arguments, data.range_details, data.list_items, data.arrays,
+             data.array_extents, data.links, data.strings);
+    make_all(data.instant_time_ns, data.instant_site, data.instant_thread, data.instant_arguments);
+    make_all(data.counter_time_ns, data.counter_site, data.counter_thread, data.counter_value);
+    make_all(data.memory_time_ns, data.memory_thread, data.memory_address, data.memory_bytes,
+             data.memory_total_allocated, data.memory_total_reserved, data.memory_device,
+             data.memory_out_of_memory);
 }
 
 void TraceAssembler::add_instant(Row thread, std::int64_t time_ns, std::uint32_t site,
@@ -140,8 +182,12 @@ Trace TraceAssembler::finish() {
     place_ranges();
     fill_self_times();
     place_values();
+    bind_links();
     place_links();
     sort_points();
+    std::uint64_t clamped = 0;
+    for (const ThreadInfo& thread : data_->threads) clamped += thread.clamped;
+    if (clamped > 0) add_problem("clamped", "Ranges with a negative duration were set to 0.", clamped);
     return Trace(std::shared_ptr<const TraceData>(std::move(data_)));
 }
 
@@ -179,18 +225,26 @@ void TraceAssembler::place_ranges() {
     std::vector<RangeId> members(count);
     std::vector<std::size_t> next(first.begin(), first.end() - 1);
     for (RangeId id = 0; id < count; ++id) members[next[ranges_[id].lane]++] = id;
+    lane_tracks_.resize(lanes_.size());
+    for (std::uint32_t lane = 0; lane < lanes_.size(); ++lane) {
+        const std::span<RangeId> of_lane(members.data() + first[lane], first[lane + 1] - first[lane]);
+        sort_by_time(of_lane);
+        lane_tracks_[lane].first = static_cast<std::uint32_t>(data_->tracks.size());
+        if (!of_lane.empty()) place_lane(lanes_[lane], of_lane);
+        lane_tracks_[lane].count =
+            static_cast<std::uint32_t>(data_->tracks.size()) - lane_tracks_[lane].first;
+    }
+}
+
+void TraceAssembler::sort_by_time(std::span<RangeId> members) const {
     const auto is_before = [&](RangeId a, RangeId b) {
         const Added &left = ranges_[a], &right = ranges_[b];
         if (left.start_ns != right.start_ns) return left.start_ns < right.start_ns;
         if (left.duration_ns != right.duration_ns) return left.duration_ns > right.duration_ns;
         return a < b;
     };
-    for (std::uint32_t lane = 0; lane < lanes_.size(); ++lane) {
-        const std::span<RangeId> of_lane(members.data() + first[lane], first[lane + 1] - first[lane]);
-        if (!std::is_sorted(of_lane.begin(), of_lane.end(), is_before))
-            std::sort(of_lane.begin(), of_lane.end(), is_before);
-        if (!of_lane.empty()) place_lane(lanes_[lane], of_lane);
-    }
+    if (!std::is_sorted(members.begin(), members.end(), is_before))
+        std::sort(members.begin(), members.end(), is_before);
 }
 
 namespace {
@@ -216,17 +270,20 @@ class TrackChoice {
             }
         }
         while (!busy_.empty() && busy_.top().first <= start) {
-            free_.insert(busy_.top().second);
+            const std::uint32_t track = busy_.top().second;
+            free_.insert(std::lower_bound(free_.begin(), free_.end(), track), track);
             busy_.pop();
         }
         // Behind its parent's, so that a parent's row always comes before.
-        auto found = parent == kNobody ? free_.begin() : free_.upper_bound(parent_track);
+        const auto found =
+            parent == kNobody ? free_.begin() : std::upper_bound(free_.begin(), free_.end(), parent_track);
+        auto track = static_cast<std::uint32_t>(open_.size());
         if (found == free_.end()) {
-            found = free_.insert(static_cast<std::uint32_t>(open_.size())).first;
             open_.emplace_back();
+        } else {
+            track = *found;
+            free_.erase(found);
         }
-        const std::uint32_t track = *found;
-        free_.erase(found);
         busy_.emplace(end, track);
         open_[track].assign(1, {id, end});
         return {track, 0};
@@ -240,7 +297,7 @@ class TrackChoice {
     };
     using Busy = std::pair<std::int64_t, std::uint32_t>;  // until when, track
     std::priority_queue<Busy, std::vector<Busy>, std::greater<>> busy_;
-    std::set<std::uint32_t> free_;
+    std::vector<std::uint32_t> free_;      ///< tracks where nothing is open, in order
     std::vector<std::vector<Open>> open_;  ///< of each track, outermost first
 };
 
@@ -269,20 +326,22 @@ void TraceAssembler::place_lane(const Lane& lane, std::span<const RangeId> membe
         open.push_back(i);
     }
     // Track by track: a parent's row is known when it is asked for.
-    std::vector<std::uint32_t> order(members.size());
-    std::iota(order.begin(), order.end(), 0u);
+    std::vector<std::uint32_t> order;
     if (tracks.track_count() > 1) {
+        order.resize(members.size());
+        std::iota(order.begin(), order.end(), 0u);
         std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
             return nested[a].place.track < nested[b].place.track;
         });
     }
-    for (std::size_t i = 0; i < order.size();) {
-        const std::uint32_t track = nested[order[i]].place.track;
+    const auto nth = [&](std::size_t i) { return order.empty() ? static_cast<std::uint32_t>(i) : order[i]; };
+    for (std::size_t i = 0; i < members.size();) {
+        const std::uint32_t track = nested[nth(i)].place.track;
         const auto first = static_cast<Row>(data_->range_start_ns.size());
-        for (; i < order.size() && nested[order[i]].place.track == track; ++i) {
-            const Nested& member = nested[order[i]];
+        for (; i < members.size() && nested[nth(i)].place.track == track; ++i) {
+            const Nested& member = nested[nth(i)];
             const bool is_root = member.parent == TrackChoice::kNobody;
-            add_row(members[order[i]], is_root ? kNoRow : row_of_[members[member.parent]], member.place.depth,
+            add_row(members[nth(i)], is_root ? kNoRow : row_of_[members[member.parent]], member.place.depth,
                     is_async);
         }
         add_track(lane, track, first, static_cast<Row>(data_->range_start_ns.size()) - first);
@@ -322,27 +381,27 @@ void TraceAssembler::add_row(RangeId id, Row parent, std::uint32_t depth, bool i
 
 void TraceAssembler::fill_self_times() {
     std::vector<Added>().swap(ranges_);  // no longer needed, and large
-    const std::size_t count = data_->range_start_ns.size();
-    data_->range_self_ns.assign(count, 0);
-    for (std::size_t row = 0; row < count; ++row) {
-        const std::int64_t start = std::max(data_->range_start_ns[row], data_->window.start_ns);
-        const std::int64_t end =
-            std::min(data_->range_start_ns[row] + data_->range_duration_ns[row], data_->window.end_ns);
-        const std::int64_t clipped = std::max<std::int64_t>(end - start, 0);
-        data_->range_self_ns[row] += clipped;
-        if (data_->range_parent[row] != kNoRow) data_->range_self_ns[data_->range_parent[row]] -= clipped;
-    }
+    data_->range_self_ns = self_times(*data_);
 }
 
 namespace {
 
+/// Puts entries of a table in order of their rows, those of one row as they are. Linear: there are `rows`.
+template <typename Entry>
+void sort_by_row(std::vector<Entry>& entries, Row Entry::*row, std::size_t rows) {
+    const auto is_before = [&](const Entry& a, const Entry& b) { return a.*row < b.*row; };
+    if (std::is_sorted(entries.begin(), entries.end(), is_before)) return;
+    std::vector<std::uint32_t> place(rows + 1, 0);
+    for (const Entry& entry : entries) ++place[entry.*row + 1];
+    std::partial_sum(place.begin(), place.end(), place.begin());
+    std::vector<Entry> sorted(entries.size());
+    for (const Entry& entry : entries) sorted[place[entry.*row]++] = entry;
+    entries = std::move(sorted);
+}
+
 // Slices of one row, of which there may be several, become one; all in order of rows.
-void sort_slices(std::vector<ArgumentSlice>& slices, std::vector<Argument>& arguments) {
-    const auto is_before = [](const ArgumentSlice& a, const ArgumentSlice& b) {
-        return a.row != b.row ? a.row < b.row : a.first < b.first;
-    };
-    if (!std::is_sorted(slices.begin(), slices.end(), is_before))
-        std::sort(slices.begin(), slices.end(), is_before);
+void sort_slices(std::vector<ArgumentSlice>& slices, std::vector<Argument>& arguments, std::size_t rows) {
+    sort_by_row(slices, &ArgumentSlice::row, rows);
     std::size_t kept = 0;
     for (std::size_t i = 0; i < slices.size(); ++i) {
         if (kept == 0 || slices[kept - 1].row != slices[i].row) {
@@ -366,20 +425,9 @@ void sort_slices(std::vector<ArgumentSlice>& slices, std::vector<Argument>& argu
 
 void TraceAssembler::place_values() {
     for (ArgumentSlice& slice : data_->range_arguments) slice.row = row_of_[slice.row];
-    sort_slices(data_->range_arguments, data_->arguments);
+    sort_slices(data_->range_arguments, data_->arguments, row_of_.size());
     for (RangeDetail& detail : data_->range_details) detail.range = row_of_[detail.range];
-    std::stable_sort(data_->range_details.begin(), data_->range_details.end(),
-                     [](const RangeDetail& a, const RangeDetail& b) { return a.range < b.range; });
-}
-
-void TraceAssembler::place_links() {
-    for (LinkInfo& link : data_->links) {
-        link.from = row_of_[link.from];
-        link.to = row_of_[link.to];
-    }
-    std::stable_sort(data_->links.begin(), data_->links.end(), [](const LinkInfo& a, const LinkInfo& b) {
-        return a.from != b.from ? a.from < b.from : a.to < b.to;
-    });
+    sort_by_row(data_->range_details, &RangeDetail::range, row_of_.size());
 }
 
 namespace {
@@ -418,7 +466,7 @@ void TraceAssembler::sort_points() {
         for (ArgumentSlice& slice : data.instant_arguments) slice.row = place[slice.row];
         reorder(order, data.instant_time_ns, data.instant_site, data.instant_thread);
     }
-    sort_slices(data.instant_arguments, data.arguments);
+    sort_slices(data.instant_arguments, data.arguments, data.instant_time_ns.size());
     if (const auto order = thread_time_order(data.counter_thread, data.counter_time_ns); !order.empty())
         reorder(order, data.counter_time_ns, data.counter_site, data.counter_thread, data.counter_value);
     if (const auto order = thread_time_order(data.memory_thread, data.memory_time_ns); !order.empty()) {

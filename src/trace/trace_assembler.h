@@ -40,21 +40,42 @@ class TraceAssembler {
     TraceAssembler();
 
     StringId string(std::string_view text) { return strings_.intern(text); }
+    /// Valid until the next string.
+    const std::string& text(StringId id) const { return data_->strings[id]; }
+    /// The name of an imported event: readable, with the symbol beside it where it is the name of a C++
+    /// symbol. Each distinct name is looked into once.
+    SiteInfo named(std::string_view name);
     /// A row of the site table; equal sites are one.
     std::uint32_t site(const SiteInfo& info);
     Row add_process(const ProcessInfo& info);
     Row add_thread(const ThreadInfo& info);
     std::uint32_t add_lane(const Lane& lane);
 
-    /// Times in nanoseconds; a negative duration becomes 0 and is counted as the thread's `clamped`.
+    /// Times in nanoseconds; a negative duration becomes 0 and is counted as the thread's `clamped`
+    /// and in the problem of that name.
     /// Throws kymo::Error when there are more ranges than a trace holds (2^32 - 1).
     RangeId add_range(std::uint32_t lane, std::int64_t start_ns, std::int64_t duration_ns, std::uint32_t site,
                       std::uint16_t flags = 0);
+    void add_flags(RangeId range, std::uint16_t flags) {
+        ranges_[range].flags |= static_cast<std::uint8_t>(flags);
+    }
     /// Values, links and details may be given in any order and before their ranges. Of several calls for one
     /// range the values follow one another.
     void add_values(RangeId range, std::span<const Argument> values);
     void add_detail(RangeId range, std::int64_t sequence, std::uint32_t forward_thread, std::uint64_t id);
+    /// An arrow that is given twice is one.
     void add_link(RangeId from, RangeId to, LinkKind kind, StringId name = 0);
+
+    /// One end of an arrow whose range is told by when and where it is.
+    struct LinkEnd {
+        static constexpr RangeId kNoRange = ~RangeId{0};
+        RangeId range = kNoRange;  ///< this one, or else ...
+        std::uint32_t lane = 0;
+        std::int64_t time_ns = 0;  ///< ... the innermost range of the lane that is open then, or ...
+        bool is_next = false;      ///< ... the first one that starts then or later
+    };
+    /// An arrow one of whose ends has no range is counted as the problem "loose_arrow".
+    void add_link(const LinkEnd& from, const LinkEnd& to, LinkKind kind, StringId name = 0);
 
     void add_instant(Row thread, std::int64_t time_ns, std::uint32_t site,
                      std::span<const Argument> values = {});
@@ -74,6 +95,10 @@ class TraceAssembler {
     /// strides if it has them). The info's own first_extent is set here.
     ListItems add_list(std::span<const Argument> items);
     Row add_array(ArrayInfo info, std::span<const std::int64_t> extents);
+
+    /// How much of what will be added was added, 0 to 1: room is made for the rest at once, so that memory
+    /// need not be moved later.
+    void expect(double fraction);
 
     void add_problem(std::string code, std::string text, std::uint64_t count = 1);
     void add_metadata(std::string key, std::string json);
@@ -96,8 +121,17 @@ class TraceAssembler {
         std::int64_t start_ns;
         std::int64_t duration_ns;
         std::uint32_t site;
-        std::uint32_t lane;
-        std::uint16_t flags;
+        std::uint32_t lane : 24;
+        std::uint32_t flags : 8;
+    };
+    static constexpr std::uint32_t kMostLanes = (1u << 24) - 1;
+    struct LooseLink {
+        LinkEnd from, to;
+        LinkKind kind;
+        StringId name;
+    };
+    struct LaneTracks {
+        std::uint32_t first, count;
     };
     struct SiteHash {
         std::size_t operator()(const SiteInfo& site) const noexcept;
@@ -105,20 +139,28 @@ class TraceAssembler {
 
     void fix_window();
     void place_ranges();
+    void sort_by_time(std::span<RangeId> members) const;
     void place_lane(const Lane& lane, std::span<const RangeId> members);
     void add_track(const Lane& lane, std::size_t number, Row first, Row count);
     void add_row(RangeId id, Row parent, std::uint32_t depth, bool is_async);
     void fill_self_times();
     void place_values();
+    void bind_links();
+    Row bind(const LinkEnd& end) const;
+    Row innermost_at(const TrackInfo& track, std::int64_t time_ns) const;
+    Row next_at(const TrackInfo& track, std::int64_t time_ns) const;
     void place_links();
     void sort_points();
 
     std::shared_ptr<TraceData> data_;
     StringPool strings_;
     std::unordered_map<SiteInfo, std::uint32_t, SiteHash> sites_;
+    std::unordered_map<StringId, StringId> readable_;  ///< of each name that looked like a symbol
     std::vector<Lane> lanes_;
     std::vector<Added> ranges_;
     std::vector<Row> row_of_;  ///< of each range
+    std::vector<LooseLink> loose_links_;
+    std::vector<LaneTracks> lane_tracks_;
     bool has_window_ = false;
 };
 

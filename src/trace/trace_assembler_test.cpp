@@ -47,6 +47,57 @@ class TraceAssemblerTest : public ::testing::Test {
     std::uint32_t lane_ = 0;
 };
 
+TEST_F(TraceAssemblerTest, AnArrowFindsItsRangesByPlaceAndTime) {
+    using End = TraceAssembler::LinkEnd;
+    add(0, 100, "outer");
+    add(10, 50, "inner");
+    add(20, 120, "crossing");  // on a track of its own
+    const auto last = add(200, 210, "last");
+    add(300, 310, "later");
+    const auto at = [&](std::int64_t time, bool is_next = false) {
+        return End{End::kNoRange, lane_, time, is_next};
+    };
+    const End known{last, 0, 0, false};
+    assembler_.add_link(at(5), known, LinkKind::Flow);
+    assembler_.add_link(at(15), known, LinkKind::Flow);
+    assembler_.add_link(at(30), known, LinkKind::Flow);
+    assembler_.add_link(at(120), at(211, true), LinkKind::Flow);
+    assembler_.add_link(at(150), known, LinkKind::Flow);        // nothing is open
+    assembler_.add_link(at(5), at(311, true), LinkKind::Flow);  // nothing follows
+    const Trace trace = assembler_.finish();
+    std::string text;
+    for (const LinkInfo& link : trace.links())
+        text += std::string(trace.range_name(link.from)) + ">" + std::string(trace.range_name(link.to)) + " ";
+    EXPECT_EQ(text, "outer>last inner>last crossing>last crossing>later ");
+    ASSERT_EQ(trace.problems().size(), 1u);
+    EXPECT_EQ(trace.problems()[0].code, "loose_arrow");
+    EXPECT_EQ(trace.problems()[0].count, 2u);
+}
+
+TEST_F(TraceAssemblerTest, WhatIsExpectedChangesNothing) {
+    for (int i = 0; i < 10'000; ++i) {
+        add(i, i + 1);
+        if (i % 1000 == 0) assembler_.expect(i / 10'000.0);
+    }
+    assembler_.expect(0);
+    assembler_.expect(1);
+    EXPECT_EQ(assembler_.finish().ranges().size(), 10'000u);
+}
+
+TEST_F(TraceAssemblerTest, ASymbolGetsAReadableNameAndIsKeptBesideIt) {
+    const SiteInfo plain = assembler_.named("aten::add");
+    const SiteInfo symbol = assembler_.named("_Z3addii");
+    const SiteInfo damaged = assembler_.named("_Z3ad");
+    EXPECT_EQ(assembler_.named("_Z3addii"), symbol);
+    EXPECT_EQ(plain.raw_name, 0u);
+    EXPECT_EQ(damaged.raw_name, 0u);
+    const Trace trace = assembler_.finish();
+    EXPECT_EQ(trace.string(plain.name), "aten::add");
+    EXPECT_EQ(trace.string(symbol.name), "add(int, int)");
+    EXPECT_EQ(trace.string(symbol.raw_name), "_Z3addii");
+    EXPECT_EQ(trace.string(damaged.name), "_Z3ad");
+}
+
 TEST_F(TraceAssemblerTest, NestsByTimesInWhateverOrderTheyCome) {
     add(5, 6);
     add(2, 8);
@@ -149,6 +200,9 @@ TEST_F(TraceAssemblerTest, NegativeDurationsBecomeZeroAndAreCounted) {
     const Trace trace = assembler_.finish();
     EXPECT_EQ(trace.ranges().duration_ns[0], 0);
     EXPECT_EQ(trace.threads()[0].clamped, 1u);
+    ASSERT_EQ(trace.problems().size(), 1u);
+    EXPECT_EQ(trace.problems()[0].code, "clamped");
+    EXPECT_EQ(trace.problems()[0].count, 1u);
 }
 
 TEST_F(TraceAssemblerTest, EveryTrackNestsWhateverTheTimes) {

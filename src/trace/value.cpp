@@ -29,12 +29,18 @@ const char* device_type_name(DeviceType type) noexcept {
             return "cpu";
         case DeviceType::Cuda:
             return "cuda";
+        case DeviceType::Hip:
+            return "hip";
         case DeviceType::Xpu:
             return "xpu";
         case DeviceType::Mps:
             return "mps";
         case DeviceType::Meta:
             return "meta";
+        case DeviceType::Hpu:
+            return "hpu";
+        case DeviceType::Mtia:
+            return "mtia";
         case DeviceType::None:
             return "none";
         default:

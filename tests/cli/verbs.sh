@@ -1,32 +1,7 @@
 #!/usr/bin/env bash
 # verbs.sh: the command kymo from outside: messages, exit codes, `kymo run`. Needs KYMO_BIN; with KYMO_BUILD_DIR holding
 # examples/, real captures are read too.
-set -u
-
-kymo=${KYMO_BIN:?KYMO_BIN is not set}
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder" || exit 1
-unset KYMO NO_COLOR
-failures=0
-
-fail() {
-    echo "FAILED: $1"
-    shift
-    printf '    %s\n' "$@"
-    failures=$((failures + 1))
-}
-
-# check NAME EXPECTED_CODE PATTERN COMMAND...: the exit code, and an extended regular expression that stdout and stderr
-# together hold.
-check() {
-    local name=$1 code=$2 pattern=$3 output actual
-    shift 3
-    output=$("$@" 2>&1 </dev/null)
-    actual=$?
-    [ "$actual" = "$code" ] || fail "$name" "exit code $actual, not $code" "$output"
-    grep -Eq -- "$pattern" <<<"$output" || fail "$name" "no '$pattern' in:" "$output"
-}
+. "$(dirname "$0")/check.bash"
 
 # ---- usage and errors
 
@@ -38,16 +13,16 @@ check "nothing at all" 2 'Usage: kymo' "$kymo"
 check "unknown verb" 2 "^kymo: there is no verb 'frobnicate'" "$kymo" frobnicate
 check "unknown option" 2 '^kymo: report: .*--frob' "$kymo" report --frob x.kymo
 check "no file" 2 '^kymo: report: FILE is required' "$kymo" report
-check "wrong sort key" 2 "^kymo: report: --sort: 'zzz' is none of" "$kymo" report --sort zzz x.kymo
-check "wrong number" 2 "^kymo: report: --limit: '-1' is no number" "$kymo" report --limit -1 x.kymo
-for verb in info report tree export compact; do
+check "wrong sort key" 2 "^kymo: report: there is no sort key 'zzz'; known: name, " "$kymo" report --sort zzz x.kymo
+check "wrong number" 2 "^kymo: report: --rows: '-1' is no number" "$kymo" report --limit -1 x.kymo
+for verb in info report tree export validate compact; do
     check "$verb of a missing file" 2 '^kymo: missing\.kymo: .*No such file' "$kymo" $verb missing.kymo
 done
 [ -z "$(ls)" ] || fail "failing verbs leave no files" "$(ls)"
 echo "this is no capture" >text.kymo
-check "not a capture" 2 '^kymo: text\.kymo: ' "$kymo" report text.kymo
+check "not a capture" 2 '^kymo: text\.kymo: no format that Kymo reads \(kymo, ' "$kymo" report text.kymo
 : >empty.kymo
-check "an empty file" 2 '^kymo: empty\.kymo: ' "$kymo" info empty.kymo
+check "an empty file" 2 '^kymo: empty\.kymo: is empty$' "$kymo" info empty.kymo
 [ "$("$kymo" report missing.kymo 2>&1 | wc -l)" = 1 ] || fail "errors are one line"
 [ -z "$("$kymo" report missing.kymo 2>/dev/null)" ] || fail "errors go to stderr"
 
@@ -109,13 +84,30 @@ if [ -n "${KYMO_BUILD_DIR:-}" ] && [ -x "$program" ]; then
     check "info" 0 '^thread ' "$kymo" info pipeline.kymo
     check "report" 0 '^events .* kept' "$kymo" report pipeline.kymo
     check "report: limit" 0 '^\.\.\. and [0-9,]+ more rows' "$kymo" report --limit 2 pipeline.kymo
-    check "report: by thread" 0 '^name +thread ' "$kymo" report --by thread pipeline.kymo
+    check "report: by thread" 0 '^ +Name +Thread +Self CPU %' "$kymo" report --by thread pipeline.kymo
     check "report: filter" 0 "^no name holds 'zzzz'" "$kymo" report --filter zzzz pipeline.kymo
-    check "report: csv" 0 '^name,self_ns,total_ns' "$kymo" report --csv pipeline.kymo
+    check "report: csv" 0 '^name,scope,device_type,count,.*self_cpu_time_total_ns,cpu_time_total_ns' "$kymo" report --csv pipeline.kymo
+    check "report: PyTorch's table" 0 '^Self CPU time total: [0-9.]+m?s$' "$kymo" report pipeline.kymo
+    check "report: columns" 0 '^ +Name +# of Calls +p90 +Overhead +$' \
+        "$kymo" report --columns name,calls,p90,overhead pipeline.kymo
+    check "report: unknown column" 2 "^kymo: report: there is no column 'x'; known: name, " \
+        "$kymo" report --columns name,x pipeline.kymo
+    check "report: sorted by a device's key" 0 'Self CPU time total' "$kymo" report --sort cuda_time_total pipeline.kymo
+    check "report: markdown" 0 '^\| Name \| Self CPU % \|' "$kymo" report --format markdown pipeline.kymo
+    check "report: one unit" 0 '^Self CPU time total: [0-9.]+s$' "$kymo" report --time-unit s pipeline.kymo
+    check "report: top level only" 0 'only display top-level' "$kymo" report --top-level pipeline.kymo
+    check "report: all groupings" 0 'Self CPU time total' "$kymo" report --by-shape --by-stack 3 --by-thread \
+        --by-overload --merge-repeated --subtract-overhead pipeline.kymo
+    check "report: one row per range" 0 '^\.\.\. and [0-9,]+ more rows' "$kymo" report --list --rows 5 pipeline.kymo
+    [ "$("$kymo" report --csv --rows 2 pipeline.kymo | wc -l)" = 3 ] || fail "report: --rows holds for csv"
     check "tree" 0 '%.* main$' "$kymo" tree pipeline.kymo
     check "unknown session" 2 '^kymo: pipeline\.kymo: ' "$kymo" report --session 999 pipeline.kymo
     check "export: default name" 0 '^pipeline\.json: .* ranges' "$kymo" export pipeline.kymo
     check "export: unknown suffix" 2 '^kymo: x\.foo: no export format' "$kymo" export pipeline.kymo -o x.foo
+    check "export: a table" 0 '^pipeline\.threads\.csv: ' "$kymo" export pipeline.kymo --table threads
+    head -n 1 pipeline.threads.csv | grep -q '^process,id,os_tid,name' || fail "export: a table's columns"
+    check "export: ranges as CSV" 0 '^name,category,scope,start_ns' "$kymo" export pipeline.kymo --to csv -o -
+    check "export: tables are CSV" 2 '^kymo: --table: only csv' "$kymo" export pipeline.kymo --table links -o x.json
     check "export: no such folder" 2 '^kymo: no/x\.json: ' "$kymo" export pipeline.kymo -o no/x.json
     if command -v python3 >/dev/null; then
         check "export: valid JSON" 0 '' python3 -c 'import json; json.load(open("pipeline.json", encoding="utf-8"))'

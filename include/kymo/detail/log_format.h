@@ -285,7 +285,13 @@ struct LossesRecord {
     std::uint64_t resyncs;
     std::uint64_t clamped;
 };
-enum class CostKind : std::uint32_t { Range = 0, RangeWithValues = 1, Instant = 2, Counter = 3 };
+enum class CostKind : std::uint32_t {
+    Range = 0,
+    RangeWithValues = 1,
+    Instant = 2,
+    Counter = 3,
+    AllocationReport = 4
+};
 struct CostRecord {
     StreamRecord head;
     std::uint32_t event;  ///< CostKind
@@ -342,7 +348,7 @@ struct FileHeader {
     char executable[1024];
     char command_line[4096];  ///< arguments separated by NUL
     std::uint32_t command_line_bytes;
-    std::uint32_t reserved;
+    std::uint32_t blocks;  ///< once finished: length of the file in units of kBlockBytes; 0: unknown
 };
 static_assert(sizeof(FileHeader) <= kBlockBytes);
 

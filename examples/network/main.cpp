@@ -1,0 +1,103 @@
+// main.cpp: teaches a small network, in C++ alone: operations with shapes, forward and backward halves,
+// memory.
+//
+//   kymo run --memory --flops -o network.kymo -- build/release/examples/network
+//   kymo memory network.kymo
+#include <cstdio>
+#include <cstdlib>
+#include <new>
+
+#include <kymo/kymo.h>
+
+#include "matrix.h"
+
+namespace {
+
+constexpr std::size_t kPoolBytes = std::size_t{8} << 20;
+constexpr std::int64_t kInputs = 64, kHidden = 128, kOutputs = 16;
+constexpr std::int64_t kBatch = 256;
+
+/// Always the same numbers, between -scale and scale.
+void fill(Matrix& matrix, float scale) {
+    static std::uint32_t state = 1;
+    for (float& x : matrix) {
+        state = state * 1664525u + 1013904223u;
+        x = (static_cast<float>(state >> 8) / 8388608.0f - 1.0f) * scale;
+    }
+}
+
+struct Network {
+    explicit Network(Pool& pool) : first(pool, kInputs, kHidden), second(pool, kHidden, kOutputs) {
+        fill(first, 0.2f);
+        fill(second, 0.2f);
+    }
+    Matrix first, second;
+};
+
+/// What the backward half needs of the forward one.
+struct Forward {
+    Matrix hidden, active, out;
+    std::int64_t sequence;
+};
+
+Forward forward(const Network& network, const Matrix& in) {
+    KYMO_RANGE("forward");
+    Matrix hidden = mm(in, network.first);
+    Matrix active = relu(hidden);
+    Matrix out = mm(active, network.second);
+    return {std::move(hidden), std::move(active), std::move(out), kymo::take_sequence()};
+}
+
+void backward(Network& network, const Matrix& in, const Forward& half, const Matrix& error, double rate) {
+    kymo::Operation op(kymo::Scope::BackwardFunction);
+    op.begin(KYMO_SITE_SCOPE(kymo::Scope::BackwardFunction, "MmBackward0"),
+             {.sequence = half.sequence, .forward_thread = kymo::current_thread_id()});
+    const Matrix second = mm(transposed(half.active), error);
+    const Matrix hidden = relu_backward(mm(error, transposed(network.second)), half.hidden);
+    const Matrix first = mm(transposed(in), hidden);
+    add_in_place(network.second, second, -rate);
+    add_in_place(network.first, first, -rate);
+}
+
+float step(Network& network, const Matrix& in, const Matrix& wanted) {
+    KYMO_RANGE_SCOPE(kymo::Scope::Step, "step", "batch", in.rows());
+    const Forward half = forward(network, in);
+    const Matrix error = sub(half.out, wanted);
+    const float loss = mean_square(error);
+    backward(network, in, half, error, 0.5 / static_cast<double>(in.rows()));
+    return loss;
+}
+
+/// A batch of `rows` or, when there is no memory for it, of `fewer`.
+Matrix load_batch(Pool& pool, std::int64_t rows, std::int64_t fewer) {
+    KYMO_RANGE("load batch");
+    auto load = [&](std::int64_t count) {
+        Matrix batch(pool, count, kInputs);
+        fill(batch, 1);
+        return batch;
+    };
+    try {
+        return load(rows);
+    } catch (const std::bad_alloc&) {
+        std::printf("no memory for a batch of %lld\n", static_cast<long long>(rows));
+        return load(fewer);
+    }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const int steps = argc > 1 ? std::atoi(argv[1]) : 20;
+    Pool pool(kPoolBytes);
+    Network network(pool);
+    const Network teacher(pool);
+    const Matrix in = load_batch(pool, kBatch * 256, kBatch);  // the first is more than fits
+    const Matrix wanted = forward(teacher, in).out;
+    float loss = 0;
+    for (int i = 0; i < steps; ++i) {
+        loss = step(network, in, wanted);
+        kymo::counter("loss", loss);
+    }
+    std::printf("%d steps, loss %.4f\n", steps, static_cast<double>(loss));
+    return 0;
+}

@@ -1,0 +1,41 @@
+// device_time.cpp: follows launch links to their owners, and adds up from children to parents.
+#include "analyze/device_time.h"
+
+namespace kymo {
+
+std::vector<LaunchedTime> launched_times(const Trace& trace) {
+    const RangeColumns ranges = trace.ranges();
+    const std::span<const SiteInfo> sites = trace.sites();
+    std::vector<LaunchedTime> launched;
+    std::vector<bool> is_seen;
+    for (const LinkInfo& link : trace.links()) {
+        if (link.kind != LinkKind::Launch || link.from >= ranges.size() || link.to >= ranges.size()) continue;
+        const Row track = trace.track_of(link.to);
+        if (track == kNoRow || trace.tracks()[track].device.type == DeviceType::Cpu) continue;
+        is_seen.resize(ranges.size());
+        if (is_seen[link.to]) continue;
+        is_seen[link.to] = true;
+        Row owner = link.from;
+        while (sites[ranges.site[owner]].scope == Scope::DeviceRuntime && ranges.parent[owner] != kNoRow)
+            owner = ranges.parent[owner];
+        if (sites[ranges.site[owner]].scope == Scope::DeviceRuntime) owner = link.from;
+        if ((ranges.flags[owner] & kAsync) != 0) continue;
+        launched.push_back({owner, link.to, trace.clipped_duration_ns(link.to)});
+    }
+    return launched;
+}
+
+std::vector<std::int64_t> total_launched_times(const Trace& trace,
+                                               const std::vector<LaunchedTime>& launched) {
+    if (launched.empty()) return {};
+    const RangeColumns ranges = trace.ranges();
+    std::vector<std::int64_t> total(ranges.size(), 0);
+    for (const LaunchedTime& entry : launched) total[entry.owner] += entry.duration_ns;
+    for (std::size_t row = ranges.size(); row-- > 0;) {
+        const Row parent = ranges.parent[row];
+        if (parent != kNoRow) total[parent] += total[row];
+    }
+    return total;
+}
+
+}  // namespace kymo

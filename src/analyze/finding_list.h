@@ -1,0 +1,49 @@
+// finding_list.h: findings being counted, with the first example of each.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <kymo/validate.h>
+
+namespace kymo {
+
+class FindingList {
+  public:
+    /// `describe` gives the example; it is called for the first of a rule only.
+    template <typename Describe>
+    void add(std::string_view rule, const Describe& describe) {
+        for (Finding& known : findings_) {
+            if (known.rule != rule) continue;
+            ++known.count;
+            return;
+        }
+        findings_.push_back({std::string(rule), 1, describe()});
+    }
+    /// Takes over those of another list whose rule has none here.
+    void merge(const std::vector<Finding>& others) {
+        for (const Finding& other : others) {
+            const auto same = [&](const Finding& known) { return known.rule == other.rule; };
+            if (std::none_of(findings_.begin(), findings_.end(), same)) findings_.push_back(other);
+        }
+    }
+    /// In the order of the rules.
+    std::vector<Finding> take() {
+        const auto place = [](const Finding& finding) {
+            const std::span<const ValidationRule> rules = validation_rules();
+            return std::find_if(rules.begin(), rules.end(),
+                                [&](const ValidationRule& rule) { return rule.name == finding.rule; }) -
+                   rules.begin();
+        };
+        std::stable_sort(findings_.begin(), findings_.end(),
+                         [&](const Finding& a, const Finding& b) { return place(a) < place(b); });
+        return std::move(findings_);
+    }
+
+  private:
+    std::vector<Finding> findings_;
+};
+
+}  // namespace kymo

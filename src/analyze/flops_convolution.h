@@ -1,0 +1,21 @@
+// flops_convolution.h: formulas of convolutions, by the order in which each operator takes its inputs.
+#pragma once
+
+#include <optional>
+
+#include <kymo/flops.h>
+
+namespace kymo {
+
+std::optional<double> conv1d_flops(const OperationInputs& inputs);
+std::optional<double> conv2d_flops(const OperationInputs& inputs);
+std::optional<double> conv3d_flops(const OperationInputs& inputs);
+std::optional<double> conv_transpose1d_flops(const OperationInputs& inputs);
+std::optional<double> conv_transpose2d_flops(const OperationInputs& inputs);
+std::optional<double> conv_transpose3d_flops(const OperationInputs& inputs);
+std::optional<double> convolution_flops(const OperationInputs& inputs);
+std::optional<double> convolution_backward_flops(const OperationInputs& inputs);
+std::optional<double> cudnn_convolution_flops(const OperationInputs& inputs);
+std::optional<double> mkldnn_convolution_flops(const OperationInputs& inputs);
+
+}  // namespace kymo

@@ -1,0 +1,20 @@
+// flops_formulas.h: the formulas that are built in.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+
+#include <kymo/flops.h>
+
+namespace kymo {
+
+struct BuiltInFlops {
+    std::string name;
+    std::optional<double> (*formula)(const OperationInputs&);
+};
+
+/// Sorted by name.
+std::span<const BuiltInFlops> built_in_flops();
+
+}  // namespace kymo

@@ -1,0 +1,93 @@
+// merged_ranges.cpp: the ranges of a trace merged by the names around them, and which node each range went
+// to.
+#include "analyze/merged_ranges.h"
+
+namespace kymo {
+namespace {
+
+class Merge {
+  public:
+    Merge(const Trace& trace, const NameSlots& slots, const MergeOptions& options)
+        : trace_(trace), slots_(slots), options_(options), clip_(trace) {
+        thread_node_.resize(options.by_thread ? trace.threads().size() : 0, kNoRow);
+    }
+
+    MergedRanges run() {
+        result_.node_of.resize(trace_.ranges().size(), kNoRow);
+        for (const TrackInfo& track : trace_.tracks()) add_track(track);
+        return std::move(result_);
+    }
+
+  private:
+    void add_track(const TrackInfo& track) {
+        const RangeColumns ranges = trace_.ranges();
+        const Place place = place_of(track);
+        PathTree& tree = result_.tree;
+        for (Row row = track.first_range; row < track.first_range + track.range_count; ++row) {
+            const std::uint32_t slot = slots_.of_site[ranges.site[row]];
+            const Row parent = ranges.parent[row];
+            const bool is_nested = parent != kNoRow && result_.node_of[parent] != kNoRow;
+            std::uint32_t index;
+            if (is_nested) {
+                index = tree.child(result_.node_of[parent], slot);
+            } else {
+                if (options_.inside && !is_wanted(row)) continue;
+                index = outermost(track, place, slot);
+            }
+            result_.node_of[row] = index;
+            PathTree::Node& node = tree.nodes[index];
+            const std::int64_t duration = clip_.duration(ranges.start_ns[row], ranges.duration_ns[row]);
+            ++node.count;
+            node.total_ns += duration;
+            node.self_ns += ranges.self_ns[row];
+            if (!is_nested && node.parent != kNoRow && place != Place::Async)
+                tree.nodes[node.parent].total_ns += duration;
+        }
+    }
+
+    /// Rows come in rising order.
+    bool is_wanted(Row row) {
+        const std::vector<Row>& wanted = *options_.inside;
+        while (next_wanted_ < wanted.size() && wanted[next_wanted_] < row) ++next_wanted_;
+        return next_wanted_ < wanted.size() && wanted[next_wanted_] == row;
+    }
+
+    std::uint32_t outermost(const TrackInfo& track, Place place, std::uint32_t slot) {
+        const std::uint32_t base = options_.by_thread ? thread_node(track, place) : kNoRow;
+        if (!options_.keep_apart) return result_.tree.root(base, slot, place);
+        PathTree::Node node;
+        node.parent = base;
+        node.slot = slot;
+        node.thread = options_.by_thread ? track.thread : kNoRow;
+        node.place = place;
+        return result_.tree.add(node);
+    }
+
+    std::uint32_t thread_node(const TrackInfo& track, Place place) {
+        std::uint32_t& known = thread_node_[track.thread];
+        if (known == kNoRow) {
+            PathTree::Node node;
+            node.is_thread = true;
+            node.thread = track.thread;
+            node.place = place == Place::Device ? Place::Device : Place::Host;
+            known = result_.tree.add(node);
+        }
+        return known;
+    }
+
+    const Trace& trace_;
+    const NameSlots& slots_;
+    const MergeOptions& options_;
+    WindowClip clip_;
+    MergedRanges result_;
+    std::vector<std::uint32_t> thread_node_;
+    std::size_t next_wanted_ = 0;
+};
+
+}  // namespace
+
+MergedRanges merge_ranges(const Trace& trace, const NameSlots& slots, const MergeOptions& options) {
+    return Merge(trace, slots, options).run();
+}
+
+}  // namespace kymo

@@ -1,0 +1,81 @@
+// path_tree.h: a tree of names that grows as paths are followed; every path has one node.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <kymo/trace.h>
+
+#include "analyze/track_place.h"
+
+namespace kymo {
+
+class PathTree {
+  public:
+    struct Node {
+        std::uint32_t parent = kNoRow;  ///< a smaller number; kNoRow for roots
+        std::uint32_t slot = 0;         ///< of the name
+        Row thread = kNoRow;
+        bool is_thread = false;
+        Place place = Place::Host;
+        std::uint64_t count = 0;
+        std::int64_t total_ns = 0;
+        std::int64_t self_ns = 0;
+    };
+    std::vector<Node> nodes;
+
+    PathTree() : entries_(1024) {}
+
+    /// The node of `slot` under `parent`; made when there is none.
+    std::uint32_t child(std::uint32_t parent, std::uint32_t slot) {
+        return at(parent, parent, slot, parent == kNoRow ? Place::Host : nodes[parent].place);
+    }
+    /// The same for the outermost range of a path; `base` is kNoRow or the node of a thread.
+    std::uint32_t root(std::uint32_t base, std::uint32_t slot, Place place) {
+        return at(base ^ static_cast<std::uint32_t>(place) << 30, base, slot, place);
+    }
+    /// A node that no path finds again.
+    std::uint32_t add(const Node& node) {
+        nodes.push_back(node);
+        return static_cast<std::uint32_t>(nodes.size() - 1);
+    }
+
+  private:
+    struct Entry {
+        std::uint64_t key = 0;
+        std::uint32_t node = kNoRow;
+    };
+
+    std::uint32_t at(std::uint32_t group, std::uint32_t parent, std::uint32_t slot, Place place) {
+        if (nodes.size() * 2 >= entries_.size()) grow();
+        const std::uint64_t key = std::uint64_t{group} << 32 | slot;
+        Entry& entry = locate(entries_, key);
+        if (entry.node == kNoRow) {
+            entry = {key, static_cast<std::uint32_t>(nodes.size())};
+            Node& node = nodes.emplace_back();
+            node.parent = parent;
+            node.slot = slot;
+            node.place = place;
+            if (parent != kNoRow) node.thread = nodes[parent].thread;
+        }
+        return entry.node;
+    }
+    static Entry& locate(std::vector<Entry>& entries, std::uint64_t key) {
+        const std::uint64_t hash = (key ^ key >> 29) * 0x9E3779B97F4A7C15u;
+        std::size_t i = (hash >> 20) & (entries.size() - 1);
+        while (entries[i].node != kNoRow && entries[i].key != key) i = (i + 1) & (entries.size() - 1);
+        return entries[i];
+    }
+    void grow() {
+        std::vector<Entry> larger(entries_.size() * 2);
+        for (const Entry& entry : entries_) {
+            if (entry.node != kNoRow) locate(larger, entry.key) = entry;
+        }
+        entries_.swap(larger);
+    }
+
+    /// Open addressing, grown at half full; nothing is ever removed.
+    std::vector<Entry> entries_;
+};
+
+}  // namespace kymo

@@ -1,0 +1,220 @@
+// stacks_test.cpp: folded stacks: entries, metrics, and that nothing is lost or counted twice.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include <kymo/error.h>
+#include <kymo/stacks.h>
+
+#include "analyze/trace_fixture.h"
+#include "trace/random_trace_fixture.h"
+
+namespace kymo {
+namespace {
+
+std::string text(const std::vector<FoldedStack>& stacks) {
+    std::string result;
+    for (const FoldedStack& stack : stacks) result += stack.stack + " " + std::to_string(stack.value) + "\n";
+    return result;
+}
+
+Argument text_value(TraceFixture& fixture, const std::string& text) {
+    Argument value;
+    value.kind = ValueKind::String;
+    value.string = fixture.string(text);
+    return value;
+}
+
+/// train.py calls an operator that launches two kernels, through the runtime; a third kernel is nobody's.
+Trace torch_trace() {
+    TraceAssembler assembler;
+    assembler.add_process({});
+    const auto lane = [&](const char* name, TrackKind kind, Device device) {
+        ThreadInfo thread;
+        thread.id = kind == TrackKind::Thread ? 1 : 2;
+        thread.os_tid = kind == TrackKind::Thread ? 11 : 0;
+        thread.name = assembler.string(name);
+        Lane wanted;
+        wanted.thread = assembler.add_thread(thread);
+        wanted.kind = kind;
+        wanted.device = device;
+        return assembler.add_lane(wanted);
+    };
+    const std::uint32_t host = lane("main", TrackKind::Thread, {});
+    const std::uint32_t queue = lane("stream 7", TrackKind::Device, {DeviceType::Cuda, 0});
+    const auto add = [&](std::uint32_t where, const char* name, Scope scope, int start_us, int us) {
+        return assembler.add_range(where, start_us * 1000, us * 1000,
+                                   assembler.site({assembler.string(name), 0, 0, scope}));
+    };
+    add(host, "train.py(3): <module>", Scope::PythonFunction, 0, 100);
+    add(host, "train.py(9): step", Scope::PythonFunction, 10, 80);
+    add(host, "aten::linear", Scope::Function, 20, 60);
+    add(host, "aten::addmm", Scope::Function, 30, 40);
+    const auto first = add(host, "cudaLaunchKernel", Scope::DeviceRuntime, 35, 5);
+    const auto second = add(host, "cudaLaunchKernel", Scope::DeviceRuntime, 45, 5);
+    add(host, "aten::relu", Scope::Function, 200, 7);  // outside any function of Python
+    assembler.add_link(first, add(queue, "gemm", Scope::Device, 50, 30), LinkKind::Launch);
+    assembler.add_link(second, add(queue, "gemm", Scope::Device, 90, 20), LinkKind::Launch);
+    add(queue, "Memset", Scope::Device, 120, 4);
+    return assembler.finish();
+}
+
+TEST(StacksTest, OursIsTheWholePathOfRangesInNanoseconds) {
+    const Trace trace = TraceFixture()
+                            .thread("one", {{"a", 0, 10, {{"b", 1, 4}, {"b", 6, 3}}}, {"a", 20, 5}})
+                            .thread("two", {{"b", 0, 6}})
+                            .async("async", {{"waiting", 0, 500}})
+                            .trace();
+    EXPECT_EQ(text(fold_stacks(trace)), "a 8\na;b 7\nb 6\n");
+    EXPECT_EQ(text(fold_stacks(trace, {.metric = "count"})), "a 2\na;b 2\nb 1\n");
+    EXPECT_EQ(text(fold_stacks(trace, {.by_thread = true})), "one;a 8\none;a;b 7\ntwo;b 6\n");
+}
+
+TEST(StacksTest, EntriesHoldNoWhiteSpaceAndNoSemicolonAndMergeThen) {
+    const Trace trace =
+        TraceFixture().thread("t", {{"a b;c\td\ne\rf", 0, 3, {{"", 0, 1}}}, {"a_b_c_d_e_f", 5, 4}}).trace();
+    EXPECT_EQ(text(fold_stacks(trace)), "a_b_c_d_e_f 6\na_b_c_d_e_f;_ 1\n");
+}
+
+TEST(StacksTest, TorchsAreTheFunctionsOfPythonAroundAnOperator) {
+    const Trace trace = torch_trace();
+    const StackOptions options{.frames = StackFrames::Python, .microseconds = true};
+    EXPECT_EQ(text(fold_stacks(trace, options)), "train.py(3):_<module>;train.py(9):_step 60\n");
+    StackOptions named = options;
+    named.append_name = true;
+    EXPECT_EQ(text(fold_stacks(trace, named)),
+              "train.py(3):_<module>;train.py(9):_step;aten::linear 20\n"
+              "train.py(3):_<module>;train.py(9):_step;aten::addmm 30\n"
+              "train.py(3):_<module>;train.py(9):_step;cudaLaunchKernel 10\n");
+}
+
+TEST(StacksTest, AStackThatARangeBringsGoesBeforeTheOneAroundIt) {
+    TraceFixture fixture;
+    fixture.site("f", Scope::PythonFunction);
+    fixture.site("op", Scope::Function);
+    fixture.thread("t", {{"f", 0, 100, {{"op", 0, 30}}}});
+    fixture.value("Call stack", text_value(fixture, "inner (x.py:3);outer (y.py:4);"));
+    const Trace trace = fixture.trace();
+    EXPECT_EQ(text(fold_stacks(trace, {.frames = StackFrames::Python})),
+              "outer_(y.py:4);inner_(x.py:3) 30\n");
+}
+
+TEST(StacksTest, WhatRunsBackwardCountsForTheStackOfTheForwardRange) {
+    TraceFixture fixture;
+    fixture.site("forward", Scope::PythonFunction);
+    fixture.site("run", Scope::PythonFunction);
+    fixture.site("MulBackward", Scope::BackwardFunction);
+    fixture.thread("main", {{"forward", 0, 100, {{"mul", 10, 5}}}});
+    fixture.thread("engine",
+                   {{"run", 200, 100, {{"MulBackward", 210, 50, {{"grad", 220, 5}}}, {"other", 270, 3}}}});
+    fixture.data().range_details = {{1, 4, 0, 0}, {3, 4, 1, 0}};
+    const Trace trace = fixture.trace();
+    EXPECT_EQ(text(fold_stacks(trace, {.frames = StackFrames::Python})), "forward 55\nrun 3\n");
+    EXPECT_EQ(text(fold_stacks(trace, {.frames = StackFrames::Python, .by_thread = true})),
+              "main;forward 5\nengine;run 3\nengine;forward 50\n");
+}
+
+TEST(StacksTest, DeviceTimeBelongsToTheOperatorThatLaunchedIt) {
+    const Trace trace = torch_trace();
+    EXPECT_EQ(text(fold_stacks(trace, {.metric = "self_cuda_time_total", .microseconds = true})),
+              "Memset 4\ntrain.py(3):_<module>;train.py(9):_step;aten::linear;aten::addmm;gemm 50\n");
+    EXPECT_EQ(text(fold_stacks(trace, {.metric = "self_cuda_time_total",
+                                       .frames = StackFrames::Python,
+                                       .append_name = true,
+                                       .microseconds = true})),
+              "train.py(3):_<module>;train.py(9):_step;aten::addmm 50\n");
+    EXPECT_EQ(text(fold_stacks(trace, {.metric = "self_xpu_time_total"})), "");
+    EXPECT_EQ(fold_stacks(trace, {.metric = "self_device_time_total"}).size(), 2u);
+}
+
+TEST(StacksTest, WhatIsLessThanAMicrosecondIsAddedUpBeforeItIsRounded) {
+    const Trace trace =
+        TraceFixture().thread("t", {{"a", 0, 600}, {"a", 1000, 600}, {"b", 2000, 600}}).trace();
+    EXPECT_EQ(text(fold_stacks(trace, {.microseconds = true})), "a 1\n");
+}
+
+TEST(StacksTest, AllocationsCountForTheInnermostRangeOfTheirThread) {
+    TraceAssembler assembler;
+    assembler.add_process({});
+    ThreadInfo info;
+    info.id = 1;
+    Lane lane;
+    lane.thread = assembler.add_thread(info);
+    const std::uint32_t host = assembler.add_lane(lane);
+    assembler.add_range(host, 0, 100, assembler.site({assembler.string("a"), 0, 0}));
+    assembler.add_range(host, 10, 30, assembler.site({assembler.string("b"), 0, 0}));
+    assembler.add_range(host, 30, 40, assembler.site({assembler.string("c"), 0, 0}));  // crosses b
+    const auto report = [&](std::int64_t time, std::int64_t bytes, bool refused = false) {
+        TraceAssembler::MemoryReport made;
+        made.time_ns = time;
+        made.bytes = bytes;
+        made.out_of_memory = refused;
+        assembler.add_memory(0, made);
+    };
+    report(5, 1);
+    report(10, 2);
+    report(35, 4);
+    report(70, 8);  // c has ended
+    report(80, -100);
+    report(90, 1000, true);
+    report(100, 16);  // outside
+    EXPECT_EQ(text(fold_stacks(assembler.finish(), {.metric = "allocated_bytes"})),
+              "a 9\na;b 2\na;c 4\n[memory] 16\n");
+}
+
+TEST(StacksTest, AnUnknownMetricIsAnErrorThatListsTheKnownOnes) {
+    try {
+        fold_stacks(Trace(), {.metric = "self_time"});
+        FAIL();
+    } catch (const Error& error) {
+        EXPECT_NE(std::string(error.what()).find("'self_time'"), std::string::npos) << error.what();
+        for (const std::string& known : stack_metrics())
+            EXPECT_NE(std::string(error.what()).find(known), std::string::npos) << error.what();
+    }
+}
+
+TEST(StacksTest, StacksThatAreTooDeepAreCutAndKeepTheirTime) {
+    std::vector<RangeSpec> ranges = {{"leaf", 0, 100}};
+    for (int i = 0; i < 50; ++i) ranges = {{"r", 0, 100 + i, std::move(ranges)}};
+    const Trace trace = TraceFixture().thread("t", ranges).trace();
+    const std::vector<FoldedStack> stacks = fold_stacks(trace, {.max_entries = 3});
+    ASSERT_EQ(stacks.size(), 3u);
+    EXPECT_EQ(stacks[2].stack, "r;r;r");
+    EXPECT_EQ(stacks[0].value + stacks[1].value + stacks[2].value, 149);
+}
+
+TEST(StacksTest, AllStacksTogetherAreAllTheSelfTime) {
+    for (unsigned seed = 0; seed < 40; ++seed) {
+        const Trace trace = testing::random_training_trace(seed);
+        std::map<std::string, std::int64_t>
+            wanted;  // a path's; the overlaps of imported ones can be negative
+        std::int64_t count = 0, device = 0, stacked_device = 0;
+        for (const TrackInfo& track : trace.tracks()) {
+            if (track.kind == TrackKind::Async) continue;
+            for (Row row = track.first_range; row < track.first_range + track.range_count; ++row) {
+                if (track.device.type == DeviceType::Cuda) {
+                    device += trace.ranges().self_ns[row];
+                    continue;
+                }
+                std::string path;
+                for (Row at = row; at != kNoRow; at = trace.ranges().parent[at])
+                    path = std::string(trace.range_name(at)) + (path.empty() ? "" : ";") + path;
+                wanted[path] += trace.ranges().self_ns[row];
+                ++count;
+            }
+        }
+        std::erase_if(wanted, [](const auto& entry) { return entry.second <= 0; });
+        std::map<std::string, std::int64_t> got;
+        for (const FoldedStack& stack : fold_stacks(trace))
+            EXPECT_TRUE(got.emplace(stack.stack, stack.value).second) << stack.stack;
+        EXPECT_EQ(got, wanted) << seed;
+        for (const FoldedStack& stack : fold_stacks(trace, {.metric = "count"})) count -= stack.value;
+        EXPECT_EQ(count, 0);
+        for (const FoldedStack& stack : fold_stacks(trace, {.metric = "self_cuda_time_total"}))
+            stacked_device += stack.value;
+        EXPECT_GE(stacked_device, device);  // equal where no kernel has more children than time
+    }
+}
+
+}  // namespace
+}  // namespace kymo

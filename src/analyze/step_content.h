@@ -1,0 +1,50 @@
+// step_content.h: what every thread and device did in a stretch of time, by name.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <kymo/steps.h>
+
+#include "analyze/name_slots.h"
+
+namespace kymo {
+
+class StepContents {
+  public:
+    /// Of each place and name. The step's time in no range has the slot kNoSlot.
+    using Content = std::map<std::pair<StepPlace, std::uint32_t>, StepWork>;
+    static constexpr std::uint32_t kNoSlot = ~0u;
+
+    /// `is_step`: of each site. All must outlive this.
+    StepContents(const Trace& trace, const NameSlots& slots, const std::vector<bool>& is_step)
+        : trace_(trace), slots_(slots), is_step_(is_step), open_(slots.names.size(), 0) {}
+
+    /// Takes time for what it finds, not for the whole trace.
+    Content of(const StepInfo& step);
+
+  private:
+    /// A range and the part of it that lies in the step.
+    struct Part {
+        Row row;
+        std::int64_t ns;
+    };
+    struct Stretch {
+        std::int64_t start_ns, end_ns;
+        Row step;
+        bool is_async;
+    };
+    std::vector<Part> parts_of(const TrackInfo& track, const Stretch& stretch) const;
+    bool is_around(Row row, const Stretch& stretch) const;
+    void add_track(Content& content, StepPlace place, std::span<const Part> parts, const Stretch& stretch);
+
+    const Trace& trace_;
+    const NameSlots& slots_;
+    const std::vector<bool>& is_step_;
+    std::vector<std::uint32_t> open_;  ///< of each name: ranges around the current one
+};
+
+}  // namespace kymo

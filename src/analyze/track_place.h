@@ -1,0 +1,20 @@
+// track_place.h: where the ranges of a track ran.
+#pragma once
+
+#include <cstdint>
+
+#include <kymo/trace.h>
+
+namespace kymo {
+
+/// Ranges of different places never merge: they hold another kind of time. Host: calls of a thread. Device:
+/// what a device did. Async: ranges that only span time.
+enum class Place : std::uint8_t { Host, Device, Async };
+
+inline Place place_of(const TrackInfo& track) noexcept {
+    if (track.kind == TrackKind::Async) return Place::Async;
+    const bool on_device = track.kind == TrackKind::Overlap && track.device.type != DeviceType::Cpu;
+    return track.kind == TrackKind::Device || on_device ? Place::Device : Place::Host;
+}
+
+}  // namespace kymo

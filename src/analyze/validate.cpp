@@ -1,0 +1,378 @@
+// validate.cpp: the rules that every trace keeps.
+#include <kymo/validate.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "analyze/finding_list.h"
+#include "base/json_writer.h"
+#include "trace/trace_data.h"
+
+namespace kymo {
+namespace {
+
+constexpr ValidationRule kRules[] = {
+    {"unread", "nothing of the file is cut off, missing or damaged, and so unread"},
+    {"columns", "every row of a table has all its columns, and points to rows that are there"},
+    {"tracks", "tracks hold every range once, in order"},
+    {"parents", "a parent stands before its children, on the same track unless that is of overlaps"},
+    {"nesting", "a range lies within its parent, and beside its siblings"},
+    {"window", "everything happens in the window, at least in part"},
+    {"ids", "numbers of threads, and of operations in one process, are unique"},
+    {"links", "an arrow goes from one range to another, once"},
+    {"kernel_before_launch", "nothing on a device starts before the call that launched it"},
+    {"backward_before_forward", "no backward range starts before its forward range"},
+    {"sequence", "the backward ranges of one sequence number have one name"},
+    {"sync", "when a wait for a queue ends, nothing that began before the wait still runs in it"},
+    {"event_wait", "a wait for an event names the call that recorded it, which was before"},
+    {"collective", "record_param_comms says what it sent to whom"},
+    {"strict_json", "the file is strict JSON: RFC 8259, UTF-8"},
+    {"unique_keys", "no object has a key twice"},
+    {"trace_events", "traceEvents, or the whole file, is a list of objects"},
+    {"event_fields", "an event has a phase, a time and a row, of the right types"},
+    {"row_nesting", "the ranges of one row nest"},
+    {"begin_end", "every begin has its end, on the same row"},
+    {"async_begin_end", "every begin of an async range has its end"},
+    {"file_window", "events lie before Record Window End, and not before zero"},
+    {"flow_without_end", "an arrow that starts ends"},
+    {"flow_without_start", "an arrow that ends starts"},
+    {"flow_id_repeated", "no two arrows of one category and name have the same id"},
+    {"flow_backwards", "no arrow ends before it starts"},
+};
+
+/// The problems of readers that say that something of the file is cut off, missing or damaged, and so was not
+/// read. Others are remarks: what a session's ceiling or policy left out, what was set right, and sound data
+/// of kinds that Kymo does not show.
+constexpr std::string_view kUnreadProblems[] = {
+    // captures
+    "truncated", "damaged_chunk", "unknown_records", "damaged_values", "damaged_memory", "unknown_site",
+    "remote_damaged", "names_lost",
+    // Chrome's JSON, Perfetto's protobuf
+    "cut_short", "malformed_event", "unread_series", "damaged", "damaged_packets", "lost_packets",
+    "stateless_events", "missing_names",
+    // databases of device profilers
+    "unsettled", "unknown_name"};
+
+class TraceCheck {
+  public:
+    explicit TraceCheck(const Trace& trace)
+        : trace_(trace), ranges_(trace.ranges()), window_(trace.window()) {}
+
+    std::vector<Finding> run() {
+        check_problems();
+        if (check_columns() && check_tracks()) {
+            check_ranges();
+            check_points();
+            check_ids();
+            check_links();
+            check_sequences();
+            check_devices();
+            check_collectives();
+        }
+        return findings_.take();
+    }
+
+  private:
+    std::string at(Row row) const {
+        return "'" + std::string(trace_.range_name(row)) + "' (range " + std::to_string(row) +
+               ", starts at " + std::to_string(ranges_.start_ns[row] - window_.start_ns) + " ns)";
+    }
+    std::int64_t start(Row row) const { return ranges_.start_ns[row]; }
+    std::int64_t end(Row row) const { return ranges_.start_ns[row] + ranges_.duration_ns[row]; }
+    const SiteInfo& site(Row row) const { return trace_.sites()[ranges_.site[row]]; }
+
+    bool require(bool holds, const char* rule, const std::string& what) {
+        if (!holds) findings_.add(rule, [&] { return what; });
+        return holds;
+    }
+
+    void check_problems() {
+        for (const ProblemInfo& problem : trace_.problems()) {
+            const std::string_view code = problem.code;
+            if (std::find(std::begin(kUnreadProblems), std::end(kUnreadProblems), code) ==
+                std::end(kUnreadProblems))
+                continue;
+            findings_.add("unread", [&] {
+                return problem.code + ": " + problem.text +
+                       (problem.count > 1 ? " (" + std::to_string(problem.count) + " times)" : "");
+            });
+        }
+    }
+
+    /// False: nothing else can be checked.
+    bool check_columns() {
+        const std::size_t count = ranges_.size();
+        bool holds = require(ranges_.duration_ns.size() == count && ranges_.self_ns.size() == count &&
+                                 ranges_.site.size() == count && ranges_.parent.size() == count &&
+                                 ranges_.depth.size() == count && ranges_.flags.size() == count,
+                             "columns", "the columns of ranges differ in length");
+        if (!holds) return false;
+        const auto all_below = [&](std::span<const std::uint32_t> rows, std::size_t limit, const char* what) {
+            const auto bad = std::find_if(rows.begin(), rows.end(), [&](Row row) { return row >= limit; });
+            holds &= require(bad == rows.end(), "columns", what);
+        };
+        const std::size_t sites = trace_.sites().size(), threads = trace_.threads().size();
+        all_below(ranges_.site, sites, "a range has no site");
+        all_below(trace_.instants().site, sites, "an instant has no site");
+        all_below(trace_.counters().site, sites, "a counter has no site");
+        all_below(trace_.instants().thread, threads, "an instant has no thread");
+        all_below(trace_.counters().thread, threads, "a counter has no thread");
+        all_below(trace_.memory().thread, threads, "a report of memory has no thread");
+        for (const SiteInfo& each : trace_.sites())
+            holds &= require(each.name < trace_.string_count(), "columns", "a site has no name");
+        for (const ThreadInfo& each : trace_.threads())
+            holds &= require(each.process < trace_.processes().size(), "columns", "a thread has no process");
+        return holds;
+    }
+
+    bool check_tracks() {
+        Row next = 0;
+        bool holds = true;
+        for (const TrackInfo& track : trace_.tracks()) {
+            holds &= require(track.first_range == next, "tracks",
+                             "a track begins with range " + std::to_string(track.first_range) + ", not " +
+                                 std::to_string(next));
+            holds &= require(track.thread < trace_.threads().size(), "tracks", "a track has no thread");
+            next = track.first_range + track.range_count;
+        }
+        return require(next == ranges_.size(), "tracks", "ranges are on no track") && holds;
+    }
+
+    void check_ranges() {
+        for (const TrackInfo& track : trace_.tracks()) {
+            const Row last = track.first_range + track.range_count;
+            std::vector<Row> open;  // the ranges around the one at hand
+            Row before = kNoRow;
+            for (Row row = track.first_range; row < last; ++row) {
+                const std::uint32_t depth = ranges_.depth[row];
+                if (depth > open.size()) {
+                    findings_.add("parents", [&] { return at(row) + " is deeper than its parent's child"; });
+                    break;
+                }
+                before = depth < open.size() ? open[depth] : kNoRow;
+                open.resize(depth);
+                check_parent(row, open.empty() ? kNoRow : open.back(), track);
+                if (before != kNoRow && start(row) < end(before))
+                    findings_.add("nesting", [&] { return at(row) + " begins inside " + at(before); });
+                check_in_window(row);
+                open.push_back(row);
+            }
+        }
+    }
+
+    void check_parent(Row row, Row around, const TrackInfo& track) {
+        const Row parent = ranges_.parent[row];
+        if (ranges_.duration_ns[row] < 0)
+            findings_.add("nesting", [&] { return at(row) + " ends before it begins"; });
+        const bool is_right =
+            around != kNoRow ? parent == around : parent == kNoRow || track.kind == TrackKind::Overlap;
+        if (!is_right || (parent != kNoRow && parent >= row)) {
+            findings_.add("parents", [&] { return at(row) + " has the wrong parent"; });
+            return;
+        }
+        if (parent != kNoRow && (start(row) < start(parent) || end(row) > end(parent)))
+            findings_.add("nesting", [&] { return at(row) + " is not within " + at(parent); });
+    }
+
+    void check_in_window(Row row) {
+        if ((ranges_.flags[row] & kRemote) != 0) return;  // other clocks, and windows of their own
+        if (end(row) < window_.start_ns || start(row) > window_.end_ns)
+            findings_.add("window", [&] { return at(row) + " is outside"; });
+    }
+
+    void check_points() {
+        const auto check = [&](std::span<const std::int64_t> times, std::span<const Row> threads,
+                               const char* what) {
+            for (std::size_t i = 0; i < times.size(); ++i) {
+                if (trace_.threads()[threads[i]].process != 0) continue;
+                if (times[i] < window_.start_ns || times[i] > window_.end_ns)
+                    findings_.add("window", [&] { return std::string(what) + " " + std::to_string(i); });
+            }
+        };
+        check(trace_.instants().time_ns, trace_.instants().thread, "instant");
+        check(trace_.counters().time_ns, trace_.counters().thread, "counter value");
+        check(trace_.memory().time_ns, trace_.memory().thread, "report of memory");
+    }
+
+    Row process_of(Row row) const {
+        return trace_.threads()[trace_.tracks()[trace_.track_of(row)].thread].process;
+    }
+
+    void check_ids() {
+        std::set<std::pair<Row, std::uint32_t>> threads;
+        for (const ThreadInfo& thread : trace_.threads()) {
+            if (thread.id != 0 && !threads.emplace(thread.process, thread.id).second)
+                findings_.add("ids",
+                              [&] { return "thread " + std::to_string(thread.id) + " is there twice"; });
+        }
+        std::vector<std::tuple<Row, std::uint64_t, Row>> ids;
+        for (const RangeDetail& detail : trace_.range_details()) {
+            if (detail.range >= ranges_.size()) {
+                findings_.add("columns", [] { return std::string("a detail has no range"); });
+            } else if (detail.id != 0) {
+                ids.emplace_back(process_of(detail.range), detail.id, detail.range);
+            }
+        }
+        std::sort(ids.begin(), ids.end());
+        for (std::size_t i = 1; i < ids.size(); ++i) {
+            const Row row = std::get<2>(ids[i]);
+            if (std::get<0>(ids[i - 1]) == std::get<0>(ids[i]) &&
+                std::get<1>(ids[i - 1]) == std::get<1>(ids[i]))
+                findings_.add("ids", [&] { return at(row) + " has the number of another operation"; });
+        }
+    }
+
+    void check_links() {
+        const std::span<const LinkInfo> links = trace_.links();
+        std::vector<std::tuple<Row, Row, LinkKind, StringId>> seen;
+        Row previous = 0;
+        for (const LinkInfo& link : links) {
+            if (link.from >= ranges_.size() || link.to >= ranges_.size()) {
+                findings_.add("links", [] { return std::string("an arrow has an end at no range"); });
+                continue;
+            }
+            if (link.from < previous)
+                findings_.add("links",
+                              [&] { return "the arrow from " + at(link.from) + " is out of order"; });
+            previous = link.from;
+            if (link.kind == LinkKind::Launch && start(link.to) < start(link.from))
+                findings_.add("kernel_before_launch",
+                              [&] { return at(link.to) + " was launched by " + at(link.from); });
+            if (link.kind == LinkKind::ForwardBackward && start(link.to) < start(link.from))
+                findings_.add("backward_before_forward",
+                              [&] { return at(link.to) + " is the backward half of " + at(link.from); });
+            seen.emplace_back(link.from, link.to, link.kind, link.name);
+        }
+        std::sort(seen.begin(), seen.end());
+        const auto twice = std::adjacent_find(seen.begin(), seen.end());
+        if (twice != seen.end())
+            findings_.add("links", [&] { return "there are two arrows from " + at(std::get<0>(*twice)); });
+    }
+
+    /// The engine's own range around a backward range shares its number.
+    static std::string_view backward_name(std::string_view name) {
+        constexpr std::string_view kEngine = "autograd::engine::evaluate_function: ";
+        return name.starts_with(kEngine) ? name.substr(kEngine.size()) : name;
+    }
+
+    void check_sequences() {
+        std::map<std::tuple<Row, std::uint32_t, std::int64_t>, Row> first;
+        for (const RangeDetail& detail : trace_.range_details()) {
+            if (detail.forward_thread == 0 || detail.sequence < 0 || detail.range >= ranges_.size()) continue;
+            const auto entry = first.try_emplace(
+                {process_of(detail.range), detail.forward_thread, detail.sequence}, detail.range);
+            const Row known = entry.first->second;
+            if (!entry.second &&
+                backward_name(trace_.range_name(known)) != backward_name(trace_.range_name(detail.range)))
+                findings_.add("sequence", [&] {
+                    return at(detail.range) + " and " + at(known) + " have number " +
+                           std::to_string(detail.sequence);
+                });
+        }
+    }
+
+    const Argument* keyword(Row row, std::string_view key) const {
+        for (const Argument& value : trace_.range_arguments(row)) {
+            if (value.role == ArgumentRole::Keyword && trace_.string(value.key) == key) return &value;
+        }
+        return nullptr;
+    }
+    std::int64_t number(Row row, std::string_view key, std::int64_t otherwise) const {
+        const Argument* const value = keyword(row, key);
+        return value != nullptr && value->kind == ValueKind::Int ? value->integer : otherwise;
+    }
+    bool is_wait(Row row) const {
+        return trace_.string(site(row).category) == "cuda_sync" ||
+               (site(row).scope == Scope::Device && trace_.range_name(row).starts_with("Stream Sync"));
+    }
+
+    void check_devices() {
+        for (const TrackInfo& track : trace_.tracks()) {
+            if (track.kind != TrackKind::Device) continue;
+            const Row last = track.first_range + track.range_count;
+            for (Row row = track.first_range; row < last; ++row) {
+                if (!is_wait(row)) continue;
+                check_wait(row);
+                check_event_wait(row);
+            }
+        }
+    }
+
+    /// What begins before a wait in the same queue and ends after it is around it.
+    void check_wait(Row row) {
+        const Row around = ranges_.parent[row];
+        if (around != kNoRow && site(around).scope == Scope::Device && !is_wait(around) &&
+            start(around) < start(row) && end(around) > end(row))
+            findings_.add("sync", [&] { return at(around) + " still runs after " + at(row); });
+    }
+
+    void check_event_wait(Row row) {
+        const std::int64_t recorded = number(row, "wait_on_cuda_event_record_corr_id", -1);
+        if (recorded < 0) return;
+        if (correlations_.empty()) {
+            for (Row each = 0; each < ranges_.size(); ++each) {
+                if (site(each).scope != Scope::DeviceRuntime) continue;
+                const std::int64_t correlation = number(each, "correlation", -1);
+                if (correlation >= 0) correlations_.emplace(correlation, each);
+            }
+        }
+        const auto call = correlations_.find(recorded);
+        if (call == correlations_.end() || start(call->second) > end(row))
+            findings_.add("event_wait", [&] {
+                return at(row) + " waits for the event of call " + std::to_string(recorded) +
+                       (call == correlations_.end() ? ", which is not there" : ", which comes later");
+            });
+    }
+
+    void check_collectives() {
+        constexpr std::string_view kKeys[] = {"Collective name", "dtype", "In msg nelems", "Out msg nelems",
+                                              "Group size"};
+        std::vector<bool> is_collective(trace_.sites().size());
+        bool any = false;
+        for (std::size_t i = 0; i < is_collective.size(); ++i) {
+            is_collective[i] = trace_.string(trace_.sites()[i].name) == "record_param_comms";
+            any |= is_collective[i];
+        }
+        for (Row row = 0; any && row < ranges_.size(); ++row) {
+            if (!is_collective[ranges_.site[row]]) continue;
+            for (const std::string_view key : kKeys) {
+                if (keyword(row, key) != nullptr) continue;
+                findings_.add("collective", [&] { return at(row) + " has no '" + std::string(key) + "'"; });
+                break;
+            }
+        }
+    }
+
+    const Trace& trace_;
+    const RangeColumns ranges_;
+    const WindowInfo& window_;
+    std::map<std::int64_t, Row> correlations_;  ///< of host calls
+    FindingList findings_;
+};
+
+}  // namespace
+
+std::span<const ValidationRule> validation_rules() noexcept {
+    return kRules;
+}
+
+std::vector<Finding> validate(const Trace& trace) {
+    return TraceCheck(trace).run();
+}
+
+std::string findings_json(std::span<const Finding> findings, std::string_view file) {
+    std::string text;
+    JsonWriter json(text, 2);
+    json.begin_object().member("file", file).member("clean", findings.empty());
+    json.key("findings").begin_array();
+    for (const Finding& finding : findings) {
+        json.begin_object().member("rule", finding.rule).member("count", finding.count);
+        json.member("example", finding.example).end_object();
+    }
+    json.end_array().end_object();
+    return text + "\n";
+}
+
+}  // namespace kymo

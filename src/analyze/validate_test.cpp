@@ -1,0 +1,175 @@
+// validate_test.cpp: every rule of traces finds what breaks it, and nothing in what keeps it.
+#include <kymo/validate.h>
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "analyze/trace_fixture.h"
+#include "base/strict_json.h"
+
+namespace kymo {
+namespace {
+
+/// A forward and a backward range, a call and the kernel that it launched.
+TraceFixture good() {
+    TraceFixture fixture;
+    fixture.site("cudaLaunchKernel", Scope::DeviceRuntime);
+    fixture.site("kernel", Scope::Device);
+    fixture.site("Stream Sync", Scope::Device);
+    fixture.window(0, 1000);
+    fixture.thread("main", {{"forward", 0, 100, {{"cudaLaunchKernel", 10, 20}}}, {"backward", 200, 50}});
+    fixture.thread("stream", {{"kernel", 40, 60}, {"Stream Sync", 100, 50}}, 0);
+    fixture.data().tracks.back().kind = TrackKind::Device;
+    fixture.data().links = {{0, 2, LinkKind::ForwardBackward, 0}, {1, 3, LinkKind::Launch, 0}};
+    fixture.data().range_details = {{0, 5, 0, 1}, {2, 5, 1, 2}};
+    return fixture;
+}
+
+/// The rules that a changed trace breaks: "nesting 1".
+std::string rules_broken(const std::function<void(TraceData&)>& change) {
+    TraceFixture fixture = good();
+    change(fixture.data());
+    std::string list;
+    for (const Finding& finding : validate(fixture.trace())) {
+        if (!list.empty()) list += ", ";
+        list += finding.rule + " " + std::to_string(finding.count);
+        EXPECT_NE(finding.example, "");
+    }
+    return list;
+}
+
+TEST(Validate, ATraceThatKeepsTheRulesHasNoFindings) {
+    EXPECT_EQ(rules_broken([](TraceData&) {}), "");
+    EXPECT_TRUE(validate(Trace()).empty());
+}
+
+TEST(Validate, WhatIsCutOffOrDamagedIsAFindingAndARemarkIsNone) {
+    const auto with = [](const std::vector<std::string>& codes) {
+        return rules_broken([&](TraceData& data) {
+            for (const std::string& code : codes) data.problems.push_back({code, "Text.", 2});
+        });
+    };
+    EXPECT_EQ(with({"truncated"}), "unread 1");
+    EXPECT_EQ(with({"cut_short", "dropped", "damaged_packets"}), "unread 2");
+    EXPECT_EQ(with({"ceiling_reached", "dropped", "overwritten", "crashed", "unread_phase"}), "");
+    TraceFixture fixture = good();
+    fixture.data().problems.push_back({"damaged_chunk", "Parts are damaged.", 2});
+    EXPECT_EQ(validate(fixture.trace()).at(0).example, "damaged_chunk: Parts are damaged. (2 times)");
+}
+
+TEST(Validate, RangesNestInTheirParentsAndBesideTheirSiblings) {
+    EXPECT_EQ(rules_broken([](TraceData& data) { data.range_duration_ns[1] = 91; }), "nesting 1");
+    EXPECT_EQ(rules_broken([](TraceData& data) { data.range_start_ns[2] = 99; }), "nesting 1");
+    EXPECT_EQ(rules_broken([](TraceData& data) { data.range_duration_ns[2] = -1; }), "nesting 1");
+}
+
+TEST(Validate, ParentsStandBeforeTheirChildrenOnTheSameTrack) {
+    EXPECT_EQ(rules_broken([](TraceData& data) { data.range_parent[1] = kNoRow; }), "parents 1");
+    EXPECT_EQ(rules_broken([](TraceData& data) { data.range_parent[3] = 0; }), "parents 1");
+    EXPECT_EQ(rules_broken([](TraceData& data) {
+                  data.range_parent[3] = 0;
+                  data.tracks[1].kind = TrackKind::Overlap;
+              }),
+              "");
+    EXPECT_EQ(rules_broken([](TraceData& data) { data.range_depth[1] = 3; }), "parents 1");
+}
+
+TEST(Validate, EventsTouchTheWindow) {
+    EXPECT_EQ(rules_broken([](TraceData& data) { data.window.end_ns = 199; }), "window 1");
+    EXPECT_EQ(rules_broken([](TraceData& data) {
+                  data.window.end_ns = 199;
+                  data.range_flags[2] = kRemote;
+              }),
+              "");
+    EXPECT_EQ(rules_broken([](TraceData& data) {
+                  data.instant_site = {0};
+                  data.instant_thread = {0};
+                  data.instant_time_ns = {1001};
+              }),
+              "window 1");
+}
+
+TEST(Validate, RowsAreThereAndTracksHoldThemAll) {
+    EXPECT_EQ(rules_broken([](TraceData& data) { data.range_site[0] = 99; }), "columns 1");
+    EXPECT_EQ(rules_broken([](TraceData& data) { data.range_depth.pop_back(); }), "columns 1");
+    EXPECT_EQ(rules_broken([](TraceData& data) { data.tracks[1].range_count = 1; }), "tracks 1");
+    EXPECT_EQ(rules_broken([](TraceData& data) { data.tracks[1].first_range = 2; }).substr(0, 6), "tracks");
+}
+
+TEST(Validate, NumbersAreUnique) {
+    EXPECT_EQ(rules_broken([](TraceData& data) { data.range_details[1].id = 1; }), "ids 1");
+    EXPECT_EQ(rules_broken([](TraceData& data) { data.threads[1].id = 1; }), "ids 1");
+}
+
+TEST(Validate, ArrowsGoForwardFromRangeToRangeOnce) {
+    EXPECT_EQ(rules_broken([](TraceData& data) { data.links[1].to = 99; }), "links 1");
+    EXPECT_EQ(rules_broken([](TraceData& data) { data.links[1] = data.links[0]; }), "links 1");
+    EXPECT_EQ(rules_broken([](TraceData& data) { std::swap(data.links[0], data.links[1]); }), "links 1");
+    EXPECT_EQ(rules_broken([](TraceData& data) { data.range_start_ns[3] = 9; }), "kernel_before_launch 1");
+    EXPECT_EQ(rules_broken([](TraceData& data) {
+                  data.links[0] = {2, 0, LinkKind::ForwardBackward, 0};
+              }).substr(0, 7),
+              "links 1");
+    EXPECT_EQ(rules_broken([](TraceData& data) {
+                  data.links = {{2, 0, LinkKind::ForwardBackward, 0}};
+              }),
+              "backward_before_forward 1");
+}
+
+TEST(Validate, ASequenceNumberHasOneBackwardName) {
+    const auto add = [](TraceData& data, Row row) { data.range_details.push_back({row, 5, 1, 0}); };
+    EXPECT_EQ(rules_broken([&](TraceData& data) { add(data, 3); }), "sequence 1");
+    EXPECT_EQ(rules_broken([&](TraceData& data) {
+                  add(data, 3);
+                  data.strings.emplace_back("autograd::engine::evaluate_function: backward");
+                  data.sites[data.range_site[3]].name = static_cast<StringId>(data.strings.size() - 1);
+              }),
+              "");
+}
+
+TEST(Validate, NothingRunsInAQueueWhenAWaitForItEnds) {
+    EXPECT_EQ(rules_broken([](TraceData& data) {
+                  data.range_duration_ns[3] = 200;
+                  data.range_parent[4] = 3;
+                  data.range_depth[4] = 1;
+              }),
+              "sync 1");
+}
+
+TEST(Validate, AWaitForAnEventNamesACallBeforeIt) {
+    const auto with_wait = [](std::int64_t recorded) {
+        return rules_broken([&](TraceData& data) {
+            data.strings.insert(data.strings.end(), {"correlation", "wait_on_cuda_event_record_corr_id"});
+            Argument call, wait;
+            call.kind = wait.kind = ValueKind::Int;
+            call.key = static_cast<StringId>(data.strings.size() - 2);
+            wait.key = static_cast<StringId>(data.strings.size() - 1);
+            call.integer = 44;
+            wait.integer = recorded;
+            data.arguments = {call, wait};
+            data.range_arguments = {{1, 0, 1}, {4, 1, 1}};
+        });
+    };
+    EXPECT_EQ(with_wait(44), "");
+    EXPECT_EQ(with_wait(45), "event_wait 1");
+}
+
+TEST(Validate, ACollectiveSaysWhatItSent) {
+    EXPECT_EQ(rules_broken([](TraceData& data) {
+                  data.strings.emplace_back("record_param_comms");
+                  data.sites[data.range_site[0]].name = static_cast<StringId>(data.strings.size() - 1);
+              }),
+              "collective 1");
+}
+
+TEST(Validate, FindingsAreStrictJson) {
+    const std::vector<Finding> findings = {{"nesting", 3, "a \"quoted\" \xFF"}};
+    StrictJson::Value value;
+    ASSERT_EQ(StrictJson::parse(findings_json(findings, "x.json"), value), "");
+    EXPECT_FALSE(value["clean"].truth);
+    EXPECT_EQ(value["findings"].items.at(0)["count"].text, "3");
+}
+
+}  // namespace
+}  // namespace kymo

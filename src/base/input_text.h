@@ -1,0 +1,53 @@
+// input_text.h: a text file, plain or gzip, that passes through memory piece by piece.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kymo {
+
+/// Where the bytes come from.
+class ByteSource {
+  public:
+    virtual ~ByteSource() = default;
+    /// Up to `size` bytes; 0: there are no more, or damage() tells why not.
+    virtual std::size_t read(char* to, std::size_t size) = 0;
+    /// How much of the whole was read, 0 to 1; 0 where nobody knows.
+    virtual double fraction_read() const = 0;
+    /// Empty, or why the bytes ended before the end.
+    virtual const std::string& damage() const = 0;
+};
+
+/// A file, decompressed where it is gzip. Throws kymo::Error when it cannot be opened.
+std::unique_ptr<ByteSource> open_source(const std::string& path);
+/// Bytes in memory, which must outlive the source.
+std::unique_ptr<ByteSource> memory_source(std::string_view bytes);
+
+/// The part of a text that is in memory: [begin, end), followed by '"' and as many bytes as a JsonCursor may
+/// read behind its text.
+class InputText {
+  public:
+    explicit InputText(std::unique_ptr<ByteSource> source, std::size_t piece_bytes = 128 << 10);
+
+    const char* begin() const noexcept { return buffer_.data(); }
+    const char* end() const noexcept { return buffer_.data() + size_; }
+    /// Forgets what is before `from` and reads more behind the rest, which moves to begin(). False: there is
+    /// no more, and what was kept is all that is left.
+    bool read_on(const char* from);
+    /// Where begin() is in the whole text.
+    std::size_t offset() const noexcept { return offset_; }
+    const ByteSource& source() const noexcept { return *source_; }
+
+  private:
+    void mark_end();
+
+    std::unique_ptr<ByteSource> source_;
+    std::vector<char> buffer_;
+    std::size_t size_ = 0;
+    std::size_t offset_ = 0;
+};
+
+}  // namespace kymo

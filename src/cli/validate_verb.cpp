@@ -1,0 +1,75 @@
+// validate_verb.cpp: kymo validate: whether a file keeps the promises that tools rely on.
+#include <fmt/format.h>
+
+#include <kymo/validate.h>
+
+#include "cli/progress.h"
+#include "cli/table.h"
+#include "cli/text_format.h"
+#include "cli/verb.h"
+
+namespace kymo::cli {
+namespace {
+
+constexpr int kFindings = 1;
+
+class ValidateVerb final : public Verb {
+  public:
+    const char* help() const override { return "Check a trace of any format: nesting, arrows, ids, JSON"; }
+    const char* details() const override {
+        return "Ends with 0 when nothing was found and with 1 otherwise.";
+    }
+    void declare(Options& options) override {
+        options.required(file_, "FILE", "The capture, or a trace of another tool");
+        options.flag(json_, "--json", "The findings as JSON");
+        options.flag(rules_, "--rules", "Also list every rule with what was found");
+    }
+    int run() override {
+        std::vector<Finding> findings;
+        {
+            const Progress progress("checking " + file_);
+            findings = validate_file(file_);
+        }
+        if (json_) {
+            write_out(findings_json(findings, file_));
+        } else {
+            show(findings);
+        }
+        return findings.empty() ? kSuccess : kFindings;
+    }
+
+  private:
+    void show(const std::vector<Finding>& findings) {
+        const Terminal terminal = standard_output();
+        std::string text;
+        if (rules_) {
+            for (const ValidationRule& rule : validation_rules()) {
+                std::uint64_t count = 0;
+                for (const Finding& finding : findings) {
+                    if (finding.rule == rule.name) count = finding.count;
+                }
+                text += fmt::format("{:<24}{:>10}  {}\n", rule.name, format_count(count), rule.text);
+            }
+            text += "\n";
+        }
+        for (const Finding& finding : findings) {
+            text += styled(terminal, Style::Red, finding.rule) +
+                    fmt::format(": {}; first: {}\n", format_plural(finding.count, "finding"),
+                                printable(finding.example));
+        }
+        if (findings.empty()) text += fmt::format("{}: no findings\n", printable(file_));
+        write_out(text);
+    }
+
+    std::string file_;
+    bool json_ = false;
+    bool rules_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Verb> make_validate_verb() {
+    return std::make_unique<ValidateVerb>();
+}
+
+}  // namespace kymo::cli

@@ -1,0 +1,351 @@
+// arrow_tables.cpp: columns as Arrow arrays. Each array owns what it shows, or keeps the trace that does.
+#include <kymo/arrow.h>
+
+#include <array>
+#include <bit>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <kymo/error.h>
+
+#include "base/utf8.h"
+#include "export/trace_columns.h"
+
+namespace kymo {
+namespace {
+
+constexpr const char* kTextFormat = "U";  // utf8 with offsets of 64 bits
+constexpr std::int64_t kValidity = 0;     // of the buffers, the first
+
+/// What stands for a buffer without bytes: some readers take null for a missing buffer.
+alignas(64) constexpr std::byte kNothing[64] = {};
+
+// ---- schemas ----
+
+struct SchemaParts {
+    std::string name;
+    std::vector<std::unique_ptr<ArrowSchema>> children;
+    std::vector<ArrowSchema*> child_pointers;
+    std::unique_ptr<ArrowSchema> dictionary;
+};
+
+void release_schema(ArrowSchema* schema) {
+    auto* const parts = static_cast<SchemaParts*>(schema->private_data);
+    for (const auto& child : parts->children) {
+        if (child->release != nullptr) child->release(child.get());
+    }
+    if (parts->dictionary != nullptr && parts->dictionary->release != nullptr)
+        parts->dictionary->release(parts->dictionary.get());
+    delete parts;
+    schema->release = nullptr;
+}
+
+void fill_schema(ArrowSchema& schema, const char* format, std::string_view name, bool is_nullable,
+                 std::unique_ptr<SchemaParts> parts) {
+    parts->name = name;
+    for (const auto& child : parts->children) parts->child_pointers.push_back(child.get());
+    schema = {};
+    schema.format = format;
+    schema.name = parts->name.c_str();
+    schema.flags = is_nullable ? ARROW_FLAG_NULLABLE : 0;
+    schema.n_children = static_cast<std::int64_t>(parts->children.size());
+    schema.children = parts->child_pointers.empty() ? nullptr : parts->child_pointers.data();
+    schema.dictionary = parts->dictionary.get();
+    schema.release = release_schema;
+    schema.private_data = parts.release();
+}
+
+/// A dictionary's own format is that of its indexes.
+const char* format_of(CellType type) {
+    switch (type) {
+        case CellType::Bool:
+            return "b";
+        case CellType::UInt8:
+            return "C";
+        case CellType::UInt16:
+            return "S";
+        case CellType::UInt32:
+            return "I";
+        case CellType::UInt64:
+            return "L";
+        case CellType::Int32:
+        case CellType::String:
+        case CellType::Name:
+            return "i";
+        case CellType::Int64:
+            return "l";
+        case CellType::Double:
+            return "g";
+        case CellType::Text:
+            return kTextFormat;
+    }
+    return "n";
+}
+
+bool has_dictionary(CellType type) {
+    return type == CellType::String || type == CellType::Name;
+}
+
+void fill_table_schema(ArrowSchema& schema, const TraceTable& table) {
+    auto parts = std::make_unique<SchemaParts>();
+    for (const TraceColumn& column : table.columns) {
+        auto of_column = std::make_unique<SchemaParts>();
+        if (has_dictionary(column.type)) {
+            of_column->dictionary = std::make_unique<ArrowSchema>();
+            fill_schema(*of_column->dictionary, kTextFormat, "", false, std::make_unique<SchemaParts>());
+        }
+        parts->children.push_back(std::make_unique<ArrowSchema>());
+        fill_schema(*parts->children.back(), format_of(column.type), column.name, column.is_null != nullptr,
+                    std::move(of_column));
+    }
+    fill_schema(schema, "+s", "", false, std::move(parts));
+}
+
+// ---- arrays ----
+
+struct ArrayParts {
+    Trace trace;  ///< keeps what is shown in place
+    std::array<std::vector<std::byte>, 3> owned;
+    std::array<const void*, 3> buffers{};
+    std::vector<std::unique_ptr<ArrowArray>> children;
+    std::vector<ArrowArray*> child_pointers;
+    std::unique_ptr<ArrowArray> dictionary;
+};
+
+void release_array(ArrowArray* array) {
+    auto* const parts = static_cast<ArrayParts*>(array->private_data);
+    for (const auto& child : parts->children) {
+        if (child->release != nullptr) child->release(child.get());
+    }
+    if (parts->dictionary != nullptr && parts->dictionary->release != nullptr)
+        parts->dictionary->release(parts->dictionary.get());
+    delete parts;
+    array->release = nullptr;
+}
+
+/// Takes `parts` over; buffers that are owned are shown unless another place is given already.
+void fill_array(ArrowArray& array, std::size_t length, std::size_t nulls, std::int64_t buffers,
+                std::unique_ptr<ArrayParts> parts) {
+    for (std::int64_t i = 0; i < buffers; ++i) {
+        if (parts->buffers[i] != nullptr || (i == kValidity && nulls == 0)) continue;
+        parts->buffers[i] = parts->owned[i].empty() ? kNothing : parts->owned[i].data();
+    }
+    for (const auto& child : parts->children) parts->child_pointers.push_back(child.get());
+    array = {};
+    array.length = static_cast<std::int64_t>(length);
+    array.null_count = static_cast<std::int64_t>(nulls);
+    array.n_buffers = buffers;
+    array.n_children = static_cast<std::int64_t>(parts->children.size());
+    array.buffers = parts->buffers.data();
+    array.children = parts->child_pointers.empty() ? nullptr : parts->child_pointers.data();
+    array.dictionary = parts->dictionary.get();
+    array.release = release_array;
+    array.private_data = parts.release();
+}
+
+void set_bit(std::vector<std::byte>& bits, std::size_t at) {
+    bits[at / 8] |= static_cast<std::byte>(1u << (at % 8));
+}
+
+template <class T>
+T* room_for(std::vector<std::byte>& bytes, std::size_t count) {
+    bytes.resize(count * sizeof(T));
+    return reinterpret_cast<T*>(bytes.data());
+}
+
+/// Texts one after another, with the offsets of their ends.
+class TextColumn {
+  public:
+    void add(std::string_view bytes) {
+        append_utf8(text_, bytes);
+        offsets_.push_back(static_cast<std::int64_t>(text_.size()));
+    }
+    void add_null() { offsets_.push_back(offsets_.back()); }
+    std::size_t size() const { return offsets_.size() - 1; }
+
+    void move_into(ArrayParts& parts) {
+        auto* const offsets = room_for<std::int64_t>(parts.owned[1], offsets_.size());
+        std::memcpy(offsets, offsets_.data(), offsets_.size() * sizeof offsets_[0]);
+        std::memcpy(room_for<char>(parts.owned[2], text_.size()), text_.data(), text_.size());
+    }
+
+  private:
+    std::string text_;
+    std::vector<std::int64_t> offsets_{0};
+};
+
+/// Numbers of cells as indexes into the texts that occur, each of which is there once.
+class Dictionary {
+  public:
+    std::int32_t index_of(const TableSource& source, const TraceColumn& column, std::uint64_t number) {
+        if (number >= known_.size()) known_.resize(number + 1, -1);
+        std::int32_t& index = known_[number];
+        if (index < 0) {
+            std::string valid;
+            append_utf8(valid, column.type == CellType::Name
+                                   ? std::string_view(column.name_of(number))
+                                   : source.trace().string(static_cast<StringId>(number)));
+            if (texts_.size() >= std::numeric_limits<std::int32_t>::max())
+                throw Error("there are more names than a dictionary of Arrow holds");
+            const auto [found, is_new] = places_.try_emplace(valid, static_cast<std::int32_t>(texts_.size()));
+            if (is_new) texts_.add(valid);
+            index = found->second;
+        }
+        return index;
+    }
+
+    std::unique_ptr<ArrowArray> array() {
+        auto parts = std::make_unique<ArrayParts>();
+        texts_.move_into(*parts);
+        auto made = std::make_unique<ArrowArray>();
+        fill_array(*made, texts_.size(), 0, 3, std::move(parts));
+        return made;
+    }
+
+  private:
+    std::vector<std::int32_t> known_;  ///< by number; -1: not yet
+    std::unordered_map<std::string, std::int32_t> places_;
+    TextColumn texts_;
+};
+
+class ColumnExport {
+  public:
+    ColumnExport(const TableSource& source, const TraceColumn& column, std::size_t rows)
+        : source_(source), column_(column), rows_(rows), parts_(std::make_unique<ArrayParts>()) {}
+
+    void fill(ArrowArray& array) {
+        if (column_.is_null != nullptr) find_nulls();
+        switch (column_.type) {
+            case CellType::Bool:
+                fill_bits();
+                break;
+            case CellType::UInt8:
+                fill_numbers<std::uint8_t>();
+                break;
+            case CellType::UInt16:
+                fill_numbers<std::uint16_t>();
+                break;
+            case CellType::UInt32:
+                fill_numbers<std::uint32_t>();
+                break;
+            case CellType::UInt64:
+                fill_numbers<std::uint64_t>();
+                break;
+            case CellType::Int32:
+                fill_numbers<std::int32_t>();
+                break;
+            case CellType::Int64:
+                fill_numbers<std::int64_t>();
+                break;
+            case CellType::Double:
+                fill_numbers<double>();
+                break;
+            case CellType::String:
+            case CellType::Name:
+                fill_indexes();
+                break;
+            case CellType::Text:
+                fill_texts();
+                break;
+        }
+        fill_array(array, rows_, nulls_, column_.type == CellType::Text ? 3 : 2, std::move(parts_));
+    }
+
+  private:
+    bool is_null(std::size_t row) const { return nulls_ != 0 && column_.is_null(source_, row); }
+
+    void find_nulls() {
+        std::vector<std::byte>& bits = parts_->owned[kValidity];
+        bits.resize((rows_ + 7) / 8);
+        for (std::size_t row = 0; row < rows_; ++row) {
+            if (column_.is_null(source_, row)) {
+                ++nulls_;
+            } else {
+                set_bit(bits, row);
+            }
+        }
+    }
+
+    void fill_bits() {
+        std::vector<std::byte>& bits = parts_->owned[1];
+        bits.resize((rows_ + 7) / 8);
+        for (std::size_t row = 0; row < rows_; ++row) {
+            if (!is_null(row) && column_.number(source_, row) != 0) set_bit(bits, row);
+        }
+    }
+
+    template <class T>
+    void fill_numbers() {
+        if (column_.in_place != nullptr && rows_ != 0) {
+            parts_->trace = source_.trace();
+            parts_->buffers[1] = column_.in_place(source_.data());
+            return;
+        }
+        T* const numbers = room_for<T>(parts_->owned[1], rows_);
+        for (std::size_t row = 0; row < rows_; ++row) {
+            const std::uint64_t number = is_null(row) ? 0 : column_.number(source_, row);
+            if constexpr (std::is_same_v<T, double>) {
+                numbers[row] = std::bit_cast<double>(number);
+            } else {
+                numbers[row] = static_cast<T>(number);
+            }
+        }
+    }
+
+    void fill_indexes() {
+        Dictionary dictionary;
+        auto* const indexes = room_for<std::int32_t>(parts_->owned[1], rows_);
+        for (std::size_t row = 0; row < rows_; ++row) {
+            indexes[row] =
+                is_null(row) ? 0 : dictionary.index_of(source_, column_, column_.number(source_, row));
+        }
+        parts_->dictionary = dictionary.array();
+    }
+
+    void fill_texts() {
+        TextColumn texts;
+        for (std::size_t row = 0; row < rows_; ++row) {
+            is_null(row) ? texts.add_null() : texts.add(column_.text(source_, row));
+        }
+        texts.move_into(*parts_);
+    }
+
+    const TableSource& source_;
+    const TraceColumn& column_;
+    std::size_t rows_;
+    std::size_t nulls_ = 0;
+    std::unique_ptr<ArrayParts> parts_;
+};
+
+}  // namespace
+
+void export_arrow(const Trace& trace, std::string_view name, ArrowSchema* schema, ArrowArray* array) {
+    *schema = {};
+    *array = {};
+    const TraceTable& table = trace_table(name);
+    const TableSource source(trace);
+    const std::size_t rows = table.rows(source);
+    ArrowArray whole{};
+    fill_array(whole, rows, 0, 1, std::make_unique<ArrayParts>());
+    auto* const parts = static_cast<ArrayParts*>(whole.private_data);
+    try {
+        for (const TraceColumn& column : table.columns) {
+            parts->children.push_back(std::make_unique<ArrowArray>());
+            ColumnExport(source, column, rows).fill(*parts->children.back());
+        }
+        for (const auto& child : parts->children) parts->child_pointers.push_back(child.get());
+        fill_table_schema(*schema, table);
+    } catch (...) {
+        whole.release(&whole);
+        throw;
+    }
+    whole.n_children = static_cast<std::int64_t>(parts->children.size());
+    whole.children = parts->child_pointers.data();
+    *array = whole;
+}
+
+}  // namespace kymo

@@ -1,0 +1,155 @@
+// averages_table.cpp: the table of PyTorch's profiler, character for character.
+#include <algorithm>
+
+#include <kymo/table.h>
+
+#include "export/table_cells.h"
+#include "export/table_columns.h"
+
+namespace kymo {
+namespace {
+
+constexpr std::size_t kPlainWidth = 12;
+constexpr std::size_t kRoom = 4;  ///< beyond the longest text
+constexpr std::string_view kGap = "  ";
+constexpr std::string_view kDots = "...";
+
+/// Cells of one table, line by line.
+class TextTable {
+  public:
+    TextTable(const Averages& averages, const TableOptions& options)
+        : options_(options),
+          columns_(shown_columns(averages, options)),
+          cells_(averages, columns_, options),
+          rows_(sorted_rows(averages, options)) {
+        for (const ColumnInfo* column : columns_) widths_.push_back(width_of(*column));
+        limit_rows(rows_, options);
+    }
+
+    std::string text() {
+        std::size_t length = 0;
+        std::string rule;
+        for (const std::size_t width : widths_) {
+            length += width + kGap.size();
+            rule.append(width, '-').append(kGap);
+        }
+        rule += '\n';
+        const std::string heavy(length - kGap.size(), '=');
+        if (options_.header) out_ += heavy + "\n" + *options_.header + "\n";
+        if (options_.top_level_events_only)
+            out_ += heavy + "\nThis report only display top-level ops statistics\n";
+        out_ += rule;
+        for (std::size_t i = 0; i < columns_.size(); ++i) put(i, cells_.title(*columns_[i]));
+        out_ += '\n' + rule;
+        for (const AverageRow* row : rows_) put(*row);
+        return out_ + rule + cells_.closing_lines();
+    }
+
+  private:
+    static std::size_t capped(std::size_t width, const std::optional<std::size_t>& cap) {
+        return cap ? std::min(width, *cap) : width;
+    }
+
+    /// Of all rows, printed or not.
+    std::size_t width_of(const ColumnInfo& column) const {
+        const auto longest = [&](const ColumnInfo& of) {
+            std::size_t length = 0;
+            for (const AverageRow* row : rows_)
+                length = std::max(length, character_count(std::get<std::string_view>(of.value(*row))));
+            return length;
+        };
+        switch (column.kind) {
+            case CellKind::Name:  // all names are as wide as the first
+                return capped(longest(find_column("name", "column")) + kRoom, options_.max_name_column_width);
+            case CellKind::Shapes:
+                return capped(longest(column) + kRoom, options_.max_shapes_column_width);
+            case CellKind::Text:
+                return std::max(longest(column) + kRoom, character_count(cells_.title(column)));
+            case CellKind::Stack: {
+                std::size_t length = 0;
+                for (const AverageRow* row : rows_) {
+                    for (const std::string& entry : row->stack)
+                        length = std::max(length, character_count(entry));
+                }
+                return capped(length + kRoom, options_.max_src_column_width);
+            }
+            default:
+                return kPlainWidth;
+        }
+    }
+
+    /// Right-aligned, except for stacks. What is too long stays whole.
+    void put(std::size_t column, std::string_view text) {
+        const std::size_t used = character_count(text);
+        const std::size_t padding = widths_[column] > used ? widths_[column] - used : 0;
+        const bool is_left = columns_[column]->kind == CellKind::Stack;
+        if (!is_left) out_.append(padding, ' ');
+        out_ += text;
+        if (is_left) out_.append(padding, ' ');
+        out_ += kGap;
+    }
+
+    std::string cut_name(std::string text) const {
+        if (!options_.max_name_column_width) return text;
+        const auto length = static_cast<std::int64_t>(character_count(text));
+        const auto limit = static_cast<std::int64_t>(*options_.max_name_column_width) -
+                           static_cast<std::int64_t>(kDots.size());
+        if (length < limit) return text;
+        // A limit below the dots counts from the end of the name, as upstream's slices do.
+        const std::int64_t kept = limit >= 0 ? limit : std::max<std::int64_t>(0, length + limit);
+        return std::string(first_characters(text, static_cast<std::size_t>(kept))).append(kDots);
+    }
+
+    /// Keeps the end, where the file's name is.
+    static std::string cut_path(std::string_view text, std::size_t width) {
+        if (character_count(text) <= width) return std::string(text);
+        const std::string_view tail = last_characters(text, width);
+        if (width <= kDots.size()) return std::string(tail);
+        return std::string(kDots).append(last_characters(tail, width - kDots.size()));
+    }
+
+    void put(const AverageRow& row) {
+        std::size_t stack_column = columns_.size();
+        for (std::size_t i = 0; i < columns_.size(); ++i) {
+            std::string text = cells_.text(*columns_[i], row);
+            if (columns_[i]->kind == CellKind::Name) text = cut_name(std::move(text));
+            if (columns_[i]->kind == CellKind::Shapes) text = first_characters(text, widths_[i]);
+            if (columns_[i]->kind == CellKind::Stack) {
+                stack_column = i;
+                text = cut_path(text, widths_[i]);
+            }
+            put(i, text);
+        }
+        out_ += '\n';
+        if (stack_column == columns_.size()) return;
+        // One line per further entry, then an empty one.
+        for (std::size_t entry = 1; entry <= std::max<std::size_t>(1, row.stack.size()); ++entry) {
+            for (std::size_t i = 0; i < columns_.size(); ++i) {
+                const bool is_entry = i == stack_column && entry < row.stack.size();
+                put(i, is_entry ? cut_path(row.stack[entry], widths_[i]) : "");
+            }
+            out_ += '\n';
+        }
+    }
+
+    const TableOptions& options_;
+    std::vector<const ColumnInfo*> columns_;
+    TableCells cells_;
+    std::vector<const AverageRow*> rows_;
+    std::vector<std::size_t> widths_;
+    std::string out_;
+};
+
+}  // namespace
+
+std::string averages_table(const Averages& averages, const TableOptions& options) {
+    TextTable table(averages,
+                    options);  // first, so that wrong options are errors even where there are no rows
+    return averages.rows.empty() ? "" : table.text();
+}
+
+std::string events_table(const Trace& trace, const TableOptions& options) {
+    return averages_table(list_ranges(trace, {.flops = true}), options);
+}
+
+}  // namespace kymo

@@ -1,0 +1,45 @@
+// chrome_header.h: what stands before the events of a Chrome trace: facts about it, and the names of its
+// rows.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <kymo/trace.h>
+
+#include "export/chrome_clock.h"
+#include "export/chrome_rows.h"
+#include "export/chrome_text.h"
+
+namespace kymo {
+
+class ChromeHeader {
+  public:
+    /// All must outlive this.
+    ChromeHeader(const Trace& trace, const ChromeRows& rows, ChromeText& out)
+        : trace_(trace), rows_(rows), out_(out), clock_(trace.window()) {}
+
+    /// From the opening brace to the opening bracket of the events.
+    void write_facts();
+    /// Events that name processes, threads and devices, and tell in which order to show them.
+    void write_names();
+
+  private:
+    void write_processes();
+    void write_devices();
+    void write_tracks();
+    template <typename T>
+    void write_metadata(ChromeRow row, std::string_view what, std::string_view key, const T& value);
+    void write_thread_name(ChromeRow row, std::string_view name, const TrackInfo* track = nullptr);
+    std::string process_name(const ProcessInfo& process) const;
+    std::string thread_name(const ThreadInfo& thread) const;
+    std::string track_name(const TrackInfo& track) const;
+
+    const Trace& trace_;
+    const ChromeRows& rows_;
+    ChromeText& out_;
+    ChromeClock clock_;
+};
+
+}  // namespace kymo

@@ -1,0 +1,98 @@
+// chrome_text.h: JSON text on its way into a file, made for loops that write millions of events.
+#pragma once
+
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/json_writer.h"
+#include "base/output_file.h"
+#include "export/decimal.h"
+
+namespace kymo {
+
+/// Text rendered once and copied often: padded, so that a copy can move whole blocks of kBlock bytes.
+class Stamp {
+  public:
+    static constexpr std::size_t kBlock = 64;
+
+    Stamp() : Stamp(std::string()) {}
+    explicit Stamp(std::string text) : text_(std::move(text)), size_(text_.size()) {
+        text_.resize(size_ + kBlock, '\0');
+    }
+    /// Writes up to kBlock bytes behind the end that it returns.
+    char* put(char* out) const noexcept {
+        std::memcpy(out, text_.data(), kBlock);
+        if (size_ > kBlock) std::memcpy(out + kBlock, text_.data() + kBlock, size_ - kBlock);
+        return out + size_;
+    }
+    std::size_t size() const noexcept { return size_; }
+    std::string_view text() const noexcept { return {text_.data(), size_}; }
+
+  private:
+    std::string text_;
+    std::size_t size_;
+};
+
+/// Copies a literal. Returns the end.
+template <std::size_t N>
+char* put_literal(char* out, const char (&text)[N]) noexcept {
+    std::memcpy(out, text, N - 1);
+    return out + N - 1;
+}
+
+inline constexpr std::size_t kIntegerBytes = kDecimalBytes + 1;  ///< the most that put_integer writes
+inline char* put_integer(char* out, std::int64_t value) noexcept {
+    if (value >= 0) return put_decimal(out, static_cast<std::uint64_t>(value));
+    *out++ = '-';
+    return put_decimal(out, 0 - static_cast<std::uint64_t>(value));
+}
+
+/// Appends to an output file. Allocates only for strings.
+class ChromeText {
+  public:
+    /// `file` must outlive this.
+    explicit ChromeText(OutputFile& file) : file_(file) {}
+
+    /// Room for `bytes` bytes, until the next call; take() takes over what was written there.
+    char* room(std::size_t bytes) { return file_.reserve(bytes); }
+    void take(char* end) noexcept { file_.advance(end); }
+
+    void put(char c) {
+        char* const out = room(1);
+        *out = c;
+        take(out + 1);
+    }
+    void put(std::string_view text) {
+        if (text.size() > kLarge) {
+            file_.write(text);
+            return;
+        }
+        char* const out = room(text.size());
+        std::memcpy(out, text.data(), text.size());
+        take(out + text.size());
+    }
+    void put(const Stamp& stamp) { take(stamp.put(room(stamp.size() + Stamp::kBlock))); }
+    void integer(std::int64_t value) { take(put_integer(room(kIntegerBytes), value)); }
+    void integer(std::uint64_t value) { take(put_decimal(room(kIntegerBytes), value)); }
+    void real(double value) {
+        scratch_.clear();
+        append_json_number(scratch_, value);
+        put(scratch_);
+    }
+    /// As a JSON string, whatever the bytes.
+    void string(std::string_view bytes) {
+        scratch_.clear();
+        append_json_string(scratch_, bytes);
+        put(scratch_);
+    }
+
+  private:
+    static constexpr std::size_t kLarge = 4096;
+
+    OutputFile& file_;
+    std::string scratch_;
+};
+
+}  // namespace kymo

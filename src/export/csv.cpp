@@ -1,0 +1,123 @@
+// csv.cpp: a table of the trace as CSV, streamed.
+#include <bit>
+#include <charconv>
+#include <ostream>
+#include <unordered_map>
+
+#include <kymo/error.h>
+#include <kymo/export.h>
+
+#include "base/output_file.h"
+#include "base/utf8.h"
+#include "export/csv_field.h"
+#include "export/decimal.h"
+#include "export/trace_columns.h"
+
+namespace kymo {
+namespace {
+
+constexpr std::size_t kMostNumberBytes = 32;
+
+char* put_number(char* out, CellType type, std::uint64_t number) {
+    if (type == CellType::Double) {
+        const auto real = std::bit_cast<double>(number);
+        return std::to_chars(out, out + kMostNumberBytes, real).ptr;
+    }
+    if (type == CellType::Bool) {
+        const std::string_view text = number != 0 ? "true" : "false";
+        return out + text.copy(out, text.size());
+    }
+    const bool is_signed = type == CellType::Int32 || type == CellType::Int64;
+    if (is_signed && number >> 63 != 0) {
+        *out++ = '-';
+        number = 0 - number;
+    }
+    return put_decimal(out, number);
+}
+
+class CsvWriter {
+  public:
+    CsvWriter(OutputFile& out, const Trace& trace, const TraceTable& table)
+        : out_(out), source_(trace), table_(table) {}
+
+    void write() {
+        std::string head;
+        for (const TraceColumn& column : table_.columns) {
+            if (!head.empty()) head += ',';
+            append_csv_field(head, column.name);
+        }
+        out_.write(head + "\n");
+        const std::size_t rows = table_.rows(source_);
+        for (std::size_t row = 0; row < rows; ++row) write_row(row);
+    }
+
+  private:
+    void write_row(std::size_t row) {
+        bool is_first = true;
+        for (const TraceColumn& column : table_.columns) {
+            if (!is_first) put(',');
+            is_first = false;
+            if (column.is_null != nullptr && column.is_null(source_, row)) continue;
+            if (column.type >= CellType::String) {
+                out_.write(field(column, row));
+            } else {
+                char* const at = out_.reserve(kMostNumberBytes);
+                out_.advance(put_number(at, column.type, column.number(source_, row)));
+            }
+        }
+        put('\n');
+    }
+
+    void put(char c) {
+        char* const at = out_.reserve(1);
+        *at = c;
+        out_.advance(at + 1);
+    }
+
+    // Strings of the trace come again and again: each is made fit for CSV once.
+    std::string_view field(const TraceColumn& column, std::size_t row) {
+        if (column.type != CellType::String) {
+            text_.clear();
+            make_field(text_, cell_text(source_, column, row));
+            return text_;
+        }
+        const auto id = static_cast<StringId>(column.number(source_, row));
+        const auto [found, is_new] = fields_.try_emplace(id);
+        if (is_new) make_field(found->second, source_.trace().string(id));
+        return found->second;
+    }
+    void make_field(std::string& out, std::string_view bytes) {
+        valid_.clear();
+        append_utf8(valid_, bytes);
+        append_csv_field(out, valid_);
+        if (bytes.empty()) out += "\"\"";  // nothing at all is null
+    }
+
+    OutputFile& out_;
+    TableSource source_;
+    const TraceTable& table_;
+    std::unordered_map<StringId, std::string> fields_;
+    std::string text_, valid_;
+};
+
+}  // namespace
+
+void write_csv(const Trace& trace, const std::string& path, std::string_view table) {
+    const TraceTable& found = trace_table(table);
+    OutputFile out(path);
+    CsvWriter(out, trace, found).write();
+    out.commit();
+}
+
+void write_csv(const Trace& trace, std::ostream& stream, std::string_view table) {
+    const TraceTable& found = trace_table(table);
+    OutputFile out(stream);
+    CsvWriter(out, trace, found).write();
+    out.commit();
+}
+
+void write_csv(const Trace& trace, const std::string& path) {
+    write_csv(trace, path, trace_tables().front().name);
+}
+
+}  // namespace kymo

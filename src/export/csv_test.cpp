@@ -1,0 +1,121 @@
+// csv_test.cpp: tables as CSV: a golden one, and that any reader of RFC 4180 gets the cells back.
+#include <kymo/export.h>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include <kymo/error.h>
+
+#include "analyze/trace_fixture.h"
+#include "base/golden_fixture.h"
+#include "base/utf8.h"
+#include "export/trace_columns.h"
+#include "trace/random_trace_fixture.h"
+
+namespace kymo {
+namespace {
+
+std::string csv_of(const Trace& trace, std::string_view table = "ranges") {
+    std::ostringstream stream;
+    write_csv(trace, stream, table);
+    return stream.str();
+}
+
+/// The fields of each line; an unquoted empty one is null.
+std::vector<std::vector<std::string>> parse(const std::string& text) {
+    std::vector<std::vector<std::string>> lines;
+    for (std::size_t at = 0; at < text.size();) {
+        std::vector<std::string> fields;
+        for (;;) {
+            std::string field;
+            const bool is_quoted = text[at] == '"';
+            if (is_quoted) {
+                for (++at; text[at] != '"' || text[at + 1] == '"'; ++at) {
+                    if (text[at] == '"') ++at;
+                    field += text[at];
+                }
+                ++at;
+            } else {
+                while (text[at] != ',' && text[at] != '\n') field += text[at++];
+                if (field.empty()) field = "null";
+            }
+            fields.push_back(field);
+            if (text[at++] == '\n') break;
+        }
+        lines.push_back(fields);
+    }
+    return lines;
+}
+
+Trace sample() {
+    TraceFixture fixture;
+    fixture
+        .thread("main", {{"load, \"all\"", 0, 100, {{"read\nline", 10, 20}, {"caf\xC3\xA9 \xFF", 40, 5}}},
+                         {"", 200, 10, {}, kUnfinished}})
+        .async("main async", {{"moved", 50, 500, {}, kAsync}})
+        .instant("tick", 7)
+        .counter("load", 12, 0.25);
+    Argument number;
+    number.kind = ValueKind::Int;
+    number.integer = -7;
+    fixture.value("n", number);
+    return fixture.trace();
+}
+
+TEST(Csv, OfRangesIsAsItAlwaysWas) {
+    expect_golden(csv_of(sample()), "ranges.csv");
+}
+
+TEST(Csv, OfEveryTableHoldsTogether) {
+    std::string all;
+    for (const std::string_view table : table_names())
+        all += "# " + std::string(table) + "\n" + csv_of(sample(), table);
+    expect_golden(all, "tables.csv");
+}
+
+TEST(Csv, GivesEveryTextBack) {
+    for (std::uint32_t seed = 1; seed <= 10; ++seed) {
+        const Trace trace(testing::random_data(seed));
+        const TableSource source(trace);
+        for (const TraceTable& table : trace_tables()) {
+            const auto lines = parse(csv_of(trace, table.name));
+            ASSERT_EQ(lines.size(), table.rows(source) + 1) << table.name;
+            for (std::size_t row = 0; row + 1 < lines.size(); ++row) {
+                ASSERT_EQ(lines[row + 1].size(), table.columns.size());
+                for (std::size_t c = 0; c < table.columns.size(); ++c) {
+                    const TraceColumn& column = table.columns[c];
+                    const bool is_null = column.is_null != nullptr && column.is_null(source, row);
+                    if (is_null) {
+                        ASSERT_EQ(lines[row + 1][c], "null");
+                    } else if (column.type >= CellType::String) {
+                        std::string valid;
+                        append_utf8(valid, cell_text(source, column, row));
+                        ASSERT_EQ(lines[row + 1][c], valid);
+                    } else {
+                        ASSERT_NE(lines[row + 1][c], "null");
+                    }
+                }
+            }
+        }
+    }
+}
+
+TEST(Csv, IsAFormatLikeTheOthers) {
+    EXPECT_EQ(export_format("", "x.csv").name, "csv");
+    EXPECT_EQ(export_format("", "x.csv.gz").name, "csv");
+    const auto path = std::filesystem::temp_directory_path() / ("kymo-" + std::to_string(getpid()) + ".csv");
+    export_trace(sample(), path.string());
+    std::ifstream file(path, std::ios::binary);
+    const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    EXPECT_EQ(text, csv_of(sample()));
+    EXPECT_THROW(write_csv(sample(), path.string(), "chairs"), Error);
+    std::filesystem::remove(path);
+}
+
+}  // namespace
+}  // namespace kymo

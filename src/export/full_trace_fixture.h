@@ -1,0 +1,13 @@
+// full_trace_fixture.h: a trace that has one of everything, for tests of formats.
+#pragma once
+
+#include <kymo/trace.h>
+
+namespace kymo {
+
+/// Two processes, threads, overlapping and async ranges, a device with two queues, inputs and values of every
+/// kind, details, arrows of every kind, instants, counters, reports of memory, metadata, names of any bytes.
+/// Always the same.
+Trace full_trace();
+
+}  // namespace kymo

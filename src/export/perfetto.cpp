@@ -1,0 +1,551 @@
+// perfetto.cpp: Perfetto's protobuf, streamed. Each track is a packet sequence of its own, whose timestamps
+// count from one packet to the next.
+#include <kymo/error.h>
+#include <kymo/export.h>
+
+#if KYMO_HAVE_PROTOZERO
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <protozero/pbf_builder.hpp>
+#include <protozero/varint.hpp>
+#include <unordered_map>
+#include <vector>
+
+#include "base/output_file.h"
+#include "export/perfetto_annotations.h"
+#include "export/perfetto_tracks.h"
+#include "trace/perfetto_fields.h"
+#include "trace/trace_data.h"
+
+namespace kymo {
+
+using namespace perfetto;
+using protozero::pbf_builder;
+
+namespace {
+
+constexpr std::uint32_t tag_of(PacketField field, protozero::pbf_wire_type type) {
+    return protozero::tag_and_type(field, type);
+}
+constexpr char kPacketTag = 0x0a;
+constexpr char kTimestampTag =
+    static_cast<char>(tag_of(PacketField::Timestamp, protozero::pbf_wire_type::varint));
+constexpr char kSequenceTag =
+    static_cast<char>(tag_of(PacketField::SequenceId, protozero::pbf_wire_type::varint));
+constexpr char kEventTag =
+    static_cast<char>(tag_of(PacketField::TrackEvent, protozero::pbf_wire_type::length_delimited));
+constexpr char kTypeTag =
+    static_cast<char>(protozero::tag_and_type(EventField::Type, protozero::pbf_wire_type::varint));
+
+/// Up to 10 bytes.
+inline char* put_varint(char* out, std::uint64_t value) {
+    while (value >= 0x80) {
+        *out++ = static_cast<char>(value | 0x80);
+        value >>= 7;
+    }
+    *out++ = static_cast<char>(value);
+    return out;
+}
+
+/// A few bytes that are rendered once and copied whole; what lies behind their size does not matter.
+struct Stamp {
+    static constexpr std::size_t kRoom = 40;
+    char bytes[kRoom] = {};
+    std::uint8_t size = 0;
+
+    void set(std::string_view text) {
+        std::memcpy(bytes, text.data(), text.size());
+        size = static_cast<std::uint8_t>(text.size());
+    }
+    char* put(char* out) const {
+        std::memcpy(out, bytes, kRoom);
+        return out + size;
+    }
+};
+
+/// What every event of a site has in common.
+struct SiteStamp {
+    Stamp begin;                 ///< the whole TrackEvent field of a begin
+    std::uint32_t sequence = 0;  ///< the last one that knows its names
+    bool has_facts = false;      ///< it has more than fits the stamp
+};
+
+class PerfettoTrace {
+  public:
+    /// `target`: a path or a stream.
+    template <typename Target>
+    PerfettoTrace(const Trace& trace, Target& target)
+        : trace_(trace), tracks_(trace), annotations_(trace), file_(target) {
+        window_start_ns_ = trace.window().start_ns;
+        window_end_ns_ = std::max(trace.window().end_ns, window_start_ns_);
+        base_ns_ = static_cast<std::uint64_t>(std::max<std::int64_t>(window_start_ns_, 0));
+    }
+
+    void write() {
+        number_sites();
+        number_links();
+        write_clocks();
+        write_metadata();
+        tracks_.describe([&](const std::string& descriptor) {
+            pbf_builder<PacketField> packet(begin_packet());
+            packet.add_message(PacketField::TrackDescriptor, descriptor);
+            packet.add_uint32(PacketField::SequenceId, kDescriptorSequence);
+            end_packet();
+        });
+        write_ranges();
+        write_instants();
+        write_counters();
+        write_memory();
+        file_.commit();
+    }
+
+  private:
+    static constexpr std::uint32_t kDescriptorSequence = 1;
+    static constexpr std::uint32_t kClock = kFirstSequenceClock;
+
+    struct FlowEnd {
+        Row range;
+        std::uint64_t id;
+    };
+    /// What a range has beyond its stamp.
+    struct Extras {
+        std::span<const Argument> values;
+        const RangeDetail* detail = nullptr;
+        std::uint16_t flags = 0;
+    };
+
+    std::uint64_t since_start(std::int64_t ns) const {
+        return static_cast<std::uint64_t>(std::clamp(ns, window_start_ns_, window_end_ns_)) -
+               static_cast<std::uint64_t>(window_start_ns_);
+    }
+
+    std::string& begin_packet() {
+        packet_.clear();
+        return packet_;
+    }
+    void end_packet() {
+        char* out = file_.reserve(16);
+        *out++ = kPacketTag;
+        file_.advance(put_varint(out, packet_.size()));
+        file_.write(packet_);
+    }
+
+    void write_clocks() {
+        pbf_builder<PacketField> packet(begin_packet());
+        {
+            pbf_builder<ClockSnapshotField> snapshot(packet, PacketField::ClockSnapshot);
+            add_clock(snapshot, kMonotonicRawClock);
+            if (!trace_.processes().empty()) {
+                const std::int64_t offset = trace_.processes().front().realtime_offset_ns;
+                const std::uint64_t realtime = base_ns_ + static_cast<std::uint64_t>(offset);
+                pbf_builder<ClockField> clock(snapshot, ClockSnapshotField::Clocks);
+                clock.add_uint32(ClockField::Id, kRealtimeClock);
+                clock.add_uint64(ClockField::Timestamp, realtime);
+            }
+            snapshot.add_uint32(ClockSnapshotField::PrimaryClock, kMonotonicRawClock);
+        }
+        packet.add_uint32(PacketField::SequenceId, kDescriptorSequence);
+        end_packet();
+    }
+    void add_clock(pbf_builder<ClockSnapshotField>& snapshot, std::uint32_t id, bool is_incremental = false) {
+        pbf_builder<ClockField> clock(snapshot, ClockSnapshotField::Clocks);
+        clock.add_uint32(ClockField::Id, id);
+        clock.add_uint64(ClockField::Timestamp, base_ns_);
+        if (is_incremental) clock.add_bool(ClockField::IsIncremental, true);
+    }
+
+    void write_metadata() {
+        pbf_builder<PacketField> packet(begin_packet());
+        {
+            pbf_builder<ChromeEventsField> events(packet, PacketField::ChromeEvents);
+            const auto item = [&](std::string_view name) {
+                pbf_builder<MetadataField> metadata(events, ChromeEventsField::Metadata);
+                metadata.add_string(MetadataField::Name, name);
+                return metadata;
+            };
+            item(kVersionKey).add_string(MetadataField::String, KYMO_VERSION);
+            item(kWindowStartKey).add_int64(MetadataField::Int, window_start_ns_);
+            item(kWindowEndKey).add_int64(MetadataField::Int, window_end_ns_);
+            item(kSessionKey).add_string(MetadataField::String, trace_.window().session_name);
+            item(kFinishedKey).add_bool(MetadataField::Bool, trace_.window().finished);
+            for (const ProblemInfo& problem : trace_.problems()) {
+                item(kProblemKey)
+                    .add_string(MetadataField::String,
+                                problem.code + "\n" + std::to_string(problem.count) + "\n" + problem.text);
+            }
+            for (const StringId name : flow_names_)
+                item(kFlowNameKey).add_string(MetadataField::String, trace_.string(name));
+            for (const MetadataInfo& info : trace_.metadata())
+                item(info.key).add_string(MetadataField::Json, info.json);
+        }
+        packet.add_uint32(PacketField::SequenceId, kDescriptorSequence);
+        end_packet();
+    }
+
+    /// Frequent sites get small numbers, which are short.
+    void number_sites() {
+        std::vector<std::uint32_t> uses(trace_.sites().size());
+        for (const std::uint32_t site : trace_.ranges().site) ++uses[site];
+        std::vector<std::uint32_t> order(uses.size());
+        std::iota(order.begin(), order.end(), 0u);
+        std::stable_sort(order.begin(), order.end(),
+                         [&](std::uint32_t a, std::uint32_t b) { return uses[a] > uses[b]; });
+        site_iid_.resize(order.size());
+        for (std::uint32_t i = 0; i < order.size(); ++i) site_iid_[order[i]] = i + 1;
+        sites_.resize(order.size());
+        std::string text;
+        for (std::uint32_t site = 0; site < sites_.size(); ++site) {
+            event_.clear();
+            append_begin(site, kSliceBegin);
+            text.assign({kEventTag, static_cast<char>(event_.size())});
+            text += event_;
+            sites_[site].begin.set(text);
+            const SiteInfo& info = trace_.sites()[site];
+            sites_[site].has_facts = info.overload != 0 || info.raw_name != 0;
+        }
+    }
+
+    std::uint64_t category_iid(StringId category) {
+        return kScopeCount + 1 +
+               categories_.try_emplace(category, static_cast<std::uint32_t>(categories_.size()))
+                   .first->second;
+    }
+    static std::uint64_t scope_iid(Scope scope) { return 1 + static_cast<std::uint64_t>(scope); }
+
+    /// The fields of a TrackEvent that its site tells, behind event_.
+    void append_begin(std::uint32_t site, std::int32_t type) {
+        const SiteInfo& info = trace_.sites()[site];
+        pbf_builder<EventField> event(event_);
+        event.add_enum(EventField::Type, type);
+        if (info.category != 0) event.add_uint64(EventField::CategoryIids, category_iid(info.category));
+        event.add_uint64(EventField::CategoryIids, scope_iid(info.scope));
+        event.add_uint64(EventField::NameIid, site_iid_[site]);
+        if (info.file != 0) event.add_uint64(EventField::SourceLocationIid, site_iid_[site]);
+    }
+    /// What the numbers of append_begin() mean, behind interned_.
+    void append_names(std::uint32_t site) {
+        const SiteInfo& info = trace_.sites()[site];
+        pbf_builder<InternedField> interned(interned_);
+        const auto add = [&](InternedField field, std::uint64_t iid, std::string_view text) {
+            pbf_builder<InternedTextField> entry(interned, field);
+            entry.add_uint64(InternedTextField::Iid, iid);
+            entry.add_string(InternedTextField::Text, text);
+        };
+        if (info.category != 0)
+            add(InternedField::EventCategories, category_iid(info.category), trace_.string(info.category));
+        add(InternedField::EventCategories, scope_iid(info.scope), scope_name(info.scope));
+        add(InternedField::EventNames, site_iid_[site], trace_.string(info.name));
+        if (info.file == 0) return;
+        pbf_builder<SourceLocationField> place(interned, InternedField::SourceLocations);
+        place.add_uint64(SourceLocationField::Iid, site_iid_[site]);
+        place.add_string(SourceLocationField::File, trace_.string(info.file));
+        if (info.line != 0) place.add_uint32(SourceLocationField::Line, info.line);
+    }
+
+    void number_links() {
+        std::unordered_map<StringId, std::uint64_t> names;
+        std::uint64_t number = 0;
+        for (const LinkInfo& link : trace_.links()) {
+            std::uint64_t id = (static_cast<std::uint64_t>(link.kind) << kFlowKindShift) | ++number;
+            if (link.name != 0) {
+                const auto [place, is_new] = names.try_emplace(link.name, names.size() + 1);
+                if (is_new) flow_names_.push_back(link.name);
+                id |= std::min(place->second, kFlowNameMask) << kFlowNameShift;
+            }
+            flow_starts_.push_back({link.from, id});
+            flow_ends_.push_back({link.to, id});
+        }
+        const auto is_before = [](const FlowEnd& a, const FlowEnd& b) { return a.range < b.range; };
+        std::stable_sort(flow_starts_.begin(), flow_starts_.end(), is_before);
+        std::stable_sort(flow_ends_.begin(), flow_ends_.end(), is_before);
+    }
+
+    /// Starts a packet sequence whose events lie on `track` unless they say otherwise.
+    void begin_sequence(std::uint64_t track) {
+        ++sequence_;
+        annotations_.begin_sequence();
+        last_ = 0;
+        char id[16];
+        id[0] = kSequenceTag;
+        sequence_stamp_.set({id, static_cast<std::size_t>(put_varint(id + 1, sequence_) - id)});
+        pbf_builder<PacketField> packet(begin_packet());
+        packet.add_uint32(PacketField::SequenceId, sequence_);
+        packet.add_uint32(PacketField::SequenceFlags, kStateClearedFlag);
+        {
+            pbf_builder<ClockSnapshotField> snapshot(packet, PacketField::ClockSnapshot);
+            add_clock(snapshot, kMonotonicRawClock);
+            add_clock(snapshot, kClock, true);
+        }
+        {
+            pbf_builder<DefaultsField> defaults(packet, PacketField::Defaults);
+            defaults.add_uint32(DefaultsField::TimestampClock, kClock);
+            pbf_builder<EventDefaultsField> event(defaults, DefaultsField::TrackEvent);
+            event.add_uint64(EventDefaultsField::TrackUuid, track);
+        }
+        end_packet();
+    }
+
+    /// A packet of event_ and interned_ at `time`, counted from the window's start.
+    void write_event(std::uint64_t time) {
+        pbf_builder<PacketField> packet(begin_packet());
+        if (time >= last_) {
+            packet.add_uint64(PacketField::Timestamp, time - last_);
+            last_ = time;
+        } else {  // the sequence's own clock cannot go back
+            packet.add_uint64(PacketField::Timestamp, base_ns_ + time);
+            packet.add_uint32(PacketField::TimestampClock, kMonotonicRawClock);
+        }
+        packet.add_uint32(PacketField::SequenceId, sequence_);
+        if (!interned_.empty()) packet.add_message(PacketField::InternedData, interned_);
+        packet.add_message(PacketField::TrackEvent, event_);
+        end_packet();
+        interned_.clear();
+    }
+
+    void use_names(std::uint32_t site) {
+        if (sites_[site].sequence == sequence_) return;
+        sites_[site].sequence = sequence_;
+        append_names(site);
+    }
+
+    void write_ranges() {
+        sequence_ = kDescriptorSequence;
+        for (std::size_t i = 0; i < trace_.tracks().size(); ++i) {
+            begin_sequence(tracks_.of_track(i));
+            write_track(trace_.tracks()[i]);
+        }
+    }
+
+    /// The next row, from `row` on, that has values, details or links.
+    class NextExtras;
+
+    void write_track(const TrackInfo& track);
+    void write_begin(Row row, std::uint64_t time, NextExtras& next);
+
+    /// The end of the innermost open range.
+    void write_end() {
+        const std::uint64_t time = std::max(open_.back(), last_);
+        open_.pop_back();
+        char* out = file_.reserve(64 + 2 * Stamp::kRoom);
+        char* const start = out;
+        *out = kPacketTag;
+        out[2] = kTimestampTag;
+        out = put_varint(out + 3, time - last_);
+        out = sequence_stamp_.put(out);
+        out[0] = kEventTag;
+        out[1] = 2;
+        out[2] = kTypeTag;
+        out[3] = kSliceEnd;
+        out += 4;
+        start[1] = static_cast<char>(out - start - 2);
+        file_.advance(out);
+        last_ = time;
+    }
+
+    void write_instants() {
+        const InstantColumns instants = trace_.instants();
+        for (Row row = 0; row < instants.size(); ++row) {
+            if (row == 0 || instants.thread[row] != instants.thread[row - 1])
+                begin_sequence(tracks_.of_thread(instants.thread[row]));
+            const std::uint32_t site = instants.site[row];
+            event_.clear();
+            use_names(site);
+            append_begin(site, kInstant);
+            annotations_.append(event_, interned_, trace_.instant_arguments(row), facts_of(site, {}));
+            write_event(since_start(instants.time_ns[row]));
+        }
+    }
+
+    PerfettoFacts facts_of(std::uint32_t site, const Extras& extras) const {
+        const SiteInfo& info = trace_.sites()[site];
+        return {extras.flags, extras.detail, info.overload, info.raw_name};
+    }
+
+    void write_counters() {
+        const CounterColumns counters = trace_.counters();
+        for (Row row = 0; row < counters.size(); ++row) {
+            const Row thread = counters.thread[row];
+            if (row == 0 || thread != counters.thread[row - 1]) begin_sequence(tracks_.of_thread(thread));
+            write_counter(tracks_.of_counter(thread, counters.site[row]), counters.time_ns[row],
+                          counters.value[row]);
+        }
+    }
+    void write_counter(std::uint64_t track, std::int64_t time_ns, double value) {
+        event_.clear();
+        pbf_builder<EventField> event(event_);
+        event.add_enum(EventField::Type, kCounter);
+        event.add_uint64(EventField::TrackUuid, track);
+        event.add_double(EventField::DoubleCounterValue, value);
+        write_event(since_start(time_ns));
+    }
+
+    void write_memory() {
+        const MemoryColumns memory = trace_.memory();
+        for (Row row = 0; row < memory.size(); ++row) {
+            const Row thread = memory.thread[row];
+            if (row == 0 || thread != memory.thread[row - 1]) begin_sequence(tracks_.of_thread(thread));
+            event_.clear();
+            {
+                pbf_builder<EventField> event(event_);
+                event.add_enum(EventField::Type, kInstant);
+                event.add_string(EventField::Categories, kMemoryCategory);
+                event.add_string(EventField::Name,
+                                 memory.out_of_memory[row] != 0 ? "[OutOfMemory]" : "[memory]");
+            }
+            annotations_.append_memory(event_, interned_, row);
+            write_event(since_start(memory.time_ns[row]));
+            for (const bool reserved : {false, true}) {
+                const std::uint64_t total = tracks_.of_memory(thread, memory.device[row], reserved);
+                if (total == 0) continue;
+                write_counter(
+                    total, memory.time_ns[row],
+                    static_cast<double>((reserved ? memory.total_reserved : memory.total_allocated)[row]));
+            }
+        }
+    }
+
+    const Trace& trace_;
+    PerfettoTracks tracks_;
+    PerfettoAnnotations annotations_;
+    OutputFile file_;
+    std::int64_t window_start_ns_ = 0;
+    std::int64_t window_end_ns_ = 0;
+    std::uint64_t base_ns_ = 0;  ///< the window's start, in a clock that knows no negative times
+    std::vector<SiteStamp> sites_;
+    std::vector<std::uint32_t> site_iid_;
+    std::unordered_map<StringId, std::uint32_t> categories_;
+    std::vector<FlowEnd> flow_starts_, flow_ends_;  ///< in order of ranges
+    std::vector<StringId> flow_names_;
+    std::uint32_t sequence_ = kDescriptorSequence;
+    Stamp sequence_stamp_;             ///< the field SequenceId
+    std::uint64_t last_ = 0;           ///< the sequence's clock, from the window's start
+    std::vector<std::uint64_t> open_;  ///< the ends of the open ranges, outermost first
+    std::string packet_, event_, interned_;
+};
+
+/// Walks, in order of ranges, over what only a few of them have.
+class PerfettoTrace::NextExtras {
+  public:
+    NextExtras(const PerfettoTrace& owner, Row first) : owner_(owner) {
+        const auto is_before = [](const auto& entry, Row row) { return row_of(entry) < row; };
+        const TraceData& data = owner.trace_.data();
+        slice_ = std::lower_bound(data.range_arguments.begin(), data.range_arguments.end(), first, is_before);
+        detail_ = std::lower_bound(data.range_details.begin(), data.range_details.end(), first, is_before);
+        start_ = std::lower_bound(owner.flow_starts_.begin(), owner.flow_starts_.end(), first, is_before);
+        end_ = std::lower_bound(owner.flow_ends_.begin(), owner.flow_ends_.end(), first, is_before);
+        find();
+    }
+    /// kNoRow: no more.
+    Row row() const { return row_; }
+    /// What the range `row` has; its flows go to `event`. Rows must not fall.
+    Extras take(Row row, std::string& event) {
+        Extras extras;
+        if (row != row_) return extras;
+        const TraceData& data = owner_.trace_.data();
+        if (slice_ != data.range_arguments.end() && slice_->row == row) {
+            extras.values = {data.arguments.data() + slice_->first, slice_->count};
+            ++slice_;
+        }
+        if (detail_ != data.range_details.end() && detail_->range == row) extras.detail = &*detail_++;
+        pbf_builder<EventField> fields(event);
+        for (; start_ != owner_.flow_starts_.end() && start_->range == row; ++start_)
+            fields.add_fixed64(EventField::FlowIds, start_->id);
+        for (; end_ != owner_.flow_ends_.end() && end_->range == row; ++end_)
+            fields.add_fixed64(EventField::TerminatingFlowIds, end_->id);
+        find();
+        return extras;
+    }
+
+  private:
+    static Row row_of(const ArgumentSlice& entry) { return entry.row; }
+    static Row row_of(const RangeDetail& entry) { return entry.range; }
+    static Row row_of(const FlowEnd& entry) { return entry.range; }
+
+    void find() {
+        const TraceData& data = owner_.trace_.data();
+        row_ = kNoRow;
+        if (slice_ != data.range_arguments.end()) row_ = std::min(row_, slice_->row);
+        if (detail_ != data.range_details.end()) row_ = std::min(row_, detail_->range);
+        if (start_ != owner_.flow_starts_.end()) row_ = std::min(row_, start_->range);
+        if (end_ != owner_.flow_ends_.end()) row_ = std::min(row_, end_->range);
+    }
+
+    const PerfettoTrace& owner_;
+    std::vector<ArgumentSlice>::const_iterator slice_;
+    std::vector<RangeDetail>::const_iterator detail_;
+    std::vector<FlowEnd>::const_iterator start_, end_;
+    Row row_ = kNoRow;
+};
+
+void PerfettoTrace::write_track(const TrackInfo& track) {
+    constexpr std::uint16_t kPlain =
+        static_cast<std::uint16_t>(~(kBeganBefore | kUnfinished | kEndInferred | kRemote));
+    const RangeColumns ranges = trace_.ranges();
+    NextExtras next(*this, track.first_range);
+    open_.clear();
+    const Row end = track.first_range + track.range_count;
+    for (Row row = track.first_range; row < end; ++row) {
+        while (open_.size() > ranges.depth[row]) write_end();
+        const std::uint64_t time = std::max(since_start(ranges.start_ns[row]), last_);
+        open_.push_back(since_start(ranges.start_ns[row] + ranges.duration_ns[row]));
+        const SiteStamp& site = sites_[ranges.site[row]];
+        const bool is_plain = row != next.row() && site.sequence == sequence_ && !site.has_facts &&
+                              (ranges.flags[row] & ~kPlain) == 0;
+        if (!is_plain) [[unlikely]] {
+            write_begin(row, time, next);
+            continue;
+        }
+        char* out = file_.reserve(64 + 2 * Stamp::kRoom);
+        char* const start = out;
+        *out = kPacketTag;
+        out[2] = kTimestampTag;
+        out = put_varint(out + 3, time - last_);
+        out = sequence_stamp_.put(out);
+        out = site.begin.put(out);
+        start[1] = static_cast<char>(out - start - 2);
+        file_.advance(out);
+        last_ = time;
+    }
+    while (!open_.empty()) write_end();
+}
+
+void PerfettoTrace::write_begin(Row row, std::uint64_t time, NextExtras& next) {
+    const std::uint32_t site = trace_.ranges().site[row];
+    event_.clear();
+    use_names(site);
+    append_begin(site, kSliceBegin);
+    Extras extras = next.take(row, event_);
+    extras.flags = trace_.ranges().flags[row];
+    annotations_.append(event_, interned_, extras.values, facts_of(site, extras));
+    write_event(time);
+}
+
+}  // namespace
+
+void write_perfetto(const Trace& trace, const std::string& path) {
+    PerfettoTrace(trace, path).write();
+}
+
+void write_perfetto(const Trace& trace, std::ostream& stream) {
+    PerfettoTrace(trace, stream).write();
+}
+
+}  // namespace kymo
+
+#else
+
+namespace kymo {
+
+void write_perfetto(const Trace&, const std::string& path) {
+    throw Error(path + ": this Kymo was built without protozero and cannot write Perfetto traces");
+}
+
+void write_perfetto(const Trace&, std::ostream&) {
+    throw Error("this Kymo was built without protozero and cannot write Perfetto traces");
+}
+
+}  // namespace kymo
+
+#endif

@@ -1,0 +1,72 @@
+// perfetto_tracks.h: the tracks of a trace as Perfetto's track descriptors.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <kymo/trace.h>
+
+namespace kymo {
+
+/// Gives every process, thread, track and counter a uuid, and describes them. Processes and threads keep the
+/// ids of the operating system where these are unique in the file. The queues of a device belong to a process
+/// of their own ("GPU 0"), which a label ties to the one that used it.
+class PerfettoTracks {
+  public:
+    explicit PerfettoTracks(const Trace& trace);
+
+    /// Calls `take` with every descriptor (a TrackDescriptor message), parents first.
+    void describe(const std::function<void(const std::string&)>& take) const;
+
+    /// Where the events of a thread are that are no ranges.
+    std::uint64_t of_thread(Row thread) const;
+    std::uint64_t of_track(std::size_t track) const { return tracks_[track]; }
+    std::uint64_t of_counter(Row thread, std::uint32_t site) const;
+    /// The total that a thread's allocation reports of a device give; 0: they tell none.
+    std::uint64_t of_memory(Row thread, Device device, bool reserved) const;
+
+  private:
+    struct Queues {  ///< a device as a process of its own
+        std::uint64_t uuid;
+        std::int64_t pid;
+        Row process;
+        Device device;
+    };
+    struct MemoryTotal {
+        std::uint64_t uuid;
+        bool is_told;
+    };
+    using MemoryKey = std::tuple<Row, std::uint8_t, std::int32_t, bool>;  // process, device, reserved
+
+    void number_processes();
+    void number_threads();
+    void number_tracks();
+    void number_counters();
+    Row process_of(Row thread) const;
+    std::size_t queues_of(Row process, Device device);
+    MemoryKey memory_key(Row thread, Device device, bool reserved) const;
+
+    std::string describe_process(std::size_t row) const;
+    std::string describe_thread(std::size_t row) const;
+    std::string describe_queues(const Queues& queues) const;
+    std::string describe_track(std::size_t row) const;
+
+    const Trace& trace_;
+    std::uint64_t next_uuid_ = 1;  // 0 is Perfetto's own
+    std::int64_t next_id_;
+    std::vector<std::uint64_t> processes_, threads_, tracks_;  ///< uuids; 0: a thread that is only a queue
+    std::vector<std::int64_t> pids_, tids_;
+    std::vector<std::uint64_t> parents_;        ///< of tracks; 0: it is its thread's own
+    std::vector<std::uint64_t> thread_events_;  ///< where the points of a thread go
+    std::vector<Queues> queues_;
+    std::map<std::pair<Row, std::uint32_t>, std::uint64_t> counters_;  ///< by process and site
+    std::map<MemoryKey, MemoryTotal> memory_;
+};
+
+}  // namespace kymo

@@ -1,0 +1,268 @@
+// table_columns.cpp: the registry of columns, which to show, and sorting by one.
+#include "export/table_columns.h"
+
+#include <algorithm>
+
+#include <kymo/error.h>
+
+namespace kymo {
+namespace {
+
+template <std::int64_t AverageRow::*member>
+CellValue integer(const AverageRow& row) {
+    return row.*member;
+}
+
+template <std::uint64_t AverageRow::*member>
+CellValue count(const AverageRow& row) {
+    return static_cast<std::int64_t>(row.*member);
+}
+
+template <std::optional<double> AverageRow::*member>
+CellValue optional(const AverageRow& row) {
+    return row.*member ? CellValue(*(row.*member)) : CellValue();
+}
+
+template <std::string AverageRow::*member>
+CellValue text(const AverageRow& row) {
+    return std::string_view(row.*member);
+}
+
+constexpr ColumnInfo kColumns[] = {
+    {"name", "Name", CellKind::Name, text<&AverageRow::name>, "the name of the ranges"},
+    {"overload_name", "Overload Name", CellKind::Name, text<&AverageRow::overload>,
+     "which variant of an operator"},
+    {"thread", "Thread", CellKind::Text, text<&AverageRow::thread_name>, "with rows by thread"},
+    {"self_cpu_percent", "Self CPU %", CellKind::CpuShare, integer<&AverageRow::self_cpu_time_total_ns>,
+     "self time, of all self time"},
+    {"self_cpu_time_total", "Self CPU", CellKind::Time, integer<&AverageRow::self_cpu_time_total_ns>,
+     "time in these ranges and in no range inside them"},
+    {"total_cpu_percent", "CPU total %", CellKind::CpuShare, integer<&AverageRow::cpu_time_total_ns>,
+     "time in these ranges, of all self time"},
+    {"cpu_time_total", "CPU total", CellKind::Time, integer<&AverageRow::cpu_time_total_ns>,
+     "time in these ranges, each counted"},
+    {"cpu_time", "CPU time avg", CellKind::Time,
+     [](const AverageRow& row) -> CellValue {
+         return PerCall{row.cpu_time_total_ns, row.count};
+     },
+     "time of one range"},
+    {"self_device_time_total", "Self @", CellKind::Time, integer<&AverageRow::self_device_time_total_ns>,
+     "time of the device for what these ranges launched, or were"},
+    {"total_device_percent", "Self @ %", CellKind::DeviceShare,
+     integer<&AverageRow::self_device_time_total_ns>, "likewise, of all time of the device"},
+    {"device_time_total", "@ total", CellKind::Time, integer<&AverageRow::device_time_total_ns>,
+     "the same with ranges inside"},
+    {"device_time", "@ time avg", CellKind::Time,
+     [](const AverageRow& row) -> CellValue {
+         return PerCall{row.device_time_total_ns, row.count};
+     },
+     "time of the device for one range"},
+    {"cpu_memory_usage", "CPU Mem", CellKind::Bytes, integer<&AverageRow::cpu_memory_bytes>,
+     "memory taken less given back"},
+    {"self_cpu_memory_usage", "Self CPU Mem", CellKind::Bytes, integer<&AverageRow::self_cpu_memory_bytes>,
+     "likewise, in no range inside"},
+    {"device_memory_usage", "@ Mem", CellKind::Bytes, integer<&AverageRow::device_memory_bytes>,
+     "memory of the device"},
+    {"self_device_memory_usage", "Self @ Mem", CellKind::Bytes,
+     integer<&AverageRow::self_device_memory_bytes>, "likewise, in no range inside"},
+    {"count", "# of Calls", CellKind::Count, count<&AverageRow::count>, "how many ranges"},
+    {"node_id", "Node ID", CellKind::Count,
+     [](const AverageRow& row) -> CellValue { return std::int64_t{row.node}; }, "rank or node"},
+    {"input_shapes", "Input Shapes", CellKind::Shapes, text<&AverageRow::input_shapes>,
+     "sizes of input arrays"},
+    {"stack", "Source Location", CellKind::Stack,
+     [](const AverageRow& row) -> CellValue {
+         return row.stack.empty() ? std::string_view() : std::string_view(row.stack[0]);
+     },
+     "the call stack, the innermost first"},
+    {"flops", "FLOPs", CellKind::Flops, optional<&AverageRow::flops>, "floating-point operations"},
+    {"min", "Min", CellKind::Time, integer<&AverageRow::min_ns>, "the shortest range"},
+    {"p50", "p50", CellKind::Time, integer<&AverageRow::p50_ns>, "half of the ranges took no longer"},
+    {"p90", "p90", CellKind::Time, integer<&AverageRow::p90_ns>, "90% took no longer"},
+    {"p99", "p99", CellKind::Time, integer<&AverageRow::p99_ns>, "99% took no longer"},
+    {"max", "Max", CellKind::Time, integer<&AverageRow::max_ns>, "the longest range"},
+    {"covered", "Covered", CellKind::Time, integer<&AverageRow::covered_ns>,
+     "time in these ranges, recursion counted once"},
+    {"self_overhead", "Self overhd", CellKind::Time, optional<&AverageRow::self_overhead_ns>,
+     "estimated cost of recording in the self times"},
+    {"overhead", "Overhead", CellKind::Time, optional<&AverageRow::overhead_ns>, "likewise, in the totals"},
+    {"threads", "Threads", CellKind::Count,
+     [](const AverageRow& row) -> CellValue { return std::int64_t{row.threads}; }, "how many threads"},
+    {"unfinished", "Unfinished", CellKind::Count, count<&AverageRow::unfinished>,
+     "ranges still open at the end"},
+    {"async_count", "Async", CellKind::Count, count<&AverageRow::async_count>, "async ranges"},
+    {"scope", "Scope", CellKind::Text,
+     [](const AverageRow& row) -> CellValue { return std::string_view(scope_name(row.scope)); },
+     "kind of range"},
+    {"device_type", "Device", CellKind::Text,
+     [](const AverageRow& row) -> CellValue { return std::string_view(device_type_name(row.device_type)); },
+     "where they ran"},
+};
+
+struct Alias {
+    std::string_view from, to;
+};
+constexpr Alias kAliases[] = {
+    {"key", "name"},    {"self", "self_cpu_time_total"}, {"total", "cpu_time_total"}, {"average", "cpu_time"},
+    {"calls", "count"}, {"overload", "overload_name"},
+};
+
+/// Every name of a device in it becomes "device".
+std::string with_device(std::string_view key) {
+    std::string result(key);
+    std::vector<std::string_view> names = {"privateuse1"};
+    for (const DeviceType type : {DeviceType::Cuda, DeviceType::Hip, DeviceType::Xpu, DeviceType::Mps,
+                                  DeviceType::Meta, DeviceType::Hpu, DeviceType::Mtia, DeviceType::Other})
+        names.emplace_back(device_type_name(type));
+    for (const std::string_view name : names) {
+        for (std::size_t at = 0; (at = result.find(name, at)) != std::string::npos; at += 6)
+            result.replace(at, name.size(), "device");
+    }
+    return result;
+}
+
+/// -1, 0, 1. What is unknown comes before all that is known.
+template <typename T>
+int order(const T& a, const T& b) {
+    return a < b ? -1 : b < a ? 1 : 0;
+}
+
+int order(const CellValue& a, const CellValue& b) {
+    if (a.index() != b.index()) return order(a.index(), b.index());
+    const auto per_call = [](const PerCall& value) {
+        return value.count == 0 ? 0.0 : static_cast<double>(value.total) / static_cast<double>(value.count);
+    };
+    if (const auto* whole = std::get_if<std::int64_t>(&a)) return order(*whole, std::get<std::int64_t>(b));
+    if (const auto* real = std::get_if<double>(&a)) return order(*real, std::get<double>(b));
+    if (const auto* each = std::get_if<PerCall>(&a))
+        return order(per_call(*each), per_call(std::get<PerCall>(b)));
+    if (const auto* words = std::get_if<std::string_view>(&a))
+        return order(*words, std::get<std::string_view>(b));
+    return 0;
+}
+
+/// What a list of averages has to show.
+struct Contents {
+    bool overload = false, device_time = false, device_memory = false, node = false, shapes = false,
+         stack = false, flops = false, overhead = false;
+
+    explicit Contents(const Averages& averages) {
+        for (const AverageRow& row : averages.rows) {
+            overload |= !row.overload.empty();
+            device_time |= row.self_device_time_total_ns > 0;
+            device_memory |= row.self_device_memory_bytes > 0;
+            node |= row.node != -1;
+            shapes |= !row.input_shapes.empty() && row.input_shapes != "[]";
+            stack |= !row.stack.empty();
+            flops |= row.flops.value_or(0) > 0;
+            overhead |= row.overhead_ns.has_value();
+        }
+    }
+};
+
+std::vector<const ColumnInfo*> named(const std::vector<std::string_view>& keys) {
+    std::vector<const ColumnInfo*> columns;
+    columns.reserve(keys.size());
+    for (const std::string_view key : keys) columns.push_back(&find_column(key, "column"));
+    return columns;
+}
+
+void append(std::vector<std::string_view>& keys, bool wanted, std::initializer_list<std::string_view> more) {
+    if (!wanted) return;
+    for (const std::string_view key : more) keys.push_back(key);
+}
+
+}  // namespace
+
+std::span<const ColumnInfo> known_columns() noexcept {
+    return kColumns;
+}
+
+const ColumnInfo& find_column(std::string_view key, const char* what) {
+    std::string wanted = with_device(key);
+    for (const Alias& alias : kAliases) {
+        if (wanted == alias.from) wanted = alias.to;
+    }
+    std::string known;
+    for (const ColumnInfo& column : kColumns) {
+        if (column.key == wanted) return column;
+        known += (known.empty() ? "" : ", ") + std::string(column.key);
+    }
+    throw Error("there is no " + std::string(what) + " '" + std::string(key) + "'; known: " + known);
+}
+
+std::vector<const ColumnInfo*> shown_columns(const Averages& averages, const TableOptions& options) {
+    if (!options.columns.empty()) return named({options.columns.begin(), options.columns.end()});
+    const Contents has(averages);
+    std::vector<std::string_view> keys = {"name"};
+    append(keys, has.overload, {"overload_name"});
+    append(keys, averages.options.by_thread, {"thread"});
+    append(keys, true,
+           {"self_cpu_percent", "self_cpu_time_total", "total_cpu_percent", "cpu_time_total", "cpu_time"});
+    append(keys, has.device_time,
+           {"self_device_time_total", "total_device_percent", "device_time_total", "device_time"});
+    append(keys, averages.has_memory, {"cpu_memory_usage", "self_cpu_memory_usage"});
+    append(keys, averages.has_memory && has.device_memory,
+           {"device_memory_usage", "self_device_memory_usage"});
+    append(keys, true, {"count"});
+    append(keys, has.node, {"node_id"});
+    append(keys, has.shapes, {"input_shapes"});
+    append(keys, has.stack, {"stack"});
+    append(keys, has.flops, {"flops"});
+    return named(keys);
+}
+
+std::vector<const ColumnInfo*> data_columns(const Averages& averages, const TableOptions& options) {
+    if (!options.columns.empty()) return named({options.columns.begin(), options.columns.end()});
+    const Contents has(averages);
+    std::vector<std::string_view> keys = {"name"};
+    append(keys, has.overload, {"overload_name"});
+    append(keys, averages.options.by_thread, {"thread"});
+    append(keys, true, {"scope", "device_type"});
+    append(keys, has.node, {"node_id"});
+    append(keys, true,
+           {"count", "unfinished", "async_count", "threads", "self_cpu_time_total", "cpu_time_total"});
+    append(keys, averages.options.nesting, {"covered"});
+    append(keys, true, {"cpu_time", "min"});
+    append(keys, averages.options.percentiles, {"p50", "p90", "p99"});
+    append(keys, true, {"max"});
+    append(keys, has.device_time, {"self_device_time_total", "device_time_total", "device_time"});
+    append(keys, averages.has_memory, {"cpu_memory_usage", "self_cpu_memory_usage"});
+    append(keys, averages.has_memory && has.device_memory,
+           {"device_memory_usage", "self_device_memory_usage"});
+    append(keys, has.flops, {"flops"});
+    append(keys, has.overhead, {"self_overhead", "overhead"});
+    append(keys, has.shapes, {"input_shapes"});
+    append(keys, has.stack, {"stack"});
+    return named(keys);
+}
+
+std::vector<const AverageRow*> sorted_rows(const Averages& averages, const TableOptions& options) {
+    std::vector<const AverageRow*> rows;
+    rows.reserve(averages.rows.size());
+    for (const AverageRow& row : averages.rows) rows.push_back(&row);
+    if (options.sort_by.empty()) return rows;
+    const ColumnInfo& column = find_column(options.sort_by, "sort key");
+    std::stable_sort(rows.begin(), rows.end(), [&](const AverageRow* a, const AverageRow* b) {
+        const int ordered = order(column.value(*a), column.value(*b));
+        return options.ascending ? ordered < 0 : ordered > 0;
+    });
+    return rows;
+}
+
+void limit_rows(std::vector<const AverageRow*>& rows, const TableOptions& options) {
+    if (options.top_level_events_only)
+        std::erase_if(rows, [](const AverageRow* row) { return !row->is_top_level; });
+    if (options.shows) std::erase_if(rows, [&](const AverageRow* row) { return !options.shows(*row); });
+    if (options.row_limit >= 0 && rows.size() > static_cast<std::size_t>(options.row_limit))
+        rows.resize(static_cast<std::size_t>(options.row_limit));
+}
+
+std::vector<TableColumn> table_columns() {
+    std::vector<TableColumn> columns;
+    for (const ColumnInfo& column : kColumns)
+        columns.push_back({std::string(column.key), std::string(column.description)});
+    return columns;
+}
+
+}  // namespace kymo

@@ -1,0 +1,60 @@
+// chrome_json_fuzzer.cpp: any bytes as a Chrome trace, in pieces of any size, as they are and as our own.
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <sstream>
+#include <string>
+
+#include <kymo/error.h>
+#include <kymo/export.h>
+#include <kymo/validate.h>
+
+#include "import/chrome_json.h"
+#include "trace/trace_dump.h"
+
+namespace {
+
+void require(bool holds, const char* what, const std::string& detail = "") {
+    if (holds) return;
+    std::fprintf(stderr, "broken promise: %s %s\n", what, detail.c_str());
+    std::abort();
+}
+
+/// Whether a rule is about the tables. The others are about what happened, which is the file's own affair.
+bool is_structural(std::string_view rule) {
+    for (const std::string_view name : {"columns", "tracks", "parents", "nesting", "window"}) {
+        if (rule == name) return true;
+    }
+    return false;
+}
+
+/// The dump of what was read; empty when it was an error.
+std::string read(const std::string& text, std::size_t piece, bool exports) {
+    try {
+        const kymo::Trace trace = kymo::read_chrome_json("input", kymo::memory_source(text), piece);
+        for (const kymo::Finding& finding : kymo::validate(trace))
+            require(!is_structural(finding.rule),
+                    "the tables hold together:", finding.rule + ": " + finding.example);
+        if (exports) {
+            std::ostringstream out;
+            kymo::write_chrome_json(trace, out);
+            const std::string first = out.str();
+            const kymo::Trace again = kymo::read_chrome_json("ours", kymo::memory_source(first), piece);
+            require(again.ranges().size() == trace.ranges().size(), "no range is lost on the way");
+            require(again.instants().size() == trace.instants().size(), "no instant is lost on the way");
+        }
+        return kymo::testing::dump_trace(trace);
+    } catch (const kymo::Error&) {
+        return "";
+    }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    const std::string text(reinterpret_cast<const char*>(data), size);
+    const std::string whole = read(text, 1 << 20, true);
+    require(read(text, 16, false) == whole, "the size of pieces does not matter");
+    read(R"({"otherData":{"producer":"kymo"},"traceEvents":[)" + text + "]}", 64, true);
+    return 0;
+}

@@ -1,0 +1,119 @@
+// formats_test.cpp: files are told by their content, and what is told wrongly or not at all is refused by
+// name.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <string>
+#include <thread>
+
+#include <kymo/error.h>
+#include <kymo/import.h>
+
+#if KYMO_HAVE_ZLIB
+#include <zlib.h>
+#endif
+
+namespace kymo {
+namespace {
+
+class ImportFormatsTest : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        folder_ = std::filesystem::temp_directory_path() / ("kymo-formats-" + std::to_string(getpid()));
+        std::filesystem::create_directories(folder_);
+    }
+    void TearDown() override { std::filesystem::remove_all(folder_); }
+
+    std::string path(const std::string& name) const { return (folder_ / name).string(); }
+    std::string write(const std::string& name, const std::string& bytes) const {
+        std::ofstream(path(name), std::ios::binary) << bytes;
+        return path(name);
+    }
+    /// What opening it fails with, without the path; "" where it does not fail.
+    static std::string failure(const std::string& path) {
+        try {
+            (void)open_trace(path);
+        } catch (const Error& error) {
+            const std::string text = error.what();
+            return text.starts_with(path + ": ") ? text.substr(path.size() + 2) : "without path: " + text;
+        }
+        return "";
+    }
+
+  private:
+    std::filesystem::path folder_;
+};
+
+TEST_F(ImportFormatsTest, WhatIsOfNoFormatIsToldSoWithTheFormatsThereAre) {
+    const std::string expected = "no format that Kymo reads (kymo, chrome, perfetto, nvprof, nsight)";
+    std::string noise = "\x01";
+    std::mt19937 random(3);
+    for (int i = 0; i < 4000; ++i) noise += static_cast<char>(random());
+    EXPECT_EQ(failure(write("junk", "this is no trace")), expected);
+    EXPECT_EQ(failure(write("table.csv", "name,start\na,1\n")), expected);
+    EXPECT_EQ(failure(write("noise.bin", noise)), expected);
+    EXPECT_EQ(failure(write("brackets.json", "[[[[")), expected);
+    EXPECT_EQ(failure(write("junk.kymo", std::string(100, '\0'))), expected);
+}
+
+TEST_F(ImportFormatsTest, EmptyFilesAndBrokenCapturesAreToldSo) {
+    EXPECT_EQ(failure(write("empty.pftrace", "")), "is empty");
+    EXPECT_EQ(failure(write("empty.kymo", "")), "is empty");
+    EXPECT_EQ(failure(write("begin.kymo", "KYMOnothing")), "not a Kymo capture");
+    EXPECT_EQ(failure(path("missing")), "No such file or directory");
+    EXPECT_EQ(failure(path("")), "Is a directory");
+}
+
+TEST_F(ImportFormatsTest, APipeThatIsNoCaptureNeedsItsFormat) {
+    const std::string pipe = path("pipe");
+    ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+    const std::string text = R"([{"ph":"X","name":"a","ts":0,"dur":1}])";
+    const auto fill = [&] { std::ofstream(pipe) << text; };
+    std::thread writer(fill);
+    EXPECT_EQ(failure(pipe),
+              "not a Kymo capture; a pipe is read as a capture unless --from tells its format");
+    writer.join();
+    writer = std::thread(fill);
+    EXPECT_EQ(open_trace(pipe, "chrome").ranges().size(), 1u);
+    writer.join();
+}
+
+#if KYMO_HAVE_ZLIB
+
+TEST_F(ImportFormatsTest, OfDamagedGzipComesWhatIsWholeWithTheDamage) {
+    std::string events = "[";
+    std::mt19937 random(5);
+    for (int i = 0; i < 2000; ++i) {
+        events += (i > 0 ? "," : "") + std::string(R"({"ph":"X","pid":1,"tid":1,"name":"n)") +
+                  std::to_string(random()) + R"(","ts":)" + std::to_string(i) + R"(,"dur":1})";
+    }
+    const std::string packed = path("a.json.gz");
+    gzFile file = ::gzopen(packed.c_str(), "wb");
+    ASSERT_GT(::gzwrite(file, events.data(), static_cast<unsigned>(events.size())), 0);
+    ASSERT_EQ(::gzclose(file), Z_OK);
+    const auto size = static_cast<std::streamoff>(std::filesystem::file_size(packed));
+    std::fstream damaged(packed, std::ios::binary | std::ios::in | std::ios::out);
+    damaged.seekp(size / 2);
+    damaged << std::string(64, '\xff');
+    damaged.close();
+    EXPECT_EQ(failure(packed), "");
+    const Trace trace = open_trace(packed);
+    EXPECT_GT(trace.ranges().size(), 100u);
+    EXPECT_LT(trace.ranges().size(), 2000u);
+    ASSERT_FALSE(trace.problems().empty());
+    EXPECT_EQ(trace.problems()[0].code, "cut_short");
+}
+
+TEST_F(ImportFormatsTest, GzipThatIsDamagedAtOnceIsToldSo) {
+    EXPECT_EQ(failure(write("a.json.gz", "\x1f\x8b\x08garbage that is no stream at all")),
+              "the compressed data are damaged");
+}
+
+#endif
+
+}  // namespace
+}  // namespace kymo

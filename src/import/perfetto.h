@@ -1,0 +1,15 @@
+// perfetto.h: Perfetto traces from memory, for the reader of files and for its fuzzer.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <kymo/trace.h>
+
+namespace kymo {
+
+/// `bytes`: a whole file, plain or gzip. Throws kymo::Error, which begins with `name`, when it holds no
+/// packet at all.
+Trace read_perfetto_bytes(std::string_view bytes, const std::string& name);
+
+}  // namespace kymo

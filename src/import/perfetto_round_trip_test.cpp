@@ -1,0 +1,253 @@
+// perfetto_round_trip_test.cpp: what docs/perfetto.md says is kept, is kept.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <kymo/export.h>
+#include <kymo/import.h>
+
+#include "import/perfetto.h"
+#include "trace/random_trace_fixture.h"
+
+#if KYMO_HAVE_PROTOZERO
+
+namespace kymo {
+namespace {
+
+/// The projection of a trace that a Perfetto file keeps, as sorted lines.
+class Projection {
+  public:
+    /// Without nesting: how ranges of a window that cuts some lie in one another does not count.
+    Projection(const Trace& trace, bool with_nesting) : trace_(trace), with_nesting_(with_nesting) {
+        for (const TrackInfo& track : trace.tracks()) {
+            if (track.kind == TrackKind::Device) queue_of_[track.thread] = &track;
+        }
+    }
+
+    std::vector<std::string> lines() {
+        add_trace();
+        for (Row row = 0; row < trace_.ranges().size(); ++row) lines_.push_back("range " + range(row));
+        for (const LinkInfo& link : trace_.links()) {
+            lines_.push_back("link " + std::to_string(static_cast<int>(link.kind)) + " '" +
+                             string(link.name) + "' " + range(link.from) + " -> " + range(link.to));
+        }
+        add_points();
+        std::sort(lines_.begin(), lines_.end());
+        return lines_;
+    }
+
+  private:
+    std::string string(StringId id) const { return std::string(trace_.string(id)); }
+    template <class... Numbers>
+    static std::string list(Numbers... numbers) {
+        std::string text;
+        ((text += std::to_string(numbers) + ","), ...);
+        return text;
+    }
+
+    void add_trace() {
+        const WindowInfo& window = trace_.window();
+        lines_.push_back("window " + list(window.start_ns, window.end_ns, window.finished) +
+                         window.session_name);
+        for (const MetadataInfo& info : trace_.metadata())
+            lines_.push_back("metadata " + info.key + " " + info.json);
+        for (const ProblemInfo& info : trace_.problems())
+            lines_.push_back("problem " + info.code + " " + info.text + " " + list(info.count));
+        for (const ProcessInfo& info : trace_.processes()) {
+            lines_.push_back("process " + list(info.pid, info.node, info.realtime_offset_ns) +
+                             string(info.name) + "," + string(info.host) + "," + string(info.command_line));
+        }
+        for (Row row = 0; row < trace_.threads().size(); ++row) {
+            if (queue_of_.count(row) == 0) lines_.push_back("thread " + thread(row));
+        }
+    }
+    std::string thread(Row row) const {
+        const ThreadInfo& info = trace_.threads()[row];
+        const std::string process = std::to_string(trace_.processes()[info.process].pid) + "/";
+        if (const auto queue = queue_of_.find(row); queue != queue_of_.end()) {
+            const TrackInfo& track = *queue->second;
+            return process + list(static_cast<int>(track.device.type), track.device.index, track.stream) +
+                   string(track.name);
+        }
+        return process + list(info.id, info.os_tid) + string(info.name);
+    }
+    std::string site(std::uint32_t row) const {
+        const SiteInfo& info = trace_.sites()[row];
+        return "[" + string(info.name) + "|" + string(info.file) + "|" +
+               list(info.file == 0 ? 0 : info.line, static_cast<int>(info.scope)) + string(info.overload) +
+               "|" + string(info.category) + "|" + string(info.raw_name) + "]";
+    }
+    std::int64_t clip(std::int64_t time) const {
+        return std::clamp(time, trace_.window().start_ns, trace_.window().end_ns);
+    }
+    std::string times(Row row) const {
+        const std::int64_t start = trace_.ranges().start_ns[row];
+        return list(clip(start), clip(start + trace_.ranges().duration_ns[row]));
+    }
+
+    std::string range(Row row) const {
+        const RangeColumns ranges = trace_.ranges();
+        const TrackInfo& track = trace_.tracks()[trace_.track_of(row)];
+        std::string text = thread(track.thread) + " " + times(row) + site(ranges.site[row]) +
+                           list(ranges.flags[row]) + values(trace_.range_arguments(row));
+        if (const RangeDetail* const detail = trace_.range_detail(row); detail != nullptr)
+            text += "detail " + list(detail->sequence, detail->forward_thread, detail->id);
+        // Ranges that cross before the window's start may nest once they are cut.
+        if (!with_nesting_) return text;
+        text += " " + string(track.name) + list(static_cast<int>(track.kind), ranges.depth[row]);
+        if (ranges.parent[row] != kNoRow)
+            text += "in " + times(ranges.parent[row]) + site(ranges.site[ranges.parent[row]]);
+        return text;
+    }
+
+    /// Keyword values stand in their order, and behind them inputs, then outputs.
+    std::string values(std::span<const Argument> arguments) const {
+        std::string text;
+        for (const ArgumentRole role : {ArgumentRole::Keyword, ArgumentRole::Input, ArgumentRole::Output}) {
+            for (const Argument& argument : arguments) {
+                if (argument.role == role)
+                    text += " " + list(static_cast<int>(role)) + string(argument.key) + "=" + value(argument);
+            }
+        }
+        return text;
+    }
+    std::string value(const Argument& argument) const {
+        std::string text = list(static_cast<int>(argument.kind), argument.truncated);
+        switch (argument.kind) {
+            case ValueKind::None:
+                return text + list(static_cast<int>(argument.left_out));
+            case ValueKind::Bool:
+                return text + list(argument.boolean);
+            case ValueKind::Int:
+                return text + list(argument.integer);
+            case ValueKind::Double:
+                return text + list(argument.real);
+            case ValueKind::String:
+                return text + string(argument.string);
+            case ValueKind::List:
+                for (std::uint32_t i = 0; i < argument.list.count; ++i)
+                    text += "(" + value(trace_.list_items()[argument.list.first + i]) + ")";
+                return text;
+            case ValueKind::Array:
+                break;
+        }
+        const ArrayInfo& array = trace_.arrays()[argument.array];
+        text += list(static_cast<int>(array.dtype), static_cast<int>(array.layout), array.is_defined,
+                     array.has_strides, static_cast<int>(array.device.type), array.device.index,
+                     array.storage, array.storage_id) +
+                "x";
+        for (std::uint32_t i = 0; i < array.dimensions * (array.has_strides ? 2 : 1); ++i)
+            text += list(trace_.array_extents()[array.first_extent + i]);
+        return text;
+    }
+
+    void add_points() {
+        const InstantColumns instants = trace_.instants();
+        for (Row row = 0; row < instants.size(); ++row) {
+            lines_.push_back("instant " + thread(instants.thread[row]) + list(instants.time_ns[row]) +
+                             site(instants.site[row]) + values(trace_.instant_arguments(row)));
+        }
+        const CounterColumns counters = trace_.counters();
+        for (Row row = 0; row < counters.size(); ++row) {
+            lines_.push_back("counter " + thread(counters.thread[row]) +
+                             list(counters.time_ns[row], counters.value[row]) +
+                             string(trace_.sites()[counters.site[row]].name));
+        }
+        const MemoryColumns memory = trace_.memory();
+        for (Row row = 0; row < memory.size(); ++row) {
+            lines_.push_back("memory " + thread(memory.thread[row]) +
+                             list(memory.time_ns[row], memory.address[row], memory.bytes[row],
+                                  memory.total_allocated[row], memory.total_reserved[row],
+                                  static_cast<int>(memory.device[row].type), memory.device[row].index,
+                                  memory.out_of_memory[row]));
+        }
+    }
+
+    const Trace& trace_;
+    bool with_nesting_;
+    std::map<Row, const TrackInfo*> queue_of_;
+    std::vector<std::string> lines_;
+};
+
+bool is_clipped(const Trace& trace) {
+    const WindowInfo& window = trace.window();
+    for (Row row = 0; row < trace.ranges().size(); ++row) {
+        const std::int64_t start = trace.ranges().start_ns[row];
+        if (start < window.start_ns || start + trace.ranges().duration_ns[row] > window.end_ns) return true;
+    }
+    return false;
+}
+
+/// The first lines that differ, or nothing.
+std::string difference(const Trace& is, const Trace& should) {
+    const bool with_nesting = !is_clipped(should);
+    const std::vector<std::string> a = Projection(is, with_nesting).lines();
+    const std::vector<std::string> b = Projection(should, with_nesting).lines();
+    for (std::size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
+        if (i >= a.size() || i >= b.size() || a[i] != b[i])
+            return "is:     " + (i < a.size() ? a[i] : "") + "\nshould: " + (i < b.size() ? b[i] : "");
+    }
+    return "";
+}
+
+class PerfettoRoundTripTest : public ::testing::Test {
+  protected:
+    ~PerfettoRoundTripTest() override { std::filesystem::remove_all(folder_); }
+
+    static std::string make_folder() {
+        std::string pattern = (std::filesystem::temp_directory_path() / "kymo_perfetto_XXXXXX").string();
+        return ::mkdtemp(pattern.data()) != nullptr ? pattern : ".";
+    }
+    static Trace round(const Trace& trace) {
+        std::ostringstream out;
+        write_perfetto(trace, out);
+        return read_perfetto_bytes(out.str(), "written");
+    }
+    Trace round_through_file(const Trace& trace, const std::string& file) {
+        const std::string path = folder_ + "/" + file;
+        export_trace(trace, path);
+        return open_trace(path);
+    }
+
+    std::string folder_ = make_folder();
+};
+
+TEST_F(PerfettoRoundTripTest, RandomTracesComeBackAsTheProjectionSays) {
+    for (unsigned seed = 0; seed < 300; ++seed) {
+        const Trace trace = testing::random_trace(seed);
+        const Trace again = round(trace);
+        ASSERT_EQ(difference(again, trace), "") << "seed " << seed;
+    }
+}
+
+TEST_F(PerfettoRoundTripTest, WritingWhatWasReadChangesNothingMore) {
+    for (unsigned seed = 0; seed < 50; ++seed) {
+        const Trace once = round(testing::random_trace(seed));
+        ASSERT_EQ(difference(round(once), once), "") << "seed " << seed;
+    }
+}
+
+TEST_F(PerfettoRoundTripTest, FilesAreKnownByTheirSuffixAndTheirFirstBytes) {
+    const Trace trace = testing::random_trace(7);
+    EXPECT_EQ(difference(round_through_file(trace, "a.pftrace"), trace), "");
+    EXPECT_EQ(difference(round_through_file(trace, "a.perfetto-trace"), trace), "");
+}
+
+#if KYMO_HAVE_ZLIB
+TEST_F(PerfettoRoundTripTest, CompressedFilesAreReadToo) {
+    const Trace trace = testing::random_trace(11, {.most_ranges = 2000});
+    const Trace again = round_through_file(trace, "a.perfetto-trace.gz");
+    EXPECT_EQ(difference(again, trace), "");
+}
+#endif
+
+}  // namespace
+}  // namespace kymo
+
+#endif

@@ -1,0 +1,87 @@
+// validate_file.cpp: kymo::validate_file: files of any format, Chrome's JSON as a text first.
+#include <kymo/validate.h>
+
+#include <algorithm>
+#include <memory>
+
+#include <kymo/error.h>
+#include <kymo/import.h>
+
+#include "analyze/finding_list.h"
+#include "base/mapped_file.h"
+#include "import/chrome_check.h"
+#include "import/file_head.h"
+
+#if KYMO_HAVE_ZLIB
+#include <zlib.h>
+#endif
+
+namespace kymo {
+namespace {
+
+std::string_view text_of(std::span<const std::byte> bytes) {
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+bool is_gzip(std::string_view text) {
+    return text.starts_with("\x1f\x8b");
+}
+
+#if KYMO_HAVE_ZLIB
+std::string unpacked(const std::string& path) {
+    std::string text;
+    const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(::gzopen(path.c_str(), "rbe"), ::gzclose);
+    if (!file) throw Error(path + ": cannot be read");
+    constexpr std::size_t kPiece = std::size_t{1} << 20;
+    while (true) {
+        const std::size_t old = text.size();
+        text.resize(old + kPiece);
+        const int count = ::gzread(file.get(), text.data() + old, static_cast<unsigned>(kPiece));
+        text.resize(old + static_cast<std::size_t>(std::max(count, 0)));
+        if (count < 0) throw Error(path + ": damaged gzip");
+        if (count == 0) return text;
+    }
+}
+#else
+std::string unpacked(const std::string& path) {
+    throw Error(path + ": this Kymo was built without zlib and cannot read .gz files");
+}
+#endif
+
+bool is_known(std::span<const std::byte> head) {
+    return std::any_of(import_formats().begin(), import_formats().end(),
+                       [&](const ImportFormat& format) { return format.recognizes(head); });
+}
+
+}  // namespace
+
+std::vector<Finding> validate_file(const std::string& path) {
+    const std::vector<std::byte> head = read_file_head(path);
+    FindingList findings;
+    if (!looks_like_json(head)) return validate(open_trace(path));
+    {
+        const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
+        const std::string_view bytes = text_of(file->bytes());
+        if (is_gzip(bytes)) {
+            check_chrome_json(unpacked(path), findings);
+        } else {
+            check_chrome_json(bytes, findings);
+        }
+    }
+    // What an importer makes of it keeps the rules of all traces, too; broken files may be more than it
+    // takes.
+    std::vector<Finding> found = findings.take();
+    if (!is_known(head)) return found;
+    const bool is_broken = std::any_of(found.begin(), found.end(),
+                                       [](const Finding& each) { return each.rule == "strict_json"; });
+    FindingList all;
+    all.merge(found);
+    try {
+        all.merge(validate(open_trace(path)));
+    } catch (const Error&) {
+        if (!is_broken) throw;
+    }
+    return all.take();
+}
+
+}  // namespace kymo

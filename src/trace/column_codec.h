@@ -1,0 +1,64 @@
+// column_codec.h: one column of numbers or of texts as bytes, and back. The numbers are part of the format of
+// saved traces, docs/capture_format.md.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace kymo {
+
+/// How a column's values are written.
+enum class ColumnForm : std::uint8_t {
+    Zeros = 0,    ///< nothing is stored: every row is 0
+    Varints = 1,  ///< zigzag, 7 bits a byte, low first
+    Planes = 2,   ///< taken apart into byte planes, each of which is packed by itself
+    Texts = 3,    ///< the lengths as varints, then the bytes
+};
+
+/// What the table of contents says of a column, in its order in the file.
+struct ColumnEntry {
+    std::uint32_t id = 0;          ///< table << 8 | column
+    std::uint8_t form = 0;         ///< a ColumnForm
+    std::uint8_t differences = 0;  ///< 1: each number is the difference from the one before
+    std::uint8_t packed = 0;       ///< 1: the bytes are a zstd frame
+    std::uint8_t reserved = 0;
+    std::uint64_t rows = 0;
+    std::uint64_t bytes = 0;     ///< unpacked
+    std::uint64_t stored = 0;    ///< in the file
+    std::uint64_t checksum = 0;  ///< of the stored bytes
+};
+
+/// What a writer prefers for a column of numbers; a column of zeros is written as such anyway.
+struct NumberStyle {
+    ColumnForm form = ColumnForm::Varints;
+    bool differences = false;
+};
+
+/// A column ready to be written.
+struct PackedColumn {
+    ColumnEntry entry;
+    std::vector<std::byte> bytes;
+};
+
+/// `level` as in zstd; without zstd nothing is compressed.
+inline constexpr int kNotCompressed = 0;
+PackedColumn pack_numbers(std::uint32_t id, std::vector<std::uint64_t> numbers, NumberStyle style, int level);
+PackedColumn pack_texts(std::uint32_t id, std::span<const std::string_view> texts, int level);
+/// A frame, or the bytes as they are where that is no longer.
+std::vector<std::byte> pack_bytes(std::vector<std::byte> bytes, int level);
+
+/// The other way. `stored` are the column's bytes in the file. Throw kymo::Error on whatever no writer made.
+/// They allocate in proportion to entry.rows (and, for texts, entry.bytes), which is the caller's to check.
+std::vector<std::uint64_t> unpack_numbers(const ColumnEntry& entry, std::span<const std::byte> stored);
+/// The bytes of all texts, one after another, and where each ends.
+struct UnpackedTexts {
+    std::vector<std::byte> payload;
+    std::size_t first = 0;
+    std::vector<std::uint64_t> lengths;
+};
+UnpackedTexts unpack_texts(const ColumnEntry& entry, std::span<const std::byte> stored);
+
+}  // namespace kymo

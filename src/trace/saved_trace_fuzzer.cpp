@@ -1,0 +1,46 @@
+// saved_trace_fuzzer.cpp: any bytes as a saved trace, and any columns under honest checksums.
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include <kymo/error.h>
+
+#include "trace/saved_trace.h"
+#include "trace/saved_trace_repair.h"
+#include "trace/trace_damage.h"
+#include "trace/trace_difference.h"
+
+namespace {
+
+void require(bool holds, const char* what, const std::string& detail = "") {
+    if (holds) return;
+    std::fprintf(stderr, "broken promise: %s %s\n", what, detail.c_str());
+    std::abort();
+}
+
+void check(const std::vector<std::byte>& bytes) {
+    try {
+        const auto data = kymo::unpack_trace(bytes, "fuzzed");
+        const std::string damage = kymo::find_damage(*data);
+        require(damage.empty(), "what is read holds together:", damage);
+        const auto again = kymo::unpack_trace(kymo::pack_trace(*data, bytes.size() % 8 == 0), "saved");
+        const std::string difference = kymo::testing::find_difference(*data, *again);
+        require(difference.empty(), "saving keeps every table:", difference);
+        require(kymo::unpack_window(bytes, "fuzzed").session_id == data->window.session_id,
+                "the window is the same");
+    } catch (const kymo::Error&) {
+    }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    const auto* const first = reinterpret_cast<const std::byte*>(data);
+    std::vector<std::byte> bytes(first, first + size);
+    check(bytes);
+    kymo::testing::repair_checksums(bytes);
+    check(bytes);
+    return 0;
+}

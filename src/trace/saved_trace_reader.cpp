@@ -1,0 +1,251 @@
+// saved_trace_reader.cpp: believes the table of contents as far as the file's size justifies it, and the
+// tables once find_damage has found nothing.
+#include <cstring>
+#include <functional>
+#include <span>
+#include <unordered_map>
+
+#include <kymo/error.h>
+
+#include "base/checksum.h"
+#include "base/compress.h"
+#include "trace/range_codec.h"
+#include "trace/saved_columns.h"
+#include "trace/saved_format.h"
+#include "trace/saved_trace.h"
+#include "trace/trace_damage.h"
+
+namespace kymo {
+
+using namespace saved;
+
+namespace {
+
+template <class T>
+T get(const std::byte*& at) {
+    std::uint64_t number = 0;
+    for (std::size_t i = 0; i < sizeof(T); ++i) number |= std::to_integer<std::uint64_t>(*at++) << (8 * i);
+    return static_cast<T>(number);
+}
+
+/// The columns of a file by their ids. The bytes of a column are looked at when it is asked for.
+class Contents {
+  public:
+    explicit Contents(std::span<const std::byte> file) {
+        if (file.size() < kHeaderBytes) throw Error("is cut off within its header");
+        const std::byte* at = file.data() + sizeof kMagic;
+        const auto version = get<std::uint32_t>(at);
+        const auto header_bytes = get<std::uint32_t>(at);
+        const auto count = get<std::uint64_t>(at);
+        const auto stored = get<std::uint64_t>(at);
+        const auto checksum = get<std::uint64_t>(at);
+        if (version > kVersion)
+            throw Error("saved by a newer Kymo (saved trace " + std::to_string(version) + ")");
+        if (version == 0 || header_bytes < kHeaderBytes || header_bytes > file.size())
+            throw Error("its header is damaged");
+        std::span<const std::byte> rest = file.subspan(header_bytes);
+        if (stored > rest.size()) throw Error("is cut off within its table of contents");
+        const std::span<const std::byte> packed = rest.first(stored);
+        rest = rest.subspan(stored);
+        if (checksum64(packed) != checksum) throw Error("its table of contents is damaged");
+        if (count > file.size()) throw Error("states sizes that its own size does not justify");
+        const std::uint64_t bytes = count * kEntryBytes;
+        const bool is_packed = stored < bytes;
+        if (stored > bytes) throw Error("its table of contents is damaged");
+        std::vector<std::byte> room;
+        if (is_packed) room = decompress(packed, bytes);
+        read_entries(is_packed ? std::span<const std::byte>(room) : packed, rest, file.size());
+    }
+
+    struct Column {
+        ColumnEntry entry;
+        std::span<const std::byte> stored;
+    };
+    /// Null when there is none.
+    const Column* find(std::uint32_t id) const {
+        const auto found = columns_.find(id);
+        return found == columns_.end() ? nullptr : &found->second;
+    }
+    /// The rows of a table: those of any of its columns.
+    std::uint64_t rows(Table table) const {
+        const auto found = rows_.find(table);
+        return found == rows_.end() ? 0 : found->second;
+    }
+    static void check(const Column& column) {
+        if (checksum64(column.stored) != column.entry.checksum && column.entry.stored != 0)
+            throw Error("a column is damaged (" + std::to_string(column.entry.id >> 8) + "." +
+                        std::to_string(column.entry.id & 0xff) + ")");
+    }
+
+  private:
+    void read_entries(std::span<const std::byte> contents, std::span<const std::byte> rest,
+                      std::uint64_t file_bytes) {
+        std::uint64_t left = kFreeBytes + kMostExpansion * file_bytes;
+        const std::byte* at = contents.data();
+        const std::byte* const end = at + contents.size();
+        while (at != end) {
+            ColumnEntry entry;
+            entry.id = get<std::uint32_t>(at);
+            entry.form = get<std::uint8_t>(at);
+            entry.differences = get<std::uint8_t>(at);
+            entry.packed = get<std::uint8_t>(at);
+            entry.reserved = get<std::uint8_t>(at);
+            entry.rows = get<std::uint64_t>(at);
+            entry.bytes = get<std::uint64_t>(at);
+            entry.stored = get<std::uint64_t>(at);
+            entry.checksum = get<std::uint64_t>(at);
+            if (entry.stored > rest.size()) throw Error("is cut off");
+            if (entry.rows > left || entry.bytes > left || unpacked_bytes(entry) > left)
+                throw Error("states sizes that its own size does not justify");
+            left -= unpacked_bytes(entry);
+            if (!columns_.try_emplace(entry.id, Column{entry, rest.first(entry.stored)}).second)
+                throw Error("holds a column twice");
+            rest = rest.subspan(entry.stored);
+            note_rows(entry);
+        }
+    }
+
+    // The times of ranges are shared out to columns of different lengths.
+    void note_rows(const ColumnEntry& entry) {
+        const std::uint32_t table = entry.id >> 8, column = entry.id & 0xff;
+        if (table == kRanges && column >= kGaps && column <= kTails) return;
+        const auto [found, is_new] = rows_.try_emplace(table, entry.rows);
+        if (!is_new && found->second != entry.rows) throw Error("columns of a table differ in length");
+    }
+
+    std::unordered_map<std::uint32_t, Column> columns_;
+    std::unordered_map<std::uint32_t, std::uint64_t> rows_;
+};
+
+class TraceReader {
+  public:
+    explicit TraceReader(std::span<const std::byte> file) : contents_(file) {}
+
+    void read(TraceData& data) {
+        visit_tables(data, *this);
+        if (contents_.rows(kStrings) != 0) {
+            data.strings.resize(contents_.rows(kStrings));
+            fill(kStrings, data.strings, SavedField<std::identity>{1, {}, {}});
+        }
+        values(kArguments, data.arguments);
+        values(kListItems, data.list_items);
+        ranges(data);
+        if (const std::string damage = find_damage(data); !damage.empty())
+            throw Error("does not hold together: " + damage);
+    }
+    void read_window(TraceData& data) { visit_window(data, *this); }
+
+    template <class Rows, class... Members>
+    void rows(Table table, Rows& all, const SavedField<Members>&... fields) {
+        all.resize(contents_.rows(table));
+        (fill(table, all, fields), ...);
+    }
+    template <class Info, class... Members>
+    void row(Table table, Info& info, const SavedField<Members>&... fields) {
+        if (contents_.rows(table) > 1) throw Error("a table of one row has several");
+        if (contents_.rows(table) == 0) return;
+        std::span<Info> one(&info, 1);
+        (fill(table, one, fields), ...);
+    }
+    template <class... Vectors>
+    void vectors(Table table, const SavedVector<Vectors>&... columns) {
+        (columns.values.resize(contents_.rows(table)), ...);
+        (fill(table, columns.values, SavedField<std::identity>{columns.column, {}, {}}), ...);
+    }
+
+  private:
+    /// Zeros where there is no such column: `rows` of them.
+    std::vector<std::uint64_t> numbers(std::uint32_t id, std::uint64_t row_count) {
+        const Contents::Column* const column = contents_.find(id);
+        if (column == nullptr) return std::vector<std::uint64_t>(row_count);
+        Contents::check(*column);
+        return unpack_numbers(column->entry, column->stored);
+    }
+
+    // A column that is not there leaves the defaults of its rows.
+    template <class Rows, class Member>
+    void fill(Table table, Rows& all, const SavedField<Member>& field) {
+        using Value = std::remove_cvref_t<decltype(std::invoke(field.member, *all.begin()))>;
+        const std::uint32_t id = table << 8 | field.column;
+        const Contents::Column* const column = contents_.find(id);
+        if (column == nullptr) return;
+        if constexpr (std::is_same_v<Value, std::string>) {
+            Contents::check(*column);
+            const UnpackedTexts texts = unpack_texts(column->entry, column->stored);
+            const char* at = reinterpret_cast<const char*>(texts.payload.data()) + texts.first;
+            std::size_t i = 0;
+            for (auto& row : all) {
+                std::invoke(field.member, row).assign(at, texts.lengths[i]);
+                at += texts.lengths[i++];
+            }
+        } else {
+            const std::vector<std::uint64_t> column_numbers = numbers(id, 0);
+            std::size_t i = 0;
+            for (auto& row : all) std::invoke(field.member, row) = from_number<Value>(column_numbers[i++]);
+        }
+    }
+
+    void values(Table table, std::vector<Argument>& all) {
+        const std::vector<std::uint64_t> value_numbers = numbers(table << 8 | kValue, all.size());
+        const std::vector<std::uint64_t> counts = numbers(table << 8 | kItemCount, all.size());
+        ValueBase base;
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            set_value(all[i], value_numbers[i] + base.of(all[i].kind), counts[i]);
+            base.saw(all[i]);
+        }
+    }
+
+    void ranges(TraceData& data) {
+        const std::uint64_t count = contents_.rows(kRanges);
+        const auto column = [&](std::uint32_t id) {
+            const Contents::Column* const found = contents_.find(kRanges << 8 | id);
+            const bool is_zero = found == nullptr || (found->entry.form == 0 && id != kGaps && id != kHeads &&
+                                                      id != kDurations && id != kTails);
+            return is_zero ? std::vector<std::uint64_t>() : numbers(kRanges << 8 | id, 0);
+        };
+        RangeNumbers apart;
+        apart.depth = column(kDepth);
+        apart.parent = column(kParent);
+        apart.site = column(kSite);
+        apart.flags = column(kFlags);
+        apart.gaps = column(kGaps);
+        apart.heads = column(kHeads);
+        apart.durations = column(kDurations);
+        apart.tails = column(kTails);
+        apart.self = column(kSelf);
+        put_ranges_together(std::move(apart), count, data);
+    }
+
+    Contents contents_;
+};
+
+template <class Read>
+void read_named(std::span<const std::byte> bytes, const std::string& name, Read read) {
+    try {
+        if (!is_saved_trace(bytes)) throw Error("not a saved trace");
+        TraceReader reader(bytes);
+        read(reader);
+    } catch (const Error& error) {
+        throw Error(name + ": " + error.what());
+    }
+}
+
+}  // namespace
+
+bool is_saved_trace(std::span<const std::byte> head) noexcept {
+    return head.size() >= sizeof kMagic && std::memcmp(head.data(), kMagic, sizeof kMagic) == 0;
+}
+
+std::shared_ptr<const TraceData> unpack_trace(std::span<const std::byte> bytes, const std::string& name) {
+    auto data = std::make_shared<TraceData>();
+    read_named(bytes, name, [&](TraceReader& reader) { reader.read(*data); });
+    return data;
+}
+
+WindowInfo unpack_window(std::span<const std::byte> bytes, const std::string& name) {
+    TraceData data;
+    read_named(bytes, name, [&](TraceReader& reader) { reader.read_window(data); });
+    return data.window;
+}
+
+}  // namespace kymo

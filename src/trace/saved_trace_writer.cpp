@@ -1,0 +1,175 @@
+// saved_trace_writer.cpp: every table as columns, then the header and the table of contents before them.
+#include <algorithm>
+#include <functional>
+#include <span>
+#include <string_view>
+
+#include <kymo/error.h>
+
+#include "base/checksum.h"
+#include "base/output_file.h"
+#include "trace/range_codec.h"
+#include "trace/saved_columns.h"
+#include "trace/saved_format.h"
+#include "trace/saved_trace.h"
+#include "trace/trace_damage.h"
+
+namespace kymo {
+
+using namespace saved;
+
+namespace {
+
+template <class T>
+void put(std::vector<std::byte>& bytes, T number) {
+    for (std::size_t i = 0; i < sizeof number; ++i)
+        bytes.push_back(static_cast<std::byte>(std::uint64_t{number} >> (8 * i)));
+}
+// Levels above these win a few percent and cost ten times as much.
+int level_for(std::size_t ranges) {
+    return ranges <= 100'000 ? 9 : 3;
+}
+
+class TraceWriter {
+  public:
+    TraceWriter(const TraceData& data, int level) : data_(data), level_(level) {}
+
+    std::vector<std::byte> write() {
+        visit_tables(data_, *this);
+        texts(kStrings, 1, data_.strings, [](const std::string& text) -> const std::string& { return text; });
+        values(kArguments, data_.arguments);
+        values(kListItems, data_.list_items);
+        ranges();
+        return file();
+    }
+
+    template <class Rows, class... Members>
+    void rows(Table table, const Rows& all, const SavedField<Members>&... fields) {
+        (field(table, all, fields), ...);
+    }
+    template <class Info, class... Members>
+    void row(Table table, const Info& info, const SavedField<Members>&... fields) {
+        (field(table, std::span(&info, 1), fields), ...);
+    }
+    template <class... Vectors>
+    void vectors(Table table, const SavedVector<Vectors>&... columns) {
+        (field(table, columns.values,
+               SavedField<std::identity>{columns.column, std::identity(), columns.style}),
+         ...);
+    }
+
+  private:
+    template <class Rows, class Member>
+    void field(Table table, const Rows& all, const SavedField<Member>& column) {
+        using Value = std::remove_cvref_t<decltype(std::invoke(column.member, *all.begin()))>;
+        if constexpr (std::is_same_v<Value, std::string>) {
+            texts(table, column.column, all, column.member);
+        } else {
+            std::vector<std::uint64_t> column_numbers;
+            column_numbers.reserve(all.size());
+            for (const auto& row : all) column_numbers.push_back(to_number(std::invoke(column.member, row)));
+            numbers(table, column.column, std::move(column_numbers), column.style);
+        }
+    }
+
+    template <class Rows, class Member>
+    void texts(Table table, std::uint32_t column, const Rows& all, const Member& member) {
+        std::vector<std::string_view> views;
+        views.reserve(all.size());
+        for (const auto& row : all) views.push_back(std::invoke(member, row));
+        if (!views.empty()) columns_.push_back(pack_texts(table << 8 | column, views, level_));
+    }
+
+    void numbers(Table table, std::uint32_t column, std::vector<std::uint64_t> column_numbers,
+                 NumberStyle style = kPlain) {
+        if (column_numbers.empty()) return;
+        columns_.push_back(pack_numbers(table << 8 | column, std::move(column_numbers), style, level_));
+    }
+
+    void values(Table table, const std::vector<Argument>& all) {
+        std::vector<std::uint64_t> value_numbers, counts;
+        ValueBase base;
+        for (const Argument& value : all) {
+            value_numbers.push_back(raw_value(value) - base.of(value.kind));
+            counts.push_back(value.kind == ValueKind::List ? value.list.count : 0);
+            base.saw(value);
+        }
+        numbers(table, kValue, std::move(value_numbers), kWide);
+        numbers(table, kItemCount, std::move(counts));
+    }
+
+    void ranges() {
+        RangeNumbers apart = take_ranges_apart(data_);
+        numbers(kRanges, kDepth, std::move(apart.depth), kRising);
+        numbers(kRanges, kParent, std::move(apart.parent));
+        numbers(kRanges, kSite, std::move(apart.site));
+        numbers(kRanges, kFlags, std::move(apart.flags));
+        numbers(kRanges, kGaps, std::move(apart.gaps), kWide);
+        numbers(kRanges, kHeads, std::move(apart.heads), kWide);
+        numbers(kRanges, kDurations, std::move(apart.durations), kWide);
+        numbers(kRanges, kTails, std::move(apart.tails), kWide);
+        numbers(kRanges, kSelf, std::move(apart.self), kWide);
+    }
+
+    std::vector<std::byte> file() {
+        std::vector<std::byte> contents;
+        std::uint64_t stored = 0, unpacked = 0;
+        for (const auto& [entry, bytes] : columns_) {
+            put(contents, entry.id);
+            put(contents, entry.form);
+            put(contents, entry.differences);
+            put(contents, entry.packed);
+            put(contents, entry.reserved);
+            put(contents, entry.rows);
+            put(contents, entry.bytes);
+            put(contents, entry.stored);
+            put(contents, entry.checksum);
+            stored += entry.stored;
+            unpacked += unpacked_bytes(entry);
+        }
+        contents = pack_bytes(std::move(contents), level_);
+        std::vector<std::byte> bytes;
+        bytes.reserve(kHeaderBytes + contents.size() + stored);
+        for (const char letter : kMagic) put(bytes, static_cast<std::uint8_t>(letter));
+        put(bytes, kVersion);
+        put(bytes, static_cast<std::uint32_t>(kHeaderBytes));
+        put(bytes, std::uint64_t{columns_.size()});
+        put(bytes, std::uint64_t{contents.size()});
+        put(bytes, checksum64(contents));
+        put(bytes, std::uint64_t{0});
+        bytes.insert(bytes.end(), contents.begin(), contents.end());
+        for (const PackedColumn& column : columns_)
+            bytes.insert(bytes.end(), column.bytes.begin(), column.bytes.end());
+        if (unpacked > kFreeBytes) {
+            const std::uint64_t least = (unpacked - kFreeBytes + kMostExpansion - 1) / kMostExpansion;
+            bytes.resize(std::max<std::size_t>(bytes.size(), least));
+        }
+        return bytes;
+    }
+
+    const TraceData& data_;
+    int level_;
+    std::vector<PackedColumn> columns_;
+};
+
+}  // namespace
+
+std::vector<std::byte> pack_trace(const TraceData& data, bool is_compressed) {
+    if (const std::string damage = find_damage(data); !damage.empty())
+        throw Error("the trace does not hold together: " + damage);
+    return TraceWriter(data, is_compressed ? level_for(data.range_start_ns.size()) : kNotCompressed).write();
+}
+
+void Trace::save(const std::string& path) const {
+    try {
+        const std::vector<std::byte> bytes = pack_trace(*data_);
+        OutputFile file(path);
+        file.write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+        file.commit();
+    } catch (const Error& error) {
+        const std::string text = error.what();
+        throw Error(text.starts_with(path) ? text : path + ": " + text);
+    }
+}
+
+}  // namespace kymo

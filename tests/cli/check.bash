@@ -1,0 +1,27 @@
+# check.bash: what every test of the command line begins with (sourced): a folder of its own, fail and check.
+set -u
+
+kymo=${KYMO_BIN:?KYMO_BIN is not set}
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder" || exit 1
+unset KYMO NO_COLOR
+failures=0
+
+fail() {
+    echo "FAILED: $1"
+    shift
+    printf '    %s\n' "$@"
+    failures=$((failures + 1))
+}
+
+# check NAME EXPECTED_CODE PATTERN COMMAND...: the exit code, and an extended regular expression that stdout and stderr
+# together hold.
+check() {
+    local name=$1 code=$2 pattern=$3 output actual
+    shift 3
+    output=$("$@" 2>&1 </dev/null)
+    actual=$?
+    [ "$actual" = "$code" ] || fail "$name" "exit code $actual, not $code" "$output"
+    grep -Eq -- "$pattern" <<<"$output" || fail "$name" "no '$pattern' in:" "$output"
+}

