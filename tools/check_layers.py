@@ -37,7 +37,7 @@ ROOMS = {
     "src/import":         [PUBLIC, "src/trace", "src/analyze", "src/base"],
     "src/query":          [PUBLIC, "src/trace", "src/base"],
     "src/cli":            [PUBLIC, "src/query"],
-    "src/bindings":       [PUBLIC, "src/sources/python"],
+    "src/bindings":       [PUBLIC, DETAIL, "src/sources/python", "src/emitters"],
     "tests":              [PUBLIC, DETAIL],
     "tests/consumer":     ["include/kymo/kymo.h"],
     "benchmarks":         [PUBLIC, DETAIL],
