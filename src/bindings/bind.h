@@ -8,5 +8,7 @@ namespace kymo::bindings {
 void bind_errors(nanobind::module_& module);
 void bind_trace(nanobind::module_& module);
 void bind_session(nanobind::module_& module);
+void bind_arrow(nanobind::module_& module);
+void bind_memory(nanobind::module_& module);
 
 }  // namespace kymo::bindings

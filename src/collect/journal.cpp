@@ -138,6 +138,13 @@ class JournalReader {
                     saw(record.call_end);
                 }
                 break;
+            case JournalKind::Metadata:
+                if (MetadataRecord record; at.get(record) && record.session == wanted_) {
+                    const auto json = at.tail<MetadataRecord>(record.json_bytes);
+                    journal_.facts.push_back(
+                        {record.key, {reinterpret_cast<const char*>(json.data()), json.size()}});
+                }
+                break;
             default:
                 break;
         }

@@ -115,6 +115,8 @@ class Recorder {
     /// max_bytes.
     void add_remote_events(std::uint64_t id, detail::RemoteEventsRecord record, std::string_view prefix,
                            std::span<const std::byte> message);
+    /// A fact for the session's trace. Throws kymo::Error when it is not running.
+    void add_metadata(std::uint64_t id, std::string_view key, std::span<const std::byte> json);
     /// What captures say of this process.
     detail::FileHeader process_facts() noexcept;
     /// At the end of the process: completes every capture file.

@@ -50,7 +50,8 @@ std::vector<std::byte> journal_of(const std::vector<std::byte>& journal, std::ui
         std::memcpy(&head, journal.data() + at, sizeof head);
         const auto kind = static_cast<JournalKind>(head.kind);
         const bool marks = kind == JournalKind::SessionStart || kind == JournalKind::SessionStop ||
-                           kind == JournalKind::OpenAtStop || kind == JournalKind::RemoteEvents;
+                           kind == JournalKind::OpenAtStop || kind == JournalKind::RemoteEvents ||
+                           kind == JournalKind::Metadata;
         std::uint64_t id = session;
         if (marks) std::memcpy(&id, journal.data() + at + sizeof head, sizeof id);
         if (id == session)
