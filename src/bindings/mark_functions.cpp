@@ -5,6 +5,7 @@
 #include <string>
 
 #include "bindings/errors.h"
+#include "bindings/followed_context.h"
 #include "bindings/range_objects.h"
 #include "bindings/site_cache.h"
 
@@ -17,13 +18,21 @@ bool check_name(PyObject* name, const char* function) noexcept {
     return false;
 }
 
+void begin_unwanted(PyObject* name) noexcept {
+    if (followed_variable != nullptr) {
+        const FollowedContext context;
+        if (detail::is_wanted(Scope::User)) return kymo_begin(site_cache.site(name, Scope::User));
+    }
+    kymo_begin(0);  // counted, so that its end finds it
+}
+
 PyObject* begin(PyObject*, PyObject* name) {
     if (!check_name(name, "begin")) return nullptr;
     if (detail::is_wanted(Scope::User)) [[likely]] {
         const std::uint32_t site = site_cache.site(name, Scope::User);
         if (!detail::begin_inline(site, Scope::User)) kymo_begin(site);
     } else {
-        kymo_begin(0);  // counted, so that its end finds it
+        begin_unwanted(name);
     }
     Py_RETURN_NONE;
 }
@@ -35,12 +44,12 @@ PyObject* end(PyObject*, PyObject*) {
 
 PyObject* mark_instant(PyObject*, PyObject* name) {
     if (!check_name(name, "instant")) return nullptr;
-    if (detail::is_wanted(Scope::User)) {
+    open_if_wanted(Scope::User, [name]() noexcept {
         with_text(name, [](std::string_view text) {
             instant(text);
             return 0;
         });
-    }
+    });
     Py_RETURN_NONE;
 }
 
@@ -52,12 +61,12 @@ PyObject* mark_counter(PyObject*, PyObject* const* args, Py_ssize_t count) {
     if (!check_name(args[0], "counter")) return nullptr;
     const double value = PyFloat_AsDouble(args[1]);
     if (value == -1 && PyErr_Occurred() != nullptr) return nullptr;
-    if (detail::is_wanted(Scope::User)) {
-        with_text(args[0], [&](std::string_view text) {
+    open_if_wanted(Scope::User, [args, value]() noexcept {
+        with_text(args[0], [value](std::string_view text) {
             counter(text, value);
             return 0;
         });
-    }
+    });
     Py_RETURN_NONE;
 }
 

@@ -8,6 +8,7 @@
 #include <kymo/operation.h>
 #include <kymo/range.h>
 
+#include "bindings/followed_context.h"
 #include "bindings/range_state.h"
 #include "bindings/ranged_function.h"
 
@@ -43,13 +44,13 @@ void open_with_args(RecordFunction* self) noexcept {
 PyObject* enter(PyObject* object, PyObject*) {
     auto* const self = reinterpret_cast<RecordFunction*>(object);
     if (!self->range.enter()) return nullptr;
-    if (detail::is_wanted(Scope::User)) {
+    open_if_wanted(Scope::User, [self]() noexcept {
         if (self->args == nullptr || !inputs_wanted()) [[likely]] {
             self->range.open(self->name, Scope::User);
         } else {
             open_with_args(self);
         }
-    }
+    });
     return Py_NewRef(object);
 }
 
@@ -61,6 +62,29 @@ PyObject* leave(PyObject* object, PyObject* const*, Py_ssize_t) {
     }
     self->range.leave();
     Py_RETURN_NONE;
+}
+
+// The range goes to kymo._futures, which ends it when the future is done.
+PyObject* end_on_future(PyObject* object, PyObject* future) {
+    auto* const self = reinterpret_cast<RecordFunction*>(object);
+    if (!self->range.is_entered()) {
+        PyErr_SetString(error_type, "end_on_future: the range has not been entered");
+        return nullptr;
+    }
+    if (self->range.is_handed_over()) {
+        PyErr_SetString(error_type, "end_on_future can only be called once");
+        return nullptr;
+    }
+    PyObject* const module = PyImport_ImportModule("kymo._futures");
+    if (module == nullptr) return nullptr;
+    PyObject* const checked = PyObject_CallMethod(module, "check", "O", future);
+    PyObject* const range = checked != nullptr ? take_over(self->range) : nullptr;
+    PyObject* const result =
+        range != nullptr ? PyObject_CallMethod(module, "end_on_future", "OO", range, future) : nullptr;
+    Py_XDECREF(range);
+    Py_XDECREF(checked);
+    Py_DECREF(module);
+    return result;
 }
 
 PyObject* decorate(PyObject* object, PyObject* args, PyObject* kwargs) {
@@ -153,6 +177,10 @@ PyObject* get_args(PyObject* object, void*) {
     return Py_NewRef(args != nullptr ? args : Py_None);
 }
 
+PyObject* get_runs_on_exit(PyObject* object, void*) {
+    return PyBool_FromLong(reinterpret_cast<RecordFunction*>(object)->range.is_handed_over() ? 0 : 1);
+}
+
 PyObject* represent(PyObject* object) {
     return PyUnicode_FromFormat("record_function(%R)", reinterpret_cast<RecordFunction*>(object)->name);
 }
@@ -161,12 +189,20 @@ PyMethodDef kMethods[] = {
     {"__enter__", enter, METH_NOARGS, "Begins the range."},
     {"__exit__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(leave)), METH_FASTCALL,
      "Ends the range."},
+    {"end_on_future", end_on_future, METH_O,
+     "end_on_future(future, /)\n--\n\n"
+     "Ends the range when the future is done instead of at the end of the block. Returns a future with the\n"
+     "same outcome that completes after the range has ended. Once for each entry."},
+    {"_call_end_callbacks_on_future", end_on_future, METH_O,
+     "_call_end_callbacks_on_future(future, /)\n--\n\nThe same as end_on_future."},
     {nullptr, nullptr, 0, nullptr},
 };
 
 PyGetSetDef kProperties[] = {
     {"name", get_name, nullptr, "What the range is called.", nullptr},
     {"args", get_args, nullptr, "The text given with it, or None.", nullptr},
+    {"run_callbacks_on_exit", get_runs_on_exit, nullptr, "False once end_on_future has taken the range.",
+     nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 

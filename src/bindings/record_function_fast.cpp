@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "bindings/errors.h"
+#include "bindings/followed_context.h"
 #include "bindings/object_values.h"
 #include "bindings/range_objects.h"
 #include "bindings/range_state.h"
@@ -98,14 +99,14 @@ void open_with_values(RecordFunctionFast* self) noexcept {
 PyObject* enter(PyObject* object, PyObject*) {
     auto* const self = reinterpret_cast<RecordFunctionFast*>(object);
     if (!self->range.enter()) return nullptr;
-    if (detail::is_wanted(self->scope)) {
+    open_if_wanted(self->scope, [self]() noexcept {
         const bool has_values = self->inputs != nullptr || self->keywords != nullptr;
         if (!has_values) [[likely]] {
             self->range.open(self->name, self->scope);
         } else {
             open_with_values(self);
         }
-    }
+    });
     return Py_NewRef(object);
 }
 
