@@ -45,8 +45,9 @@ void warn_of(PyObject* key, PyObject* value) noexcept {
     PyErr_Clear();
 }
 
-/// A keyword value: numbers, booleans, texts and lists of texts are kept.
-bool is_keyword_value(PyObject* value) noexcept {
+/// A keyword value: numbers, booleans, texts and lists of texts are kept. A stream is a number.
+bool is_keyword_value(PyObject* key, PyObject* value) noexcept {
+    if (PyUnicode_CompareWithASCIIString(key, "stream") == 0) return PyLong_CheckExact(value);
     if (PyBool_Check(value) || PyLong_Check(value) || PyFloat_Check(value) || PyUnicode_Check(value))
         return true;
     if (!PyList_Check(value) && !PyTuple_Check(value)) return false;
@@ -61,7 +62,7 @@ void gather_keywords(PyObject* dict, ObjectValues& values, std::vector<KeyedValu
     for (Py_ssize_t at = 0; PyDict_Next(dict, &at, &key, &value) != 0;) {
         if (!PyUnicode_Check(key)) continue;
         const Value name = values.value(key);
-        if (is_keyword_value(value)) {
+        if (is_keyword_value(key, value)) {
             keywords.push_back({name.string(), values.value(value)});
         } else {
             warn_of(key, value);

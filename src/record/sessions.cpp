@@ -113,7 +113,7 @@ Recorder::Started Recorder::start(const SessionOptions& options) {
             session->tasks_thread = own->id;
             session->tasks = std::make_shared<TasksSession>();
             session->tasks->session = session->id;
-            session->tasks->armed = armed_bits(options);
+            session->tasks->armed = armed_bits(session->options);
         }
         const bool first = sessions_.empty();
         if (first) {

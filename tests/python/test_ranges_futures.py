@@ -172,6 +172,7 @@ def test_mistakes_are_errors_and_leave_the_range_as_it_was():
             assert range_.run_callbacks_on_exit
     assert len(seen.named("x")) == 2
     del first
+    gc.collect()
 
 
 def test_the_futures_own_the_range():
