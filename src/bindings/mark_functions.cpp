@@ -12,13 +12,15 @@
 namespace kymo::bindings {
 namespace {
 
-bool check_name(PyObject* name, const char* function) noexcept {
-    if (PyUnicode_Check(name)) return true;
+[[gnu::always_inline]] inline bool check_name(PyObject* name, const char* function) noexcept {
+    if (PyUnicode_Check(name)) [[likely]]
+        return true;
     PyErr_Format(PyExc_TypeError, "%s: the name must be a str, not %.80s", function, Py_TYPE(name)->tp_name);
     return false;
 }
 
-void begin_unwanted(PyObject* name) noexcept {
+[[gnu::noinline]] void begin_unusual(PyObject* name) noexcept {
+    if (detail::is_wanted(Scope::User)) return kymo_begin(site_cache.site(name, Scope::User));
     if (followed_variable != nullptr) {
         const FollowedContext context;
         if (detail::is_wanted(Scope::User)) return kymo_begin(site_cache.site(name, Scope::User));
@@ -28,12 +30,8 @@ void begin_unwanted(PyObject* name) noexcept {
 
 PyObject* begin(PyObject*, PyObject* name) {
     if (!check_name(name, "begin")) return nullptr;
-    if (detail::is_wanted(Scope::User)) [[likely]] {
-        const std::uint32_t site = site_cache.site(name, Scope::User);
-        if (!detail::begin_inline(site, Scope::User)) kymo_begin(site);
-    } else {
-        begin_unwanted(name);
-    }
+    if (!detail::begin_inline(site_cache.known_site(name, Scope::User), Scope::User)) [[unlikely]]
+        begin_unusual(name);
     Py_RETURN_NONE;
 }
 

@@ -26,11 +26,10 @@ class RangeState {
         thread_ = 0;
         is_handed_over_ = false;
     }
-    /// Ends what is still open.
+    /// Ends what is still open. It is as init() leaves it then.
     void release() noexcept {
-        while (entered_ != 0) leave();
-        delete outers_;
-        outers_ = nullptr;
+        if (entered_ != 0 || outers_ != nullptr) [[unlikely]]
+            release_all();
     }
     bool is_entered() const noexcept { return entered_ != 0; }
 
@@ -43,30 +42,30 @@ class RangeState {
         opened_.index = detail::kNotOpen;
         return true;
     }
-    void open(PyObject* name, Scope scope) noexcept {
-        opened_ = detail::open_range(site_cache.site(name, scope), scope);
+    [[gnu::always_inline]] void open(std::uint32_t site, Scope scope) noexcept {
+        opened_ = detail::open_range(site, scope);
         thread_ = detail::thread_number();
     }
     /// A range with values, which has begun.
     void take(std::unique_ptr<Operation> operation) noexcept { operation_ = operation.release(); }
 
-    void leave() noexcept {
-        if (opened_.index != detail::kNotOpen) {
-            if (detail::thread_number() == thread_) [[likely]] {
-                detail::close_range(opened_);
-            } else {
-                detail::close_elsewhere(opened_, thread_);
+    [[gnu::always_inline]] void leave() noexcept {
+        if (opened_.index == detail::kNotOpen) {
+            if (entered_ == 1 && operation_ == nullptr) [[likely]] {
+                entered_ = 0;
+                is_handed_over_ = false;
+                return;
             }
-        }
-        if (operation_ != nullptr) [[unlikely]] {
-            delete operation_;
-            operation_ = nullptr;
-        }
-        if (--entered_ != 0) [[unlikely]] {
-            take_back();
+        } else if (detail::thread_number() == thread_) [[likely]] {
+            detail::close_range(opened_);
+            if (entered_ == 1) [[likely]] {
+                entered_ = 0;
+                return;
+            }
         } else {
-            is_handed_over_ = false;
+            detail::close_elsewhere(opened_, thread_);
         }
+        leave_unusual();
     }
 
     /// Whether the range of the innermost entry belongs to somebody else by now.
@@ -92,7 +91,19 @@ class RangeState {
         bool is_handed_over;
     };
 
-    bool put_aside() noexcept {
+    // What is left to do when the range has been closed.
+    [[gnu::noinline]] void leave_unusual() noexcept {
+        delete operation_;
+        operation_ = nullptr;
+        is_handed_over_ = false;
+        if (--entered_ != 0) take_back();
+    }
+    [[gnu::noinline]] void release_all() noexcept {
+        while (entered_ != 0) leave();
+        delete outers_;
+        outers_ = nullptr;
+    }
+    [[gnu::noinline]] bool put_aside() noexcept {
         try {
             if (outers_ == nullptr) outers_ = new std::vector<Outer>;
             outers_->reserve(outers_->size() + 1);

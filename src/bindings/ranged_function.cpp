@@ -20,16 +20,26 @@ struct RangedFunction {
     PyObject* name;  ///< str
     PyObject* dict;  ///< what functools.update_wrapper fills
     PyObject* weakrefs;
+    std::uint32_t site;  ///< 0: not known yet
 };
 
 PyTypeObject* ranged_function_type = nullptr;
 
-PyObject* call(PyObject* object, PyObject* const* args, std::size_t flags, PyObject* names) {
-    auto* const self = reinterpret_cast<RangedFunction*>(object);
+// Not yet known, or wanted only where the context that is followed leads.
+[[gnu::noinline]] detail::Opened open_unusual(RangedFunction* self) noexcept {
     detail::Opened opened{0, detail::kNotOpen};
     open_if_wanted(Scope::User, [&]() noexcept {
-        opened = detail::open_range(site_cache.site(self->name, Scope::User), Scope::User);
+        if (self->site == 0) self->site = site_cache.site(self->name, Scope::User);
+        opened = detail::open_range(self->site, Scope::User);
     });
+    return opened;
+}
+
+PyObject* call(PyObject* object, PyObject* const* args, std::size_t flags, PyObject* names) {
+    auto* const self = reinterpret_cast<RangedFunction*>(object);
+    const bool is_usual = self->site != 0 && followed_variable == nullptr;
+    const detail::Opened opened =
+        is_usual ? detail::open_range(self->site, Scope::User) : open_unusual(self);
     if (opened.index == detail::kNotOpen) return PyObject_Vectorcall(self->function, args, flags, names);
     PyObject* const result = PyObject_Vectorcall(self->function, args, flags, names);
     detail::close_range(opened);

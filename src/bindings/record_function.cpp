@@ -46,7 +46,7 @@ PyObject* enter(PyObject* object, PyObject*) {
     if (!self->range.enter()) return nullptr;
     open_if_wanted(Scope::User, [self]() noexcept {
         if (self->args == nullptr || !inputs_wanted()) [[likely]] {
-            self->range.open(self->name, Scope::User);
+            self->range.open(site_cache.site(self->name, Scope::User), Scope::User);
         } else {
             open_with_args(self);
         }
@@ -97,6 +97,22 @@ PyObject* decorate(PyObject* object, PyObject* args, PyObject* kwargs) {
     return make_ranged_function(function, self->name, self->args);
 }
 
+// One of the kept ones, or a new one; without name and args.
+RecordFunction* take_object(PyTypeObject* type) noexcept {
+    if (type == record_function_type && free_count != 0) [[likely]] {
+        RecordFunction* const self = free_objects[--free_count];
+#if defined(Py_REF_DEBUG) || defined(Py_TRACE_REFS)
+        _Py_NewReference(reinterpret_cast<PyObject*>(self));
+#else
+        Py_SET_REFCNT(reinterpret_cast<PyObject*>(self), 1);
+#endif
+        return self;
+    }
+    auto* const self = reinterpret_cast<RecordFunction*>(type->tp_alloc(type, 0));
+    if (self != nullptr) self->range.init();
+    return self;
+}
+
 RecordFunction* make(PyTypeObject* type, PyObject* name, PyObject* args) noexcept {
     if (!PyUnicode_Check(name)) {
         PyErr_Format(PyExc_TypeError, "record_function: the name must be a str, not %.80s",
@@ -109,17 +125,10 @@ RecordFunction* make(PyTypeObject* type, PyObject* name, PyObject* args) noexcep
                      Py_TYPE(args)->tp_name);
         return nullptr;
     }
-    RecordFunction* self;
-    if (type == record_function_type && free_count != 0) {
-        self = free_objects[--free_count];
-        _Py_NewReference(reinterpret_cast<PyObject*>(self));
-    } else {
-        self = reinterpret_cast<RecordFunction*>(type->tp_alloc(type, 0));
-        if (self == nullptr) return nullptr;
-    }
+    RecordFunction* const self = take_object(type);
+    if (self == nullptr) return nullptr;
     self->name = Py_NewRef(name);
     self->args = Py_XNewRef(args);
-    self->range.init();
     return self;
 }
 
@@ -132,14 +141,9 @@ PyObject* construct(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     return reinterpret_cast<PyObject*>(make(type, name, given));
 }
 
-// record_function("x"): straight into make(). Anything with keywords takes the general way.
-PyObject* construct_fast(PyObject* type, PyObject* const* args, std::size_t flags, PyObject* names) {
-    const Py_ssize_t count = PyVectorcall_NARGS(flags);
+[[gnu::noinline]] PyObject* construct_generally(PyObject* type, PyObject* const* args, Py_ssize_t count,
+                                                 PyObject* names) noexcept {
     const bool is_plain = names == nullptr || PyTuple_GET_SIZE(names) == 0;
-    if (is_plain && (count == 1 || count == 2)) [[likely]] {
-        return reinterpret_cast<PyObject*>(
-            make(reinterpret_cast<PyTypeObject*>(type), args[0], count == 2 ? args[1] : nullptr));
-    }
     PyObject* const tuple = PyTuple_New(count);
     if (tuple == nullptr) return nullptr;
     for (Py_ssize_t i = 0; i < count; ++i) PyTuple_SET_ITEM(tuple, i, Py_NewRef(args[i]));
@@ -152,6 +156,18 @@ PyObject* construct_fast(PyObject* type, PyObject* const* args, std::size_t flag
     Py_DECREF(tuple);
     Py_XDECREF(dict);
     return result;
+}
+
+// record_function("x") comes straight through here.
+PyObject* construct_fast(PyObject* type, PyObject* const* args, std::size_t flags, PyObject* names) {
+    const Py_ssize_t count = PyVectorcall_NARGS(flags);
+    if (count != 1 || names != nullptr || !PyUnicode_Check(args[0])) [[unlikely]]
+        return construct_generally(type, args, count, names);
+    RecordFunction* const self = take_object(reinterpret_cast<PyTypeObject*>(type));
+    if (self == nullptr) return nullptr;
+    self->name = Py_NewRef(args[0]);
+    self->args = nullptr;
+    return reinterpret_cast<PyObject*>(self);
 }
 
 void destroy(PyObject* object) {

@@ -18,6 +18,7 @@ struct RecordFunctionFast {
     PyObject* keywords;            ///< dict, or null
     RangeState range;
     Scope scope;
+    std::uint32_t site;  ///< 0: not known yet
 };
 
 PyTypeObject* fast_type = nullptr;
@@ -71,6 +72,12 @@ void gather_keywords(PyObject* dict, ObjectValues& values, std::vector<KeyedValu
     }
 }
 
+std::uint32_t site_of(RecordFunctionFast* self) noexcept {
+    if (self->site == 0) [[unlikely]]
+        self->site = site_cache.site(self->name, self->scope);
+    return self->site;
+}
+
 void open_with_values(RecordFunctionFast* self) noexcept {
     try {
         auto operation = std::make_unique<Operation>(self->scope);
@@ -93,7 +100,7 @@ void open_with_values(RecordFunctionFast* self) noexcept {
         });
         self->range.take(std::move(operation));
     } catch (const std::exception&) {  // no memory: a range without values
-        self->range.open(self->name, self->scope);
+        self->range.open(site_of(self), self->scope);
     }
 }
 
@@ -103,7 +110,7 @@ PyObject* enter(PyObject* object, PyObject*) {
     open_if_wanted(self->scope, [self]() noexcept {
         const bool has_values = self->inputs != nullptr || self->keywords != nullptr;
         if (!has_values) [[likely]] {
-            self->range.open(self->name, self->scope);
+            self->range.open(site_of(self), self->scope);
         } else {
             open_with_values(self);
         }
@@ -163,6 +170,7 @@ PyObject* construct(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     self->keywords = Py_XNewRef(keywords);
     self->range.init();
     self->scope = scope_of(keywords);
+    self->site = 0;
     return reinterpret_cast<PyObject*>(self);
 }
 
