@@ -43,7 +43,7 @@ def met(figure: dict) -> bool | None:
 def number(value: object) -> str:
     if value is None:
         return ""
-    if isinstance(value, (int, float)):
+    if isinstance(value, int | float):
         return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
     return str(value)
 
@@ -56,8 +56,12 @@ def table(figures: list[dict]) -> str:
         rows.append(tuple(number(figure.get(field)) for field in FIELDS) + (verdict,))
     widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
     left = {0, 2, 3, 6, 7}
-    lines = ["  ".join(cell.ljust(width) if i in left else cell.rjust(width)
-                       for i, (cell, width) in enumerate(zip(row, widths))).rstrip() for row in rows]
+    lines = [
+        "  ".join(
+            cell.ljust(width) if i in left else cell.rjust(width) for i, (cell, width) in enumerate(zip(row, widths))
+        ).rstrip()
+        for row in rows
+    ]
     lines.insert(1, "  ".join("-" * width for width in widths))
     return "\n".join(lines)
 
@@ -67,8 +71,9 @@ def programs(folder: Path, only: str | None) -> list[Path]:
     found = sorted(path for path in folder.glob("bench_*") if path.is_file() and os.access(path, os.X_OK))
     if only is None:
         return found
-    return ([path for path in found if path.name == "bench_" + only]
-            or [path for path in found if only.encode() in path.read_bytes()])
+    return [path for path in found if path.name == "bench_" + only] or [
+        path for path in found if only.encode() in path.read_bytes()
+    ]
 
 
 def run(program: Path) -> tuple[list[dict], int]:

@@ -21,6 +21,8 @@ from source_files import ROOT, repository_files
 # A name ending in .h is that one header, not its room. `detail` is what inlining forces out of the public headers:
 # visible to the user's compiler, but to no room that has no business with raw records.
 PUBLIC, DETAIL = "include/kymo", "include/kymo/detail"
+MODEL = ["include/kymo/trace.h", "include/kymo/scope.h", "include/kymo/value.h", "include/kymo/error.h"]
+# fmt: off
 ROOMS = {
     PUBLIC:               [DETAIL],
     DETAIL:               ["include/kymo/scope.h"],
@@ -31,7 +33,7 @@ ROOMS = {
     "src/sources/cuda":   [PUBLIC, DETAIL, "src/record", "src/base"],
     "src/emitters":       [PUBLIC, DETAIL, "src/record", "src/base"],
     "src/collect":        [PUBLIC, DETAIL, "src/record", "src/trace", "src/base"],
-    "src/trace":          ["include/kymo/trace.h", "include/kymo/scope.h", "include/kymo/value.h", "include/kymo/error.h", DETAIL, "src/base"],
+    "src/trace":          [*MODEL, DETAIL, "src/base"],
     "src/analyze":        [PUBLIC, "src/trace", "src/base"],
     "src/export":         [PUBLIC, "src/trace", "src/analyze", "src/base"],
     "src/import":         [PUBLIC, "src/trace", "src/analyze", "src/base"],
@@ -72,6 +74,7 @@ EXTERNAL = {
     "gmock/":     ["tests"],
     "benchmark/": [],
 }
+# fmt: on
 
 # Words that say nothing about what is in a file.
 VAGUE_WORDS = {"util", "utils", "common", "misc", "helper", "helpers", "manager", "legacy", "v2"}

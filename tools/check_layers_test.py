@@ -6,7 +6,7 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-import check_layers  # noqa: E402
+import check_layers
 
 
 class CheckLayers(unittest.TestCase):
@@ -14,8 +14,14 @@ class CheckLayers(unittest.TestCase):
         self._folder = tempfile.TemporaryDirectory()
         self.addCleanup(self._folder.cleanup)
         self.root = Path(self._folder.name)
-        for path in ("include/kymo/kymo.h", "include/kymo/trace.h", "include/kymo/detail/log_format.h",
-                     "src/base/json_writer.h", "src/record/clock.h", "src/trace/trace_data.h"):
+        for path in (
+            "include/kymo/kymo.h",
+            "include/kymo/trace.h",
+            "include/kymo/detail/log_format.h",
+            "src/base/json_writer.h",
+            "src/record/clock.h",
+            "src/trace/trace_data.h",
+        ):
             self.write(path)
 
     def write(self, path: str, *includes: str, first: str | None = None) -> None:
@@ -34,8 +40,16 @@ class CheckLayers(unittest.TestCase):
             self.assertIn(part, findings[0])
 
     def test_a_clean_tree_has_no_findings(self) -> None:
-        self.write("src/collect/session.cpp", "<vector>", "<sys/mman.h>", "<kymo/trace.h>", '"record/clock.h"',
-                   '"trace/trace_data.h"', '"base/json_writer.h"', "<kymo/detail/log_format.h>")
+        self.write(
+            "src/collect/session.cpp",
+            "<vector>",
+            "<sys/mman.h>",
+            "<kymo/trace.h>",
+            '"record/clock.h"',
+            '"trace/trace_data.h"',
+            '"base/json_writer.h"',
+            "<kymo/detail/log_format.h>",
+        )
         self.assertEqual(self.findings(), [])
 
     def test_record_may_not_see_the_trace(self) -> None:

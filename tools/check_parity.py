@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""check_parity.py: docs/parity.md has a row for every number, and the tests that it cites exist and carry the number."""
+"""check_parity.py: docs/parity.md has a row for each number, and the tests that it cites exist and carry it."""
 
 from __future__ import annotations
 
@@ -66,8 +66,11 @@ def check(root: Path) -> list[str]:
                 findings.append(f"{where} cites {name}, which does not carry that number in the comment above it")
     findings += [f"{DOCUMENT}: no row for {number}" for number in NUMBERS if number not in rows]
     for test, numbers in tests.items():
-        findings += [f"{test} carries {number}, whose row cites no test: it may cite this one"
-                     for number in sorted(numbers) if number in rows and not rows[number]]
+        findings += [
+            f"{test} carries {number}, whose row cites no test: it may cite this one"
+            for number in sorted(numbers)
+            if number in rows and not rows[number]
+        ]
     return findings
 
 

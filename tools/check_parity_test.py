@@ -6,7 +6,7 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-import check_parity  # noqa: E402
+import check_parity
 
 
 class CheckParity(unittest.TestCase):
@@ -15,7 +15,9 @@ class CheckParity(unittest.TestCase):
         self.addCleanup(self._folder.cleanup)
         self.root = Path(self._folder.name)
         self.rows = {number: f"| {number} | something | part D |" for number in check_parity.NUMBERS}
-        self.write("tests/a.cpp", "// R1, R2\n// T5: and why\n// not R3\nTEST(Suite, Name) {\n}\n\nTEST_F(Suite, Bare) {\n}\n")
+        self.write(
+            "tests/a.cpp", "// R1, R2\n// T5: and why\n// not R3\nTEST(Suite, Name) {\n}\n\nTEST_F(Suite, Bare) {\n}\n"
+        )
         self.cite("R1", "`Suite.Name`")
         self.cite("R2", "`Suite.Name`")
         self.cite("T5", "differs: `Suite.*`, `kymo::Range` and `README.md`")
@@ -29,7 +31,9 @@ class CheckParity(unittest.TestCase):
         self.rows[number] = f"| {number} | something | {here} |"
 
     def findings(self) -> list[str]:
-        self.write(check_parity.DOCUMENT, "\n".join(["| number | there | here |", "|---|---|---|", *self.rows.values()]))
+        self.write(
+            check_parity.DOCUMENT, "\n".join(["| number | there | here |", "|---|---|---|", *self.rows.values()])
+        )
         return check_parity.check(self.root)
 
     def assert_one(self, *parts: str) -> None:
