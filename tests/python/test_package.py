@@ -32,7 +32,6 @@ CHEAP = set(
     "collections collections.abc contextvars copyreg enum errno functools itertools keyword math operator reprlib "
     "threading time types warnings weakref".split()
 )
-)
 
 
 def test_importing_loads_only_modules_that_are_cheap(run_python):
