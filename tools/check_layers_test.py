@@ -119,6 +119,29 @@ class CheckLayers(unittest.TestCase):
         self.write("src/stuff.cpp")
         self.assert_one("lies in no room")
 
+    def write_python(self, path: str, *lines: str) -> None:
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("\n".join(['"""For a test."""', *lines]) + "\n")
+
+    def test_the_package_imports_python_itself_and_optional_things_in_functions(self) -> None:
+        self.write_python("python/kymo/_events.py", "import os", "from kymo import _x", "from . import _x")
+        self.write_python("python/kymo/_table.py", "def table():", "    import pandas", "    return pandas")
+        self.assertEqual(self.findings(), [])
+
+    def test_the_package_does_not_need_what_may_be_missing(self) -> None:
+        self.write_python("python/kymo/_table.py", "class Table:", "    import pandas")
+        self.assert_one("python/kymo/_table.py:3:", "pandas may be missing")
+
+    def test_torch_is_never_imported(self) -> None:
+        self.write_python("tests/python/test_x.py", "def test_x():", "    from torch import profiler")
+        self.assert_one("tests/python/test_x.py:3:", "tests/python may not import torch")
+
+    def test_a_python_module_says_what_it_is_for(self) -> None:
+        self.write_python("python/kymo/_table.py")
+        (self.root / "python/kymo/_table.py").write_text("import os\n")
+        self.assert_one("python/kymo/_table.py:1:", "docstring")
+
 
 if __name__ == "__main__":
     unittest.main()

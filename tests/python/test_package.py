@@ -36,7 +36,7 @@ CHEAP = set(
 
 def test_importing_loads_only_modules_that_are_cheap(run_python):
     text = "import sys\nbefore = set(sys.modules)\nimport kymo\nprint(*sorted(set(sys.modules) - before), sep='\\n')"
-    loaded = {name for name in run_python(text, "-I").split() if not name.startswith("kymo")}
+    loaded = {name for name in run_python(text).split() if not name.startswith("kymo")}
     assert loaded <= CHEAP, sorted(loaded - CHEAP)
 
 
