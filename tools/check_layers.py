@@ -79,8 +79,8 @@ EXTERNAL = {
 }
 # fmt: on
 
-# What Python files may import beyond Python's own library and modules that lie beside them. The package is for everybody:
-# what may be missing is imported only inside the functions that use it. (That importing it stays cheap, a test watches.)
+# What Python files may import beyond Python's own library and modules beside them. The package is for everybody: what
+# may be missing is imported only inside the functions that use it. (That importing it is cheap, a test watches.)
 PYTHON_ROOMS = {
     "python":       {"always": {"kymo"}, "in functions": {"numpy", "pandas", "pyarrow", "IPython"}},
     "tests/python": {"always": {"kymo", "pytest", "hypothesis", "numpy", "pandas", "pyarrow",
