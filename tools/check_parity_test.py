@@ -80,6 +80,20 @@ class CheckParity(unittest.TestCase):
         self.write("src/room/x_test.cpp", "// R7\nTEST(Unit, Test) {\n")
         self.assertEqual(self.findings(), [])
 
+    def test_a_python_test_carries_its_numbers_in_its_docstring(self) -> None:
+        self.write(
+            "tests/python/test_x.py",
+            'def test_plain(a):\n    pass\n\n\ndef test_marked(\n    a,\n):\n    """L20. upstream: test_y"""\n    pass\n',
+        )
+        self.cite("L20", "`test_marked`")
+        self.assertEqual(self.findings(), [])
+        self.cite("L21", "`test_plain`")
+        self.assert_one("L21 cites test_plain, which does not carry that number")
+
+    def test_a_python_test_that_does_not_exist_is_found(self) -> None:
+        self.cite("L20", "`test_marked`")
+        self.assert_one("L20 cites test_marked, which does not exist")
+
 
 if __name__ == "__main__":
     unittest.main()
