@@ -32,7 +32,7 @@ def numbers_above(lines: list[str]) -> set[str]:
 
 
 def tests_of(root: Path) -> dict[str, set[str]]:
-    """Suite.Name of every test in C++ -> the numbers above it; test_name of every one in Python -> those in its text."""
+    """Suite.Name of every test in C++ -> the numbers above it; test_name of every Python test -> those in its text."""
     tests: dict[str, set[str]] = {}
     for path in repository_files(root):
         if re.fullmatch(r"tests/[^/]+\.cpp|src/.*_test\.cpp", path):
