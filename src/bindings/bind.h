@@ -8,5 +8,8 @@ namespace kymo::bindings {
 void bind_errors(nanobind::module_& module);
 void bind_trace(nanobind::module_& module);
 void bind_session(nanobind::module_& module);
+void bind_averages(nanobind::module_& module);
+void bind_events(nanobind::module_& module);
+void bind_tree(nanobind::module_& module);
 
 }  // namespace kymo::bindings

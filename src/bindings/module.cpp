@@ -13,4 +13,7 @@ NB_MODULE(_kymo, module) {
     kymo::bindings::bind_errors(module);
     kymo::bindings::bind_trace(module);
     kymo::bindings::bind_session(module);
+    kymo::bindings::bind_averages(module);
+    kymo::bindings::bind_events(module);
+    kymo::bindings::bind_tree(module);
 }
