@@ -2,9 +2,10 @@
 
 from kymo._event_parts import Kernel, event_metadata
 from kymo._events import FunctionEvent
+from kymo._kymo import EventRow
 
 _CORE = (
-    "id name trace_name overload_name node_id thread time_range scope is_async is_remote device_type device_index "
+    "id name trace_name overload_name node_id thread scope is_async is_remote device_type device_index "
     "device_resource_id is_user_annotation is_python_function"
 ).split()
 _DETAIL = ("sequence_nr", "fwd_thread")
@@ -28,7 +29,7 @@ _IDS = (
 _BYTES = ("cpu_memory_usage", "device_memory_usage")
 
 
-class RecordedEvent(FunctionEvent):
+class RecordedEvent(FunctionEvent, EventRow):
     """A FunctionEvent that stands for a row of a trace. What it does not know it reads; what is set on it stays with
     it, and with the list that it came from.
     """
@@ -40,19 +41,6 @@ class RecordedEvent(FunctionEvent):
     total_device_percent = -1
     python_module_id = -1
 
-    def __init__(self, events, index):
-        fields = self.__dict__
-        fields["_events"] = events
-        fields["_index"] = index
-
-    def __getattr__(self, name):
-        load = _LOADERS.get(name)
-        if load is None:
-            raise AttributeError(f"'FunctionEvent' object has no attribute {name!r}")
-        fields = self.__dict__
-        load(fields["_events"], fields["_index"], fields)
-        return fields[name]
-
     def __setattr__(self, name, value):
         if isinstance(getattr(FunctionEvent, name, None), property):
             raise AttributeError(f"{name} of a FunctionEvent cannot be set")
@@ -61,10 +49,9 @@ class RecordedEvent(FunctionEvent):
 
     def _keep(self):
         """Makes the list hold on to this event, since it differs from what the trace says."""
-        fields = self.__dict__
-        if "_changed" not in fields:
-            fields["_changed"] = True
-            fields["_events"].keep_event(fields["_index"], self)
+        if not self._is_changed:
+            object.__setattr__(self, "_is_changed", True)
+            self._rows.keep_event(self._index, self)
 
     def append_kernel(self, name, device, duration):
         super().append_kernel(name, device, duration)
@@ -79,38 +66,43 @@ class RecordedEvent(FunctionEvent):
         fields = self.__dict__
         if "cpu_parent" in fields:
             return fields["cpu_parent"]
-        events = fields["_events"]
-        parent = events.rows.parent(fields["_index"])
-        return None if parent is None else events.event(parent)
+        parent = self._rows.parent(self._index)
+        return None if parent is None else self._rows.event(parent)
 
     @property
     def use_device(self):
         fields = self.__dict__
-        return fields["use_device"] if "use_device" in fields else fields["_events"].use_device
+        return fields["use_device"] if "use_device" in fields else self._rows.use_device
+
+    @property
+    def cpu_time_total(self):
+        if self._is_changed:
+            return FunctionEvent.cpu_time_total.fget(self)
+        return self._rows.cpu_total_us(self._index)
 
     @property
     def self_cpu_time_total(self):
-        if "_changed" in self.__dict__:
+        if self._is_changed:
             return FunctionEvent.self_cpu_time_total.fget(self)
-        return self._events.rows.self_ns(self._index) / 1000
+        return self._rows.self_ns(self._index) / 1000
 
     @property
     def device_time_total(self):
-        if "_changed" in self.__dict__:
+        if self._is_changed:
             return FunctionEvent.device_time_total.fget(self)
-        return self._events.rows.device_total_ns(self._index) / 1000 if self.use_device else 0
+        return self._rows.device_total_ns(self._index) / 1000 if self.use_device else 0
 
     @property
     def self_cpu_memory_usage(self):
-        if "_changed" in self.__dict__ or not self._has_self_values():
+        if self._is_changed or not self._has_self_values():
             return FunctionEvent.self_cpu_memory_usage.fget(self)
-        return self._events.rows.bytes(self._index)[2]
+        return self._rows.bytes(self._index)[2]
 
     @property
     def self_device_memory_usage(self):
-        if "_changed" in self.__dict__ or not self._has_self_values():
+        if self._is_changed or not self._has_self_values():
             return FunctionEvent.self_device_memory_usage.fget(self)
-        return self._events.rows.bytes(self._index)[3]
+        return self._rows.bytes(self._index)[3]
 
     @property
     def event_metadata(self):
@@ -137,63 +129,55 @@ class RecordedEvent(FunctionEvent):
     def _whole(self):
         """All its fields, without the list that it came from."""
         fields = {name: getattr(self, name) for name in _ALL_FIELDS}
-        fields.update((name, value) for name, value in self.__dict__.items() if name not in _NOT_COPIED)
+        fields.update(self.__dict__)
         return fields
 
 
 RecordedEvent.__name__ = RecordedEvent.__qualname__ = "FunctionEvent"
-_NOT_COPIED = frozenset(("_events", "_index", "_changed"))
 
 
-def _load_core(events, index, fields):
-    given = dict(fields) if "_changed" in fields else ()
-    events.rows.fill_core(index, fields)
-    fields.update(given)  # what was set stays
+class _Field:
+    """A field that is read when it is first looked at, together with others, and kept."""
 
+    def __init__(self, name, names, read):
+        self._name = name
+        self._names = names
+        self._read = read
 
-def _loader(names, read):
-    def load(events, index, fields):
-        for name, value in zip(names, read(events.rows, index)):
+    def __get__(self, event, owner=None):
+        if event is None:
+            return self
+        fields = event.__dict__
+        for name, value in zip(self._names, self._read(event._rows, event._index)):
             fields.setdefault(name, value)
-
-    return load
-
-
-def _load_stack(events, index, fields):
-    fields["stack"] = events.rows.stack(index)
+        return fields[self._name]
 
 
-def _load_kernels(events, index, fields):
-    fields["kernels"] = [Kernel._make(kernel) for kernel in events.rows.kernels(index)]
+def _flops(rows, index):
+    flops = rows.flops(index) if rows.with_flops else None
+    return 0 if flops is None else int(flops) if flops.is_integer() else flops
 
 
-def _load_children(events, index, fields):
-    fields["cpu_children"] = [events.event(child) for child in events.rows.children(index)]
-
-
-def _load_flops(events, index, fields):
-    flops = events.rows.flops(index) if events.with_flops else None
-    fields["flops"] = 0 if flops is None else int(flops) if flops.is_integer() else flops
-
-
-def _load_category(events, index, fields):
-    fields["activity_type"] = events.rows.category(index)
-
-
-_LOADERS = {
-    **dict.fromkeys(_CORE, _load_core),
-    **dict.fromkeys(_DETAIL, _loader(_DETAIL, lambda rows, index: rows.detail(index))),
-    **dict.fromkeys(_INPUTS, _loader(_INPUTS, lambda rows, index: rows.inputs(index))),
-    **dict.fromkeys(_IDS, _loader(_IDS, lambda rows, index: rows.ids(index))),
-    **dict.fromkeys(_BYTES, _loader(_BYTES, lambda rows, index: rows.bytes(index))),
-    "stack": _load_stack,
-    "kernels": _load_kernels,
-    "cpu_children": _load_children,
-    "flops": _load_flops,
-    "activity_type": _load_category,
+_READERS = {
+    _DETAIL: lambda rows, index: rows.detail(index),
+    _INPUTS: lambda rows, index: rows.inputs(index),
+    _IDS: lambda rows, index: rows.ids(index),
+    _BYTES: lambda rows, index: rows.bytes(index),
+    ("time_range",): lambda rows, index: (rows.time_range(index),),
+    ("stack",): lambda rows, index: (rows.stack(index),),
+    ("kernels",): lambda rows, index: ([Kernel._make(kernel) for kernel in rows.kernels(index)],),
+    ("cpu_children",): lambda rows, index: ([rows.event(child) for child in rows.children(index)],),
+    ("flops",): lambda rows, index: (_flops(rows, index),),
+    ("activity_type",): lambda rows, index: (rows.category(index),),
 }
+for _names, _read in _READERS.items():
+    for _name in _names:
+        setattr(RecordedEvent, _name, _Field(_name, _names, _read))
+del _names, _read, _name
+
 _ALL_FIELDS = (
-    *_LOADERS,
+    *_CORE,
+    *(name for names in _READERS for name in names),
     "cpu_parent",
     "use_device",
     "event_metadata",

@@ -1,44 +1,10 @@
 """What a trace holds as lists of events and of averages, made when they are looked at."""
 
-from weakref import WeakValueDictionary
-
 from kymo import _kymo
 from kymo._activities import DeviceType
 from kymo._event_list import AverageList, EventList, _View
 from kymo._event_parts import Interval
 from kymo._recorded_events import RecordedEvent
-
-
-class _Events:
-    """Makes a RecordedEvent for each row that is looked at: the same one for as long as somebody holds it."""
-
-    def __init__(self, trace, use_device, with_flops):
-        self.trace = trace
-        self.rows = _kymo.EventRows(trace, Interval, DeviceType)
-        self.use_device = use_device
-        self.with_flops = with_flops
-        self._size = len(self.rows)
-        self._alive = WeakValueDictionary()
-        self._kept = {}  # those that were changed
-
-    def __len__(self):
-        return self._size
-
-    def event(self, index):
-        event = self._alive.get(index)
-        if event is None:
-            event = self._alive[index] = RecordedEvent(self, index)
-        return event
-
-    def keep_event(self, index, event):
-        self._kept[index] = event
-
-    def is_changed(self):
-        return bool(self._kept)
-
-    def event_of_range(self, row):
-        index = self.rows.event_of_range(row)
-        return None if index is None else self.event(index)
 
 
 class TraceEventList(_View):
@@ -53,7 +19,9 @@ class TraceEventList(_View):
         # The order of the events is found when it is needed: averages do without.
         if name != "_source":
             raise AttributeError(f"'EventList' object has no attribute {name!r}")
-        made = self._source = _Events(self._recorded, self._use_device, self._with_flops)
+        made = self._source = _kymo.EventRows(
+            self._recorded, RecordedEvent, Interval, DeviceType, self._use_device, bool(self._with_flops)
+        )
         return made
 
     def _is_changed(self):
@@ -111,7 +79,8 @@ class TraceEventList(_View):
         )
 
     def _event_of_range(self, row):
-        return self._source.event_of_range(row)
+        index = self._source.event_of_range(row)
+        return None if index is None else self._source.event(index)
 
     def _build_tree(self):
         pass  # the trace knows
