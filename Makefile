@@ -3,11 +3,12 @@
 #   JOBS=4              parallel jobs (default: the number of cores)
 #   CMAKE_ARGS=...      more arguments for cmake, e.g. CMAKE_ARGS=-DKYMO_WERROR=ON
 #   FUZZ_SECONDS=600    how long each fuzzer runs
+#   PYTHON=python3.12   the interpreter to build the Python package for (python3), in .venv; off: without it
 
 SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 600
-export JOBS CMAKE_ARGS FUZZ_SECONDS
+export JOBS CMAKE_ARGS FUZZ_SECONDS PYTHON
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check bench asan tsan storm fuzz viewers arrow install-deps clean format
@@ -21,27 +22,27 @@ demo:  ## Build, profile the bundled example, print its report and what to try n
 	@tools/demo.sh build/release
 
 test:  ## Build and run every test
-	@tools/install_deps.sh build
-	@tools/build.sh release all
+	@tools/install_deps.sh build python
+	@tools/build.sh release --python all
 	@tools/run_tests.sh release
 
 check:  ## Format, layers, sizes, documents, lint
-	@tools/install_deps.sh build check
+	@tools/install_deps.sh build check python
 	@tools/check.sh
 
 bench:  ## Run every benchmark; the figures go to build/bench.json
 	@tools/install_deps.sh build python
-	@tools/build.sh release all
+	@tools/build.sh release --python all
 	@python3 tools/bench.py build/release -o build/bench.json
 
 bench-%:  ## Run one benchmark (bench-range) or one figure (bench-range_enabled)
 	@tools/install_deps.sh build python
-	@tools/build.sh release all
+	@tools/build.sh release --python all
 	@python3 tools/bench.py build/release --only $*
 
 asan:  ## Every test under AddressSanitizer and UndefinedBehaviorSanitizer
-	@tools/install_deps.sh build
-	@tools/build.sh asan all
+	@tools/install_deps.sh build python
+	@tools/build.sh asan --python all
 	@tools/run_tests.sh asan
 
 tsan:  ## Every test under ThreadSanitizer
@@ -71,12 +72,12 @@ viewers:  ## Open exported traces in real viewers, in a headless browser (needs 
 	@tools/build.sh release kymo_cli example_pipeline
 	@tests/viewers/run.sh build/release
 
-format:  ## Rewrite the C++ sources in the house format
-	@tools/install_deps.sh check
+format:  ## Rewrite the C++ and Python sources in the house format
+	@tools/install_deps.sh check python
 	@tools/check.sh --fix-format
 
 install-deps:  ## Install everything that any of these commands needs
 	@tools/install_deps.sh build check fuzz python
 
-clean:  ## Remove build/
-	rm -rf build
+clean:  ## Remove build/ and .venv/
+	rm -rf build .venv

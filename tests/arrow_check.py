@@ -19,8 +19,14 @@ def read_table(library: ctypes.CDLL, path: str, table: str) -> pa.RecordBatch:
     schema, array = ffi.new("struct ArrowSchema*"), ffi.new("struct ArrowArray*")
     schema_at, array_at = (int(ffi.cast("uintptr_t", each)) for each in (schema, array))
     error = ctypes.create_string_buffer(1000)
-    failed = library.export_table(path.encode(), table.encode(), ctypes.c_void_p(schema_at),
-                                  ctypes.c_void_p(array_at), error, ctypes.c_size_t(len(error)))
+    failed = library.export_table(
+        path.encode(),
+        table.encode(),
+        ctypes.c_void_p(schema_at),
+        ctypes.c_void_p(array_at),
+        error,
+        ctypes.c_size_t(len(error)),
+    )
     if failed:
         raise SystemExit(f"{path}: {table}: {error.value.decode()}")
     return pa.RecordBatch._import_from_c(array_at, schema_at)  # releases both

@@ -6,6 +6,9 @@ A benchmark program prints one JSON object per line on stdout (anything else it 
     {"name": "range_enabled", "value": 13.6, "unit": "ns", "against": "floor", "against_value": 13.4,
      "ratio": 1.015, "target": "<= 1.1"}
 
+Python programs (benchmarks/*.py) are run by the interpreter that the build folder's package is built for, with that
+package, and KYMO_BUILD_DIR says where the folder is. There are none where the package was left out.
+
 `target` is "<= NUMBER" or ">= NUMBER". With a unit behind the number ("<= 0.8 ns") it speaks of `value`; without one
 it speaks of `ratio`, or of `value` where there is no ratio. A missed target is shown, not an error: machines are noisy.
 """
@@ -22,6 +25,7 @@ import sys
 from pathlib import Path
 
 FIELDS = ("name", "value", "unit", "against", "against_value", "ratio", "target")
+SCRIPTS = Path(__file__).resolve().parent.parent / "benchmarks"
 TARGET = re.compile(r"\s*(<=|>=|<|>)?\s*([0-9.]+(?:e[+-]?\d+)?)\s*(\S.*)?", re.IGNORECASE)
 
 
@@ -43,7 +47,7 @@ def met(figure: dict) -> bool | None:
 def number(value: object) -> str:
     if value is None:
         return ""
-    if isinstance(value, (int, float)):
+    if isinstance(value, int | float):
         return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
     return str(value)
 
@@ -56,24 +60,45 @@ def table(figures: list[dict]) -> str:
         rows.append(tuple(number(figure.get(field)) for field in FIELDS) + (verdict,))
     widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
     left = {0, 2, 3, 6, 7}
-    lines = ["  ".join(cell.ljust(width) if i in left else cell.rjust(width)
-                       for i, (cell, width) in enumerate(zip(row, widths))).rstrip() for row in rows]
+    lines = [
+        "  ".join(
+            cell.ljust(width) if i in left else cell.rjust(width) for i, (cell, width) in enumerate(zip(row, widths))
+        ).rstrip()
+        for row in rows
+    ]
     lines.insert(1, "  ".join("-" * width for width in widths))
     return "\n".join(lines)
 
 
+def python_of(folder: Path) -> str | None:
+    """The interpreter that the folder's Python package is built for, or None when it has none."""
+    cache = folder / "CMakeCache.txt"
+    text = cache.read_text(encoding="utf-8") if cache.exists() else ""
+    if not re.search(r"^KYMO_BUILD_PYTHON:BOOL=ON$", text, re.MULTILINE):
+        return None
+    match = re.search(r"^Python_EXECUTABLE:\w+=(.+)$", text, re.MULTILINE)
+    return match.group(1) if match else None
+
+
 def programs(folder: Path, only: str | None) -> list[Path]:
-    """Every bench_*, or the one called bench_ONLY, or those in which the figure ONLY occurs."""
+    """Every bench_* and benchmarks/*.py; or the one called ONLY, or those in which the figure ONLY occurs."""
     found = sorted(path for path in folder.glob("bench_*") if path.is_file() and os.access(path, os.X_OK))
+    if python_of(folder):
+        found += sorted(SCRIPTS.glob("*.py"))
     if only is None:
         return found
-    return ([path for path in found if path.name == "bench_" + only]
-            or [path for path in found if only.encode() in path.read_bytes()])
+    return [path for path in found if path.stem.removeprefix("bench_") == only] or [
+        path for path in found if only.encode() in path.read_bytes()
+    ]
 
 
-def run(program: Path) -> tuple[list[dict], int]:
+def run(program: Path, folder: Path) -> tuple[list[dict], int]:
     figures = []
-    with subprocess.Popen([str(program)], stdout=subprocess.PIPE, text=True) as process:
+    command, environment = [str(program)], dict(os.environ)
+    if program.suffix == ".py":
+        command.insert(0, python_of(folder) or sys.executable)
+        environment |= {"PYTHONPATH": str(folder.resolve() / "python"), "KYMO_BUILD_DIR": str(folder.resolve())}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
         for line in process.stdout:
             try:
@@ -103,7 +128,7 @@ def main() -> int:
     figures, broken = [], []
     for program in chosen:
         print(f"{program.name}", file=sys.stderr)
-        some, status = run(program)
+        some, status = run(program, options.folder)
         figures += some
         if status != 0:
             broken.append(f"{program.name} ended with status {status}")

@@ -1,15 +1,34 @@
 #!/usr/bin/env bash
-# build.sh PRESET TARGET...: configures build/PRESET and builds the targets; with no target, only configures.
+# build.sh PRESET [--python] [TARGET...]: configures build/PRESET and builds the targets; with no target, only configures.
+#
+# With --python the Python package is part of it, built for the interpreter of .venv, which is made if need be
+# (tools/python_env.sh; PYTHON=off leaves it out). Without, the folder keeps what it had.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 preset="$1"
 shift
 dir="build/$preset"
 
+cached() {  # cached NAME: a variable of the build folder's cache
+    sed -n "s/^$1:[^=]*=//p" "$dir/CMakeCache.txt" 2>/dev/null || true
+}
 args=(--preset "$preset")
+if [ "${1:-}" = --python ]; then
+    shift
+    if [ "${PYTHON:-}" = off ]; then
+        args+=(-DKYMO_BUILD_PYTHON=OFF)
+    else
+        python="$(tools/python_env.sh)"
+        args+=(-DKYMO_BUILD_PYTHON=ON "-DPython_EXECUTABLE=$python")
+        # What users get is tested as users get it: installed by pip (tools/run_tests.sh does).
+        [ "$preset" = release ] && args+=(-DKYMO_TEST_INSTALLED_PYTHON=ON)
+    fi
+elif [ "$(cached KYMO_BUILD_PYTHON)" = ON ] && ! "$(cached Python_EXECUTABLE)" -c '' 2>/dev/null; then
+    args+=(-DKYMO_BUILD_PYTHON=OFF)  # its .venv is gone
+fi
 # The presets name Ninja. Where it is missing make does as well; a folder keeps the generator it was made with.
 if [ -f "$dir/CMakeCache.txt" ]; then
-    generator="$(sed -n 's/^CMAKE_GENERATOR:INTERNAL=//p' "$dir/CMakeCache.txt")"
+    generator="$(cached CMAKE_GENERATOR)"
     [ -n "$generator" ] && args+=(-G "$generator")
 elif ! command -v ninja >/dev/null 2>&1; then
     args+=(-G "Unix Makefiles")

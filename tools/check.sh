@@ -17,8 +17,12 @@ sources() {  # sources FOLDER...: C++ files, tracked or new, but not ignored
 
 all=(include src tests benchmarks examples)
 clang_format="$(pick clang-format)"
+python=""  # the interpreter of .venv, or nothing with PYTHON=off
+[ "${PYTHON:-}" = off ] || python="$(tools/python_env.sh)" || exit 1
+python_folders=(python tests tools benchmarks)
 if [ "${1:-}" = --fix-format ]; then
     sources "${all[@]}" | xargs "$clang_format" -i
+    [ -z "$python" ] || "$python" -m ruff format -q "${python_folders[@]}"
     exit
 fi
 
@@ -38,16 +42,22 @@ check_format() {
     [ -n "$clang_format" ] || { echo "clang-format not found: not checked"; return 0; }
     sources "${all[@]}" | xargs "$clang_format" --dry-run -Werror
 }
+check_python() {
+    [ -n "$python" ] || { echo "PYTHON=off: not checked"; return 0; }
+    "$python" -m ruff check -q "${python_folders[@]}" && "$python" -m ruff format -q --check "${python_folders[@]}"
+}
 # Lints what is shipped. A file that passed is not linted again until it, a header or the rules change: the stamps are
 # in build/tidy.
 check_tidy() {
     local tidy
     tidy="$(pick clang-tidy)" || { echo "clang-tidy not found: not checked"; return 0; }
-    tools/build.sh release || return 1
+    tools/build.sh release --python || return 1
     mkdir -p build/tidy
     local headers file stamp
     headers="$({ "$tidy" --version; cat .clang-tidy; sources include src | grep '\.h$' | xargs cat; } | sha256sum)"
-    sources src | grep '\.cpp$' | grep -vE '_(test|fixture|fuzzer|benchmark)\.cpp$' | while read -r file; do
+    local left_out='_(test|fixture|fuzzer|benchmark)\.cpp$'
+    [ -n "$python" ] || left_out+='|^src/bindings/'
+    sources src | grep '\.cpp$' | grep -vE "$left_out" | while read -r file; do
         stamp="build/tidy/$({ echo "$file $headers"; cat "$file"; } | sha256sum | cut -c1-40)"
         [ -e "$stamp" ] || echo "$file $stamp"
     done | xargs -P "$jobs" -L 1 bash -c '
@@ -61,6 +71,7 @@ check_tidy() {
 step format check_format
 step layers python3 tools/check_layers.py
 step sizes python3 tools/check_sizes.py
+step python check_python
 step documents python3 tools/check_docs.py
 step parity python3 tools/check_parity.py
 step "tools' own tests" python3 -m unittest discover -q -s tools -p '*_test.py'

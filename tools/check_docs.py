@@ -10,7 +10,7 @@ from pathlib import Path
 from source_files import ROOT, repository_files
 
 # `src/record/clock.h` and the like: a path below one of these folders, with no placeholder in it. A * is a glob.
-FOLDERS = ("include", "src", "tests", "benchmarks", "examples", "docs", "tools", "cmake", ".ci")
+FOLDERS = ("include", "src", "python", "tests", "benchmarks", "examples", "docs", "tools", "cmake", ".ci")
 CODE_SPAN = re.compile(r"`([^`\n]+)`")
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)

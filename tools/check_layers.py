@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""check_layers.py: enforces who may include whom, the purpose line of each file, and the words file names may hold.
+"""check_layers.py: enforces who may include or import whom, purpose lines, and the words file names may hold.
 
 The rules are the tables below; they repeat the table in CONTRIBUTING.md. To give a room a new right, change the
 table in the same commit as the include, and say why in the commit message.
@@ -7,6 +7,7 @@ table in the same commit as the include, and say why in the commit message.
 
 from __future__ import annotations
 
+import ast
 import posixpath
 import re
 import sys
@@ -21,6 +22,8 @@ from source_files import ROOT, repository_files
 # A name ending in .h is that one header, not its room. `detail` is what inlining forces out of the public headers:
 # visible to the user's compiler, but to no room that has no business with raw records.
 PUBLIC, DETAIL = "include/kymo", "include/kymo/detail"
+MODEL = ["include/kymo/trace.h", "include/kymo/scope.h", "include/kymo/value.h", "include/kymo/error.h"]
+# fmt: off
 ROOMS = {
     PUBLIC:               [DETAIL],
     DETAIL:               ["include/kymo/scope.h"],
@@ -31,7 +34,7 @@ ROOMS = {
     "src/sources/cuda":   [PUBLIC, DETAIL, "src/record", "src/base"],
     "src/emitters":       [PUBLIC, DETAIL, "src/record", "src/base"],
     "src/collect":        [PUBLIC, DETAIL, "src/record", "src/trace", "src/base"],
-    "src/trace":          ["include/kymo/trace.h", "include/kymo/scope.h", "include/kymo/value.h", "include/kymo/error.h", DETAIL, "src/base"],
+    "src/trace":          [*MODEL, DETAIL, "src/base"],
     "src/analyze":        [PUBLIC, "src/trace", "src/base"],
     "src/export":         [PUBLIC, "src/trace", "src/analyze", "src/base"],
     "src/import":         [PUBLIC, "src/trace", "src/analyze", "src/base"],
@@ -39,6 +42,7 @@ ROOMS = {
     "src/cli":            [PUBLIC, "src/query"],
     "src/bindings":       [PUBLIC, DETAIL, "src/sources/python", "src/emitters"],
     "tests":              [PUBLIC, DETAIL],
+    "tests/python":       [PUBLIC],
     "tests/consumer":     ["include/kymo/kymo.h"],
     "benchmarks":         [PUBLIC, DETAIL],
     "examples":           [PUBLIC],
@@ -55,12 +59,13 @@ KINDS = {
 
 # External headers that only some rooms may see, by how the include begins.
 EXTERNAL = {
-    "Python.h":   ["src/sources/python", "src/bindings"],
-    "nanobind/":  ["src/bindings"],
+    "Python.h":   ["src/sources/python", "src/bindings", "tests/python"],
+    "nanobind/":  ["src/bindings", "tests/python"],
+    "pybind11/":  ["tests/python"],
     "cupti":      ["src/sources/cuda"],
     "cuda":       ["src/sources/cuda"],
-    "nvtx3/":     ["src/sources/cuda", "src/emitters"],
-    "ittnotify":  ["src/emitters"],
+    "nvtx3/":     ["src/sources/cuda", "src/emitters", "tests/python"],
+    "ittnotify":  ["src/emitters", "tests/python"],
     "fmt/":       ["src/cli"],
     "CLI/":       ["src/cli"],
     "sqlite3.h":  ["src/query", "src/import"],
@@ -72,6 +77,15 @@ EXTERNAL = {
     "gmock/":     ["tests"],
     "benchmark/": [],
 }
+# fmt: on
+
+# What Python files may import beyond Python's own library and modules beside them. The package is for everybody: what
+# may be missing is imported only inside the functions that use it. (That importing it is cheap, a test watches.)
+PYTHON_ROOMS = {
+    "python":       {"always": {"kymo"}, "in functions": {"numpy", "pandas", "pyarrow", "IPython"}},
+    "tests/python": {"always": {"kymo", "pytest", "hypothesis", "numpy", "pandas", "pyarrow",
+                                "with_nanobind", "with_pybind11"}},
+}  # fmt: skip
 
 # Words that say nothing about what is in a file.
 VAGUE_WORDS = {"util", "utils", "common", "misc", "helper", "helpers", "manager", "legacy", "v2"}
@@ -150,6 +164,49 @@ def check_purpose(path: str, text: str) -> list[Finding]:
     return [Finding(path, 1, f"the first line must give the purpose: // {name}: ...")]
 
 
+def imports_of(tree: ast.AST) -> list[tuple[int, str, bool]]:
+    """(line, top-level package, whether importing the file runs it) of every absolute import."""
+    found = []
+
+    def walk(node: ast.AST, at_import: bool) -> None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.Import):
+                found.extend((child.lineno, alias.name.split(".")[0], at_import) for alias in child.names)
+            elif isinstance(child, ast.ImportFrom) and child.level == 0 and child.module:
+                found.append((child.lineno, child.module.split(".")[0], at_import))
+            inside = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            walk(child, at_import and not inside)
+
+    walk(tree, True)
+    return found
+
+
+def check_python(path: str, text: str, files: set[str]) -> list[Finding]:
+    """The module's docstring, and what it imports."""
+    try:
+        tree = ast.parse(text)
+    except SyntaxError as error:
+        return [Finding(path, error.lineno or 1, f"is not Python: {error.msg}")]
+    findings = []
+    if not (ast.get_docstring(tree) or "").split("\n")[0].strip():
+        findings.append(Finding(path, 1, "begins with a docstring of one line that gives its purpose"))
+    if path.endswith(".pyi"):
+        return findings
+    room = max((room for room in PYTHON_ROOMS if path.startswith(room + "/")), key=len)
+    always, lazily = PYTHON_ROOMS[room]["always"], PYTHON_ROOMS[room].get("in functions", set())
+    for line, name, at_import in imports_of(tree):
+        beside = posixpath.join(posixpath.dirname(path), name)
+        if name in always or beside + ".py" in files or beside + "/__init__.py" in files:
+            continue
+        if name in sys.stdlib_module_names:
+            continue
+        if name not in lazily:
+            findings.append(Finding(path, line, f"{room} may not import {name}"))
+        elif at_import and room == "python":
+            findings.append(Finding(path, line, f"{name} may be missing: import it where it is used"))
+    return findings
+
+
 def check_name(path: str) -> list[Finding]:
     findings = []
     for part in path.split("/"):
@@ -176,6 +233,9 @@ def check(root: Path) -> tuple[int, list[Finding]]:
             count += 1
             text = (root / path).read_text(encoding="utf-8")
             findings += check_purpose(path, text) + check_includes(path, text, known)
+        elif path.endswith((".py", ".pyi")) and path.startswith(tuple(room + "/" for room in PYTHON_ROOMS)):
+            count += 1
+            findings += check_python(path, (root / path).read_text(encoding="utf-8"), known)
     return count, findings
 
 

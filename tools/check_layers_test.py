@@ -6,7 +6,7 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-import check_layers  # noqa: E402
+import check_layers
 
 
 class CheckLayers(unittest.TestCase):
@@ -14,8 +14,14 @@ class CheckLayers(unittest.TestCase):
         self._folder = tempfile.TemporaryDirectory()
         self.addCleanup(self._folder.cleanup)
         self.root = Path(self._folder.name)
-        for path in ("include/kymo/kymo.h", "include/kymo/trace.h", "include/kymo/detail/log_format.h",
-                     "src/base/json_writer.h", "src/record/clock.h", "src/trace/trace_data.h"):
+        for path in (
+            "include/kymo/kymo.h",
+            "include/kymo/trace.h",
+            "include/kymo/detail/log_format.h",
+            "src/base/json_writer.h",
+            "src/record/clock.h",
+            "src/trace/trace_data.h",
+        ):
             self.write(path)
 
     def write(self, path: str, *includes: str, first: str | None = None) -> None:
@@ -34,8 +40,16 @@ class CheckLayers(unittest.TestCase):
             self.assertIn(part, findings[0])
 
     def test_a_clean_tree_has_no_findings(self) -> None:
-        self.write("src/collect/session.cpp", "<vector>", "<sys/mman.h>", "<kymo/trace.h>", '"record/clock.h"',
-                   '"trace/trace_data.h"', '"base/json_writer.h"', "<kymo/detail/log_format.h>")
+        self.write(
+            "src/collect/session.cpp",
+            "<vector>",
+            "<sys/mman.h>",
+            "<kymo/trace.h>",
+            '"record/clock.h"',
+            '"trace/trace_data.h"',
+            '"base/json_writer.h"',
+            "<kymo/detail/log_format.h>",
+        )
         self.assertEqual(self.findings(), [])
 
     def test_record_may_not_see_the_trace(self) -> None:
@@ -104,6 +118,29 @@ class CheckLayers(unittest.TestCase):
     def test_a_source_outside_every_room_is_found(self) -> None:
         self.write("src/stuff.cpp")
         self.assert_one("lies in no room")
+
+    def write_python(self, path: str, *lines: str) -> None:
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("\n".join(['"""For a test."""', *lines]) + "\n")
+
+    def test_the_package_imports_python_itself_and_optional_things_in_functions(self) -> None:
+        self.write_python("python/kymo/_events.py", "import os", "from kymo import _x", "from . import _x")
+        self.write_python("python/kymo/_table.py", "def table():", "    import pandas", "    return pandas")
+        self.assertEqual(self.findings(), [])
+
+    def test_the_package_does_not_need_what_may_be_missing(self) -> None:
+        self.write_python("python/kymo/_table.py", "class Table:", "    import pandas")
+        self.assert_one("python/kymo/_table.py:3:", "pandas may be missing")
+
+    def test_torch_is_never_imported(self) -> None:
+        self.write_python("tests/python/test_x.py", "def test_x():", "    from torch import profiler")
+        self.assert_one("tests/python/test_x.py:3:", "tests/python may not import torch")
+
+    def test_a_python_module_says_what_it_is_for(self) -> None:
+        self.write_python("python/kymo/_table.py")
+        (self.root / "python/kymo/_table.py").write_text("import os\n")
+        self.assert_one("python/kymo/_table.py:1:", "docstring")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""check_parity.py: docs/parity.md has a row for every number, and the tests that it cites exist and carry the number."""
+"""check_parity.py: docs/parity.md has a row for each number, and the tests that it cites exist and carry it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ SPANS = (("R", 1, 69), ("T", 1, 13), ("C", 13, 21), ("C", 31, 31), ("C", 55, 58)
 NUMBERS = [f"{letter}{n}" for letter, first, last in SPANS for n in range(first, last + 1)]
 
 ROW = re.compile(r"^\|\s*([A-Z]\d+)\s*\|([^|]*)\|(.*)\|\s*$")
-CITATION = re.compile(r"`([A-Z]\w*\.(?:[A-Z]\w*|\*))`")
+CITATION = re.compile(r"`([A-Z]\w*\.(?:[A-Z]\w*|\*)|test_\w+)`")
 TEST = re.compile(r"^TEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\s*\)", re.MULTILINE)
+PYTHON_TEST = re.compile(r'^( *)def (test_\w+)\(.*?\).*?:\n(?:\1    """(.*?)""")?', re.MULTILINE | re.DOTALL)
 NUMBER_COMMENT = re.compile(r"//\s*((?:[A-Z]\d+[,\s]*)+)(?::.*)?")
 
 
@@ -31,7 +32,7 @@ def numbers_above(lines: list[str]) -> set[str]:
 
 
 def tests_of(root: Path) -> dict[str, set[str]]:
-    """Suite.Name of every test -> the numbers above it."""
+    """Suite.Name of every test in C++ -> the numbers above it; test_name of every Python test -> those in its text."""
     tests: dict[str, set[str]] = {}
     for path in repository_files(root):
         if re.fullmatch(r"tests/[^/]+\.cpp|src/.*_test\.cpp", path):
@@ -39,6 +40,9 @@ def tests_of(root: Path) -> dict[str, set[str]]:
             for match in TEST.finditer(text):
                 above = text[: match.start()].splitlines()
                 tests[f"{match.group(1)}.{match.group(2)}"] = numbers_above(above)
+        elif re.fullmatch(r"tests/python/test_\w+\.py", path):
+            for match in PYTHON_TEST.finditer((root / path).read_text(encoding="utf-8")):
+                tests[match.group(2)] = set(re.findall(r"\b[A-Z]\d+\b", match.group(3) or ""))
     return tests
 
 
@@ -63,11 +67,14 @@ def check(root: Path) -> list[str]:
             if not cited:
                 findings.append(f"{where} cites {name}, which does not exist")
             elif not any(number in tests[test] for test in cited):
-                findings.append(f"{where} cites {name}, which does not carry that number in the comment above it")
+                findings.append(f"{where} cites {name}, which does not carry that number")
     findings += [f"{DOCUMENT}: no row for {number}" for number in NUMBERS if number not in rows]
     for test, numbers in tests.items():
-        findings += [f"{test} carries {number}, whose row cites no test: it may cite this one"
-                     for number in sorted(numbers) if number in rows and not rows[number]]
+        findings += [
+            f"{test} carries {number}, whose row cites no test: it may cite this one"
+            for number in sorted(numbers)
+            if number in rows and not rows[number]
+        ]
     return findings
 
 

@@ -6,7 +6,7 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-import check_parity  # noqa: E402
+import check_parity
 
 
 class CheckParity(unittest.TestCase):
@@ -15,7 +15,9 @@ class CheckParity(unittest.TestCase):
         self.addCleanup(self._folder.cleanup)
         self.root = Path(self._folder.name)
         self.rows = {number: f"| {number} | something | part D |" for number in check_parity.NUMBERS}
-        self.write("tests/a.cpp", "// R1, R2\n// T5: and why\n// not R3\nTEST(Suite, Name) {\n}\n\nTEST_F(Suite, Bare) {\n}\n")
+        self.write(
+            "tests/a.cpp", "// R1, R2\n// T5: and why\n// not R3\nTEST(Suite, Name) {\n}\n\nTEST_F(Suite, Bare) {\n}\n"
+        )
         self.cite("R1", "`Suite.Name`")
         self.cite("R2", "`Suite.Name`")
         self.cite("T5", "differs: `Suite.*`, `kymo::Range` and `README.md`")
@@ -29,7 +31,9 @@ class CheckParity(unittest.TestCase):
         self.rows[number] = f"| {number} | something | {here} |"
 
     def findings(self) -> list[str]:
-        self.write(check_parity.DOCUMENT, "\n".join(["| number | there | here |", "|---|---|---|", *self.rows.values()]))
+        self.write(
+            check_parity.DOCUMENT, "\n".join(["| number | there | here |", "|---|---|---|", *self.rows.values()])
+        )
         return check_parity.check(self.root)
 
     def assert_one(self, *parts: str) -> None:
@@ -75,6 +79,20 @@ class CheckParity(unittest.TestCase):
         self.assert_one("Unit.Test, which does not exist")
         self.write("src/room/x_test.cpp", "// R7\nTEST(Unit, Test) {\n")
         self.assertEqual(self.findings(), [])
+
+    def test_a_python_test_carries_its_numbers_in_its_docstring(self) -> None:
+        self.write(
+            "tests/python/test_x.py",
+            'def test_plain(a):\n    pass\n\n\ndef test_marked(\n    a,\n):\n    """L20. upstream: test_y"""\n    pass\n',
+        )
+        self.cite("L20", "`test_marked`")
+        self.assertEqual(self.findings(), [])
+        self.cite("L21", "`test_plain`")
+        self.assert_one("L21 cites test_plain, which does not carry that number")
+
+    def test_a_python_test_that_does_not_exist_is_found(self) -> None:
+        self.cite("L20", "`test_marked`")
+        self.assert_one("L20 cites test_marked, which does not exist")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from source_files import ROOT, repository_files
 MOST_LINES = 800
 WARN_LINES = 600
 P90_LINES = 400
-CODE = (".h", ".cpp", ".c", ".py", ".sh", ".ts", ".txt", ".cmake")
+CODE = (".h", ".cpp", ".c", ".py", ".pyi", ".sh", ".ts", ".txt", ".cmake")
 
 
 def main() -> int:

@@ -52,8 +52,16 @@ for group in "$@"; do
         fuzz)
             have_command clang++-14 || have_command clang++ || { need "$(versioned clang 14)"; required+=(clang); }
             ;;
-        python)
-            have_command python3 || { need python3; required+=(python3); }
+        python)  # an interpreter that can make virtual environments and for which extensions can be built
+            python="${PYTHON:-python3}"
+            if [ "$python" = off ] || [ "$python" = python3 ]; then
+                have_command python3 || { need python3; required+=(python3); }
+            fi
+            if [ "$python" = python3 ]; then
+                python3 -c 'import venv, ensurepip' 2>/dev/null || { need python3-venv; required+=(python3-venv); }
+                header="$(python3 -c 'import sysconfig; print(sysconfig.get_path("include"))' 2>/dev/null)/Python.h"
+                [ -e "$header" ] || { need python3-dev; required+=(python3-dev); }
+            fi
             ;;
         viewers)
             have_command node || { need nodejs; required+=(nodejs); }

@@ -7,6 +7,20 @@ shift
 dir="build/$preset"
 jobs="${JOBS:-$(nproc)}"
 
+# The Python package is tested as pip installs it, into .venv, out of what has been built here: nothing is compiled twice.
+cached() {  # cached NAME: a variable of the build folder's cache
+    sed -n "s/^$1:[^=]*=//p" "$dir/CMakeCache.txt"
+}
+if [ "$(cached KYMO_BUILD_PYTHON)" = ON ] && [ "$(cached KYMO_TEST_INSTALLED_PYTHON)" = ON ]; then
+    python="$(cached Python_EXECUTABLE)"
+    if ! CMAKE_GENERATOR="$(cached CMAKE_GENERATOR)" "$python" -m pip install --no-build-isolation --no-deps \
+            --config-settings=build-dir="$dir" . >"$dir/pip.log" 2>&1; then
+        tail -n 40 "$dir/pip.log"
+        echo "run_tests.sh: pip could not install the Python package" >&2
+        exit 1
+    fi
+fi
+
 prefix=()
 case "$preset" in
     asan)

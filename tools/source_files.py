@@ -14,7 +14,9 @@ def repository_files(root: Path) -> list[str]:
     if (root / ".git").exists():
         out = subprocess.run(
             ["git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-            check=True, capture_output=True).stdout
+            check=True,
+            capture_output=True,
+        ).stdout
         names = {name for name in out.decode().split("\0") if name}
     else:
         names = set()

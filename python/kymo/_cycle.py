@@ -42,8 +42,17 @@ class Cycle:
     def move_to(self, action):
         """To the action of the next step, or to None: the end."""
         before, self.current = self.current, action if action is not None else ProfilerAction.NONE
+        failure = None
         for name in TRANSITIONS[before, action]:
             if name == "wrong":
                 warn(f"incorrect schedule: {before.name} followed by {action.name}", stacklevel=5)
-            else:
+                continue
+            try:
                 self._actions[name]()
+            except BaseException as error:
+                if name != "ready":  # recording itself does not work: nothing more can be done here
+                    self.current = ProfilerAction.NONE
+                    raise
+                failure = error  # the user's callback: the next cycle begins all the same
+        if failure is not None:
+            raise failure

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
@@ -73,12 +74,27 @@ std::string scope_list(const std::string& text) {
     return list;
 }
 
+bool is_python_script(const std::string& program) {
+    struct stat info {};
+    return program.ends_with(".py") && ::stat(program.c_str(), &info) == 0 && S_ISREG(info.st_mode);
+}
+
+/// The Python of the environment that this command was installed into, which its start script names; else the
+/// one that a shell would find.
+std::string python() {
+    const char* path = std::getenv("KYMO_PYTHON");
+    return path != nullptr && *path != '\0' ? path : "python3";
+}
+
 class RunVerb final : public Verb {
   public:
     const char* help() const override { return "Run a program and record it"; }
     const char* details() const override {
         return "As in: kymo run [OPTIONS] -- PROGRAM [ARGUMENTS]\n\n"
                "The program must be linked to Kymo (or load something that is); it need not start a session. "
+               "A file\n"
+               "x.py is run by Python (of the environment that kymo was installed into) and must import "
+               "kymo. "
                "Signals\n"
                "are passed on to it, and its exit code is passed back. Programs that it starts record too, "
                "into\n"
@@ -103,9 +119,11 @@ class RunVerb final : public Verb {
         if (words_.empty()) throw Error("run: the program is missing (see kymo run --help)");
         const std::string variable = settings();
         const std::vector<std::string> before = captures_of(output_);
-        const ChildEnd end = run_child(words_, {"KYMO", variable});
+        std::vector<std::string> words = words_;
+        if (is_python_script(words_[0])) words.insert(words.begin(), python());
+        const ChildEnd end = run_child(words, {"KYMO", variable});
         if (end.exec_error != 0) {
-            print_error(fmt::format("kymo: {}: {}\n", printable(words_[0]), std::strerror(end.exec_error)));
+            print_error(fmt::format("kymo: {}: {}\n", printable(words[0]), std::strerror(end.exec_error)));
             return end_like(end);
         }
         // From here on the program's exit code is ours, whatever happens.
@@ -159,10 +177,10 @@ class RunVerb final : public Verb {
         });
         const Terminal terminal = standard_error();
         if (captures.empty()) {
-            print_error(
-                fmt::format("kymo: nothing was recorded: {} did not load libkymo (it is not linked to Kymo, "
-                            "or is setuid)\n",
-                            printable(words_[0])));
+            const char* why = is_python_script(words_[0]) ? "did not import kymo"
+                                                          : "did not load libkymo (it is not linked to Kymo, "
+                                                            "or is setuid)";
+            print_error(fmt::format("kymo: nothing was recorded: {} {}\n", printable(words_[0]), why));
             return;
         }
         std::string text = "\n";

@@ -231,8 +231,9 @@ namespace {
 
 [[gnu::noinline]] void close_any(ObserverFrame* frame) noexcept {
     const AsEnabled enabled;
-    if (frame->opened.index != detail::kNotOpen)
-        close_recorded(frame->opened.index, frame->opened.start, Clock::now());
+    const std::uint32_t thread = frame->range.start_thread();
+    if (detail::current_thread->block.thread != thread) frame->set_async();
+    if (frame->opened.index != detail::kNotOpen) detail::close_elsewhere(frame->opened, thread);
     end_frame(frame);
 }
 

@@ -26,12 +26,12 @@ def patched_table(*changes):
     return scope["_build_table"]
 
 
-FLOPS_CELL = '''        if with_flops:
+FLOPS_CELL = """        if with_flops:
             if evt.flops <= 0:
                 row_values.append("--")
             else:
                 row_values.append(f"{evt.flops * flops_scale:8.3f}")  # type: ignore[possibly-undefined]
-'''
+"""
 STACK_LINE = "*(empty_headers + [trim_path(entry, src_column_width)])"
 
 
@@ -40,10 +40,16 @@ def mend(quirk):
     if quirk == "Q16":  # FLOPs behind the source, as the titles have it
         return patched_table(
             (FLOPS_CELL, ""),
-            ("        append(row_format.format(*row_values))\n", FLOPS_CELL + "        append(row_format.format(*row_values))\n"),
-            ("empty_headers = [\"\"] * (len(headers) - 1)", "empty_headers = [\"\"] * (len(headers) - 1 - bool(with_flops))"),
-            (STACK_LINE, STACK_LINE[:-1] + " + [\"\"] * bool(with_flops))"),
-            ("            empty_headers.append(\"\")\n", "            empty_headers = [\"\"] * len(headers)\n"),
+            (
+                "        append(row_format.format(*row_values))\n",
+                FLOPS_CELL + "        append(row_format.format(*row_values))\n",
+            ),
+            (
+                'empty_headers = [""] * (len(headers) - 1)',
+                'empty_headers = [""] * (len(headers) - 1 - bool(with_flops))',
+            ),
+            (STACK_LINE, STACK_LINE[:-1] + ' + [""] * bool(with_flops))'),
+            ('            empty_headers.append("")\n', '            empty_headers = [""] * len(headers)\n'),
         )
     if quirk == "Q18":  # every device is summed, every device's name is a sort key
         return patched_table(
@@ -73,7 +79,9 @@ def make_events(case):
         memory = {"cpu": 0, "device": 0}
         if device == "cpu" and not options.get("is_async"):
             for i, report in enumerate(reports):  # Q13: of its own thread only
-                same = report.get("thread", 1) == options.get("thread", 1) and report.get("node", -1) == options.get("node", -1)
+                same = report.get("thread", 1) == options.get("thread", 1) and report.get("node", -1) == options.get(
+                    "node", -1
+                )
                 if same and start <= report["time"] < end and not report.get("oom"):
                     owned[i] = True
                     memory["cpu" if report.get("device", "cpu") == "cpu" else "device"] += report["bytes"]
@@ -109,10 +117,18 @@ def make_events(case):
         is_cpu = report.get("device", "cpu") == "cpu"
         events.append(
             FunctionEvent(
-                id=len(events), name="[OutOfMemory]" if report.get("oom") else "[memory]", thread=thread_number(report, quirk),
-                start_us=report["time"] / 1000, end_us=report["time"] / 1000, overload_name="", input_shapes=[], stack=[],
-                use_device=case.get("device"), node_id=report.get("node", -1),
-                cpu_memory_usage=report["bytes"] if is_cpu else 0, device_memory_usage=0 if is_cpu else report["bytes"],
+                id=len(events),
+                name="[OutOfMemory]" if report.get("oom") else "[memory]",
+                thread=thread_number(report, quirk),
+                start_us=report["time"] / 1000,
+                end_us=report["time"] / 1000,
+                overload_name="",
+                input_shapes=[],
+                stack=[],
+                use_device=case.get("device"),
+                node_id=report.get("node", -1),
+                cpu_memory_usage=report["bytes"] if is_cpu else 0,
+                device_memory_usage=0 if is_cpu else report["bytes"],
                 flops=0 if quirk == "Q17" else None,
             )
         )

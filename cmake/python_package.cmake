@@ -1,0 +1,91 @@
+# python_package.cmake: the Python package: its extension, where its files go, its tests.
+#
+# build/<preset>/python/kymo is laid out as an installed package is, so that PYTHONPATH=build/<preset>/python runs it in
+# place: kymo/_kymo.*.so, kymo/*.py (links), kymo/bin/kymo (a link), kymo/lib/cmake/kymo.
+find_package(Python 3.11 REQUIRED COMPONENTS Interpreter Development.Module)
+execute_process(COMMAND "${Python_EXECUTABLE}" -m nanobind --cmake_dir OUTPUT_STRIP_TRAILING_WHITESPACE
+                OUTPUT_VARIABLE nanobind_dir RESULT_VARIABLE no_nanobind ERROR_QUIET)
+if(no_nanobind)
+    message(FATAL_ERROR "kymo: the Python package needs nanobind: ${Python_EXECUTABLE} -m pip install nanobind")
+endif()
+set(nanobind_DIR "${nanobind_dir}" CACHE PATH "That of Python_EXECUTABLE" FORCE)
+find_package(nanobind CONFIG REQUIRED)
+
+kymo_room_files(bindings "" binding_sources)
+nanobind_add_module(kymo_python NB_STATIC NOMINSIZE NB_SUPPRESS_WARNINGS ${binding_sources})
+kymo_target_options(kymo_python)
+set(python_dir "${PROJECT_BINARY_DIR}/python/kymo")
+set_target_properties(kymo_python PROPERTIES OUTPUT_NAME _kymo LIBRARY_OUTPUT_DIRECTORY "${python_dir}"
+                                             INSTALL_RPATH "$ORIGIN/lib")
+target_include_directories(kymo_python PRIVATE "${PROJECT_SOURCE_DIR}/src")
+target_link_libraries(kymo_python PRIVATE kymo::kymo)
+
+# What pip builds, whatever else the folder builds.
+add_custom_target(kymo_package DEPENDS kymo kymo_python)
+if(TARGET kymo_cli)
+    add_dependencies(kymo_package kymo_cli)
+endif()
+
+# Installed by pip alone, which also brings the package's .py files: not part of `cmake --install`.
+install(TARGETS kymo_python LIBRARY DESTINATION . COMPONENT kymo_python EXCLUDE_FROM_ALL)
+if(SKBUILD AND SKBUILD_SCRIPTS_DIR)
+    install(PROGRAMS python/kymo_command.py DESTINATION "${SKBUILD_SCRIPTS_DIR}" RENAME kymo
+            COMPONENT kymo_python EXCLUDE_FROM_ALL)
+endif()
+
+file(GLOB_RECURSE python_files CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/python/kymo"
+     "${PROJECT_SOURCE_DIR}/python/kymo/*.py" "${PROJECT_SOURCE_DIR}/python/kymo/*.pyi"
+     "${PROJECT_SOURCE_DIR}/python/kymo/py.typed")
+foreach(file IN LISTS python_files)
+    get_filename_component(folder "${file}" DIRECTORY)
+    file(MAKE_DIRECTORY "${python_dir}/${folder}")
+    file(CREATE_LINK "${PROJECT_SOURCE_DIR}/python/kymo/${file}" "${python_dir}/${file}" SYMBOLIC)
+endforeach()
+file(MAKE_DIRECTORY "${python_dir}/bin" "${python_dir}/lib/cmake/kymo")
+file(CREATE_LINK "${PROJECT_BINARY_DIR}/kymo" "${python_dir}/bin/kymo" SYMBOLIC)
+export(EXPORT kymoTargets NAMESPACE kymo:: FILE "${python_dir}/lib/cmake/kymo/kymoTargets.cmake")
+foreach(file IN ITEMS kymoConfig.cmake kymoConfigVersion.cmake)
+    configure_file("${PROJECT_BINARY_DIR}/${file}" "${python_dir}/lib/cmake/kymo/${file}" COPYONLY)
+endforeach()
+
+# One test for each tests/python/test_*.py. Those that take longest come first, so that ctest does not end with one.
+function(kymo_python_tests)
+    execute_process(COMMAND "${Python_EXECUTABLE}" -c "import pytest, hypothesis" RESULT_VARIABLE missing
+                    OUTPUT_QUIET ERROR_QUIET)
+    if(missing)
+        kymo_left_out("tests of the Python package"
+                      "pytest or hypothesis not found (${Python_EXECUTABLE} -m pip install -r tools/python_requirements.txt)")
+        return()
+    endif()
+    # Not the user's or the interpreter's own sanitizer settings, but ours: an interpreter that is not built with the
+    # sanitizer must load it first, and the C++ library with it, whose exceptions it watches.
+    set(environment "KYMO_BUILD_DIR=${PROJECT_BINARY_DIR}" "PYTHONDONTWRITEBYTECODE=1")
+    if(KYMO_TEST_INSTALLED_PYTHON)
+        list(APPEND environment "PYTHONPATH=")
+    else()
+        list(APPEND environment "PYTHONPATH=${PROJECT_BINARY_DIR}/python")
+    endif()
+    if(KYMO_SANITIZE MATCHES "address" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+        set(preload "")
+        foreach(library IN ITEMS libasan.so libstdc++.so)
+            execute_process(COMMAND "${CMAKE_CXX_COMPILER}" -print-file-name=${library} OUTPUT_VARIABLE path
+                            OUTPUT_STRIP_TRAILING_WHITESPACE)
+            get_filename_component(path "${path}" REALPATH)
+            list(APPEND preload "${path}")
+        endforeach()
+        list(JOIN preload " " preload)
+        list(APPEND environment "LD_PRELOAD=${preload}" "PYTHONMALLOC=malloc" "KYMO_TEST_SANITIZER=address")
+    elseif(KYMO_SANITIZE)
+        kymo_left_out("tests of the Python package" "no ${KYMO_SANITIZE} sanitizer for them")
+        return()
+    endif()
+    file(GLOB files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/python/test_*.py")
+    foreach(file IN LISTS files)
+        get_filename_component(name "${file}" NAME_WE)
+        string(REGEX REPLACE "^test_" "" name "${name}")
+        add_test(NAME python/${name} COMMAND "${Python_EXECUTABLE}" -m pytest -q --no-header --tb=short
+                 -c "${PROJECT_SOURCE_DIR}/pyproject.toml" "${file}" WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}/tests/python")
+        set_tests_properties(python/${name} PROPERTIES TIMEOUT 600 LABELS python COST 100
+                             ENVIRONMENT "${environment}")
+    endforeach()
+endfunction()

@@ -1,0 +1,9 @@
+"""``python -m kymo``: the command kymo, and ``--cmake-dir`` for those who build against this package."""
+
+import sys
+
+import kymo
+from kymo._command import main
+
+if __name__ == "__main__":
+    sys.exit(main(kymo.__path__, sys.argv))

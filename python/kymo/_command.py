@@ -1,0 +1,30 @@
+"""Where the package keeps its command and its CMake files. Imports nothing of the package: it is run by path too."""
+
+import os
+import sys
+
+
+def find(folders, *parts):
+    """The path of a part of the package, or None. An editable install has two folders."""
+    for folder in folders:
+        path = os.path.join(folder, *parts)
+        if os.path.exists(path):
+            return path
+    return None
+
+
+def main(folders, arguments):
+    """Becomes the command kymo. Returns, with a text or an exit code, only when it cannot or need not."""
+    if arguments[1:] == ["--cmake-dir"]:
+        path = find(folders, "lib", "cmake", "kymo")
+        if path is None:
+            return "kymo: this package has no CMake files"
+        print(path)
+        return 0
+    path = find(folders, "bin", "kymo")
+    if path is None:
+        return "kymo: this package was built without the command, because fmt or CLI11 was not found"
+    # So that `kymo run x.py` starts the interpreter that this belongs to.
+    os.environ["KYMO_PYTHON"] = sys.executable
+    sys.stdout.flush()
+    os.execv(path, ["kymo", *arguments[1:]])

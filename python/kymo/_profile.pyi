@@ -1,0 +1,98 @@
+"""``kymo.profile``: recording with schedules, steps and callbacks, and reading what was recorded."""
+
+from collections.abc import Callable, Iterable, Mapping
+from os import PathLike
+from types import TracebackType
+from typing import Any, Literal
+
+from kymo._activities import ProfilerActivity, RecordScope, _ExperimentalConfig
+from kymo._kymo import Trace, record_function
+from kymo._schedule import ProfilerAction
+
+class ProfilerStats:
+    profiling_window_duration_sec: float
+    number_of_events: int
+    profiler_prepare_call_duration_us: int
+    profiler_enable_call_duration_us: int
+    profiler_disable_call_duration_us: int
+    parse_kineto_call_duration_us: int
+    function_events_build_tree_call_duration_us: int
+
+class profile:
+    enabled: bool
+    activities: set[ProfilerActivity]
+    activity_filters: dict[ProfilerActivity, set[str]]
+    experimental_config: _ExperimentalConfig
+    execution_trace_observer: Any
+    use_device: str | None
+    record_shapes: bool
+    profile_memory: bool
+    with_stack: bool
+    with_flops: bool
+    with_modules: bool
+    acc_events: bool
+    schedule: Callable[[int], ProfilerAction]
+    on_trace_ready: Callable[[profile], Any] | None
+    record_steps: bool
+    step_num: int
+    step_rec_fn: record_function | None
+    preset_metadata: dict[str, str]
+    output: str
+    max_bytes: int
+    policy: str
+    threads: str
+    def __init__(
+        self,
+        enabled: bool = True,
+        *,
+        activities: Iterable[ProfilerActivity | Mapping[ProfilerActivity, Iterable[str]]] | None = None,
+        schedule: Callable[[int], ProfilerAction] | None = None,
+        on_trace_ready: Callable[[profile], Any] | None = None,
+        record_shapes: bool = False,
+        profile_memory: bool = False,
+        with_stack: bool = False,
+        with_flops: bool = False,
+        with_modules: bool = False,
+        experimental_config: _ExperimentalConfig | None = None,
+        execution_trace_observer: Any = None,
+        acc_events: bool = False,
+        use_cuda: bool | None = None,
+        use_device: str | None = None,
+        use_cpu: bool = True,
+        use_kineto: bool = True,
+        custom_trace_id_callback: Callable[[], str] | None = None,
+        post_processing_timeout_s: float | None = None,
+        activity_filters: Mapping[ProfilerActivity, Iterable[str]] | None = None,
+        output: str | PathLike[str] | None = None,
+        max_bytes: int = ...,
+        policy: Literal["stop", "drop", "ring"] = "stop",
+        threads: Literal["all", "tasks"] | None = None,
+        scopes: Iterable[RecordScope] | None = None,
+    ) -> None: ...
+    def __enter__(self) -> profile: ...
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> Literal[False]: ...
+    def start(self) -> None: ...
+    def stop(self) -> None: ...
+    def step(self) -> None: ...
+    def prepare_trace(self) -> None: ...
+    def start_trace(self) -> None: ...
+    def stop_trace(self) -> None: ...
+    @property
+    def current_action(self) -> ProfilerAction: ...
+    def default_trace_id(self) -> str: ...
+    def create_trace_id(self) -> str: ...
+    def set_custom_trace_id_callback(self, callback: Callable[[], str] | None) -> None: ...
+    def get_trace_id(self) -> str | None: ...
+    @property
+    def trace_id(self) -> str | None: ...
+    def add_metadata(self, key: str, value: str) -> None: ...
+    def add_metadata_json(self, key: str, value: str) -> None: ...
+    def preset_metadata_json(self, key: str, value: str) -> None: ...
+    @property
+    def trace(self) -> Trace: ...
+    def _stats(self) -> ProfilerStats: ...

@@ -1,0 +1,15 @@
+"""When to record: the actions of a profiler, and the schedule that chooses one for every step."""
+
+from collections.abc import Callable
+from enum import Enum
+
+class ProfilerAction(Enum):
+    NONE = 0
+    WARMUP = 1
+    RECORD = 2
+    RECORD_AND_SAVE = 3
+
+def schedule(
+    *, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0, skip_first_wait: int = 0
+) -> Callable[[int], ProfilerAction]: ...
+def always_record(step: int) -> ProfilerAction: ...

@@ -1,0 +1,31 @@
+"""What several tests of the Python package need."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def run_python(tmp_path):
+    """Runs a program in a fresh interpreter, in a folder of its own, and gives what it printed; fails when it fails."""
+
+    def run(text, *options, env=None, arguments=()):
+        program = tmp_path / "program.py"
+        program.write_text(text)
+        done = subprocess.run(
+            [sys.executable, *options, str(program), *arguments],
+            cwd=tmp_path,
+            env={**os.environ, **(env or {})},
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    return run

@@ -1,0 +1,11 @@
+// with_pybind11.cpp: a user's extension, made with pybind11, that marks ranges and calls back into Python.
+#include <kymo/kymo.h>
+#include <pybind11/pybind11.h>
+
+PYBIND11_MODULE(with_pybind11, module) {
+    module.def("work", [](const pybind11::function& inner) {
+        KYMO_RANGE("pybind11 work");
+        inner();
+        kymo::instant("pybind11 done");
+    });
+}

@@ -1,0 +1,144 @@
+"""The installed package: what importing it does, the command that comes with it, the files for C++ projects."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import kymo
+
+FOLDER = Path(kymo.__path__[0])
+
+
+def command(*arguments, cwd=None, env=None, check=True):
+    done = subprocess.run(
+        [sys.executable, "-m", "kymo", *map(str, arguments)],
+        cwd=cwd,
+        env={**os.environ, **(env or {})},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert not check or done.returncode == 0, done.stdout + done.stderr
+    return done
+
+
+# ---- importing
+
+# What `import kymo` may bring that a bare interpreter has not loaded. Each costs well under a millisecond; what costs
+# more (json, uuid, asyncio, concurrent.futures, inspect, typing, dataclasses) is imported where it is used.
+CHEAP = set(
+    "__future__ _collections _contextvars _functools _operator _thread _warnings _weakref _weakrefset atexit "
+    "collections collections.abc contextvars copyreg enum errno functools itertools keyword math operator reprlib "
+    "threading time types warnings weakref".split()
+)
+
+
+def test_importing_loads_only_modules_that_are_cheap(run_python):
+    text = "import sys\nbefore = set(sys.modules)\nimport kymo\nprint(*sorted(set(sys.modules) - before), sep='\\n')"
+    loaded = {name for name in run_python(text).split() if not name.startswith("kymo")}
+    assert loaded <= CHEAP, sorted(loaded - CHEAP)
+
+
+def test_importing_starts_no_thread_and_leaves_no_file_or_variable(run_python, tmp_path):
+    text = """
+import os, signal, sys, threading
+def state():
+    return (os.listdir("/proc/self/task"), sorted(os.listdir("/proc/self/fd")), dict(os.environ), os.listdir("."),
+            [signal.getsignal(n) for n in range(1, 32)], sys.getprofile(), threading.active_count(), sys.excepthook,
+            list(sys.meta_path), list(sys.path_hooks), threading.Thread.start)
+state()
+before = state()
+import kymo
+assert state() == before, [(a, b) for a, b in zip(before, state()) if a != b]
+assert not kymo.is_recording()
+"""
+    run_python(text)
+    assert [path.name for path in tmp_path.iterdir()] == ["program.py"]
+
+
+def test_importing_obeys_the_variable_that_libkymo_documents(run_python, tmp_path):
+    run_python("import kymo\nwith kymo.record_function('x'): pass", env={"KYMO": f"out={tmp_path}/a.kymo"})
+    assert kymo.load(str(tmp_path / "a.kymo")).range_name(0) == "x"
+
+
+def test_every_public_name_exists_and_the_package_says_that_it_is_typed():
+    assert [name for name in kymo.__all__ if not hasattr(kymo, name)] == []
+    assert (FOLDER / "py.typed").exists()
+    assert (FOLDER / "__init__.pyi").exists()
+
+
+# ---- the command
+
+
+def test_the_command_and_the_module_are_the_same():
+    assert command("--version").stdout == "kymo 0.1.0\n"
+    script = Path(sys.executable).parent / "kymo"
+    if os.environ.get("PYTHONPATH"):
+        return  # the package in a build folder has no script
+    done = subprocess.run([script, "--version"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "kymo 0.1.0\n")
+    assert script.read_text().startswith(f"#!{sys.executable}\n")
+
+
+def test_the_script_does_not_record_itself(tmp_path):
+    script = Path(sys.executable).parent / "kymo"
+    if os.environ.get("PYTHONPATH"):
+        return
+    subprocess.run([script, "--version"], env={**os.environ, "KYMO": f"out={tmp_path}/own.kymo"}, check=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_run_starts_the_python_that_the_command_belongs_to(tmp_path):
+    program = tmp_path / "work.py"
+    program.write_text(
+        "#!/bin/false\nimport sys, kymo\nwith kymo.record_function('work'): print(sys.executable, *sys.argv[1:])\n"
+        "sys.exit(7)\n"
+    )
+    done = command("run", "-o", "out.kymo", "--", program, "a", "b c", cwd=tmp_path, check=False)
+    assert done.returncode == 7
+    assert done.stdout == f"{sys.executable} a b c\n"
+    assert kymo.load(str(tmp_path / "out.kymo")).range_name(0) == "work"
+
+
+def test_run_says_so_when_a_script_does_not_import_kymo(tmp_path):
+    (tmp_path / "plain.py").write_text("print('hello')")
+    done = command("run", "plain.py", cwd=tmp_path)
+    assert done.stdout == "hello\n"
+    assert "plain.py did not import kymo" in done.stderr
+
+
+def test_run_of_a_script_names_the_capture_after_it(tmp_path):
+    (tmp_path / "x.py").write_text("import kymo\nkymo.instant('here')")
+    command("run", "x.py", cwd=tmp_path)
+    assert (tmp_path / "x.py.kymo").exists()
+
+
+def test_without_the_command_the_package_says_why(tmp_path):
+    from kymo._command import main
+
+    assert "fmt or CLI11" in main([str(tmp_path)], ["kymo", "report"])
+    assert "no CMake files" in main([str(tmp_path)], ["kymo", "--cmake-dir"])
+
+
+# ---- files
+
+
+def test_nothing_in_the_package_remembers_where_it_was_built():
+    """Libraries look for each other beside themselves: the folder can be moved."""
+    if os.environ.get("PYTHONPATH"):
+        return  # in a build folder they do
+    libraries = [*FOLDER.glob("_kymo*.so"), *(FOLDER / "lib").glob("libkymo*"), FOLDER / "bin" / "kymo"]
+    assert len(libraries) == 3, libraries  # one libkymo, no copies of it
+    for path in libraries:
+        text = subprocess.run(["readelf", "-d", path], capture_output=True, text=True, check=True).stdout
+        for line in text.splitlines():
+            if "RPATH" in line or "RUNPATH" in line:
+                assert "[$ORIGIN/" in line and ":" not in line.split("[")[1], line
+
+
+def test_the_cmake_folder_is_that_of_this_package():
+    folder = Path(command("--cmake-dir").stdout.strip())
+    assert folder.is_relative_to(FOLDER)
+    assert (folder / "kymoConfig.cmake").exists()
+    assert (folder / "kymoTargets.cmake").exists()

@@ -1,0 +1,53 @@
+"""The type stubs say what the package has: names, members, parameters and defaults."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import kymo
+
+pytest.importorskip("mypy")
+
+
+# What every class and function made by nanobind differs in from one written in Python.
+OF_NANOBIND = re.compile(
+    r"metaclass differs$|is a disjoint base at runtime|is not a function$|"
+    r"__init__ is inconsistent, stub does not have (\*args|\*\*kwargs) parameter"
+)
+
+
+def run(folder, *words):
+    environment = {**os.environ, "MYPY_CACHE_DIR": str(folder / "cache")}
+    if os.environ.get("PYTHONPATH"):  # the package in a build folder
+        environment["MYPYPATH"] = str(Path(kymo.__path__[0]).parent)
+    return subprocess.run([sys.executable, "-m", *words], cwd=folder, env=environment, capture_output=True, text=True)
+
+
+def test_stubs_and_package_agree(tmp_path):
+    """mypy's stubtest imports every module that has a stub, and compares."""
+    done = run(tmp_path, "mypy.stubtest", "--concise", "kymo")
+    assert done.stderr == "" and done.stdout != "", done.stdout + done.stderr
+    differences = [line for line in done.stdout.splitlines() if line.startswith("kymo")]
+    assert [line for line in differences if not OF_NANOBIND.search(line)] == []
+    assert done.returncode == 0 or differences != [], done.stdout
+
+
+def test_a_program_with_types_is_checked_against_the_stubs(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import kymo\n"
+        "def work(n: int) -> str:\n"
+        "    with kymo.record_function('work', args=str(n)):\n"
+        "        return str(n)\n"
+        "marked = kymo.record_function('marked')(work)\n"
+        "reveal_type(marked(3))\n"
+        "kymo.begin(3)\n"
+    )
+    done = run(tmp_path, "mypy", "--strict", str(program))
+    assert 'Revealed type is "builtins.str"' in done.stdout or 'Revealed type is "str"' in done.stdout, done.stdout
+    assert "incompatible type" in done.stdout, done.stdout
+    assert "Found 1 error" in done.stdout, done.stdout
