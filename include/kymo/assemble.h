@@ -47,11 +47,11 @@ struct AssembledTrace {
     std::vector<Row> row_of;  ///< of each event: its range
 };
 
-/// Nests the events of each thread by their times, as PyTorch does: in order of (start, longer first), an event
-/// is the child of the nearest one before it that holds it whole, and those that it outlasts are nobody's parent
-/// any more. Async events and those of devices have no parents. A kernel that is also an event, one of a device
-/// with its name and length, is linked to it; others become ranges of `kernel_device` that begin with their call.
-/// Throws kymo::Error when there are more than a trace holds.
+/// Nests the events of each thread by their times, as PyTorch does: in order of (start, longer first), an
+/// event is the child of the nearest one before it that holds it whole, and those that it outlasts are
+/// nobody's parent any more. Async events and those of devices have no parents. A kernel that is also an
+/// event, one of a device with its name and length, is linked to it; others become ranges of `kernel_device`
+/// that begin with their call. Throws kymo::Error when there are more than a trace holds.
 KYMO_API AssembledTrace assemble_trace(std::span<const DescribedEvent> events,
                                        DeviceType kernel_device = DeviceType::Cuda);
 

@@ -1,5 +1,5 @@
-// event_list.h: the ranges of a trace as a flat list of events, and as a tree that holds allocations too. What
-// either tells of one event it reads from the trace when asked.
+// event_list.h: the ranges of a trace as a flat list of events, and as a tree that holds allocations too.
+// What either tells of one event it reads from the trace when asked.
 #pragma once
 
 #include <cstddef>
@@ -30,8 +30,8 @@ struct EventFlow {
 };
 
 /// Every range, and every allocation report that happened in no range, in order of (start, longer first): the
-/// rows of list_ranges(). A range whose parent has its name and no other child is no event of its own: its self
-/// time, children and launches are the parent's. Cheap to copy; may be read from several threads.
+/// rows of list_ranges(). A range whose parent has its name and no other child is no event of its own: its
+/// self time, children and launches are the parent's. Cheap to copy; may be read from several threads.
 class KYMO_API EventList {
   public:
     explicit EventList(Trace trace);
@@ -50,8 +50,8 @@ class KYMO_API EventList {
 
     std::int64_t start_ns(std::size_t event) const noexcept;     ///< since the window's start; in the window
     std::int64_t duration_ns(std::size_t event) const noexcept;  ///< of the part in the window
-    std::int64_t self_ns(std::size_t event) const noexcept;      ///< of what threads did; async ones have none
-    std::int64_t device_total_ns(std::size_t event) const;       ///< of what it and those inside it launched
+    std::int64_t self_ns(std::size_t event) const noexcept;  ///< of what threads did; async ones have none
+    std::int64_t device_total_ns(std::size_t event) const;   ///< of what it and those inside it launched
     /// What it launched itself: rows of ranges, in order of their starts.
     std::span<const Row> launches(std::size_t event) const;
     EventBytes bytes(std::size_t event) const;
@@ -75,16 +75,16 @@ class KYMO_API EventList {
     std::shared_ptr<const Data> data_;
 };
 
-/// All ranges, none merged, and all allocation reports, each under the range of its thread that was open then.
-/// What a device did stands under the call that launched it. Nodes are numbered: ranges by their rows, then
-/// reports by theirs. Cheap to copy; may be read from several threads.
+/// All ranges, none merged, and all allocation reports, each under the range of its thread that was open
+/// then. What a device did stands under the call that launched it. Nodes are numbered: ranges by their rows,
+/// then reports by theirs. Cheap to copy; may be read from several threads.
 class KYMO_API EventTree {
   public:
     explicit EventTree(Trace trace);
 
     const Trace& trace() const noexcept;
     std::size_t size() const noexcept;
-    std::span<const std::uint32_t> roots() const noexcept;  ///< in order of (start, longer first)
+    std::span<const std::uint32_t> roots() const noexcept;    ///< in order of (start, longer first)
     std::uint32_t parent(std::uint32_t node) const noexcept;  ///< kNoRow: none
     std::span<const std::uint32_t> children(std::uint32_t node) const noexcept;  ///< likewise ordered
 

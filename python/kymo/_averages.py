@@ -144,6 +144,18 @@ def average_of(fields, use_device, first_event, by_input_shape):
     return average
 
 
+def _share(part, whole):
+    return "NaN" if whole == 0 else f"{part * 100.0 / whole:.2f}%"
+
+
+def set_shares(event, averages):
+    """Gives an event its shares of all of `averages`, as texts."""
+    event.self_cpu_percent = _share(event.self_cpu_time_total, averages.self_cpu_time_total)
+    event.total_cpu_percent = 0 if event.is_async else _share(event.cpu_time_total, averages.self_cpu_time_total)
+    if event.use_device:
+        event.total_device_percent = _share(event.self_device_time_total, averages.self_device_time_total)
+
+
 def _shapes_text(shapes):
     if shapes is None or isinstance(shapes, str):
         return shapes or ""

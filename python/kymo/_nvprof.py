@@ -1,6 +1,6 @@
 """Files of nvprof as lists of events."""
 
-from kymo._kymo import load
+from kymo._trace import load
 from kymo._trace_events import events_of
 
 

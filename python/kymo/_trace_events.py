@@ -2,12 +2,13 @@
 
 from kymo import _kymo
 from kymo._activities import DeviceType
-from kymo._event_list import AverageList, EventList, _View
+from kymo._event_list import EventList
 from kymo._event_parts import Interval
 from kymo._recorded_events import RecordedEvent
+from kymo._views import AverageList, View
 
 
-class TraceEventList(_View):
+class TraceEventList(View):
     """The events of a trace."""
 
     def __init__(self, trace, *, use_device, profile_memory, with_flops):

@@ -40,14 +40,14 @@ class Once {
 struct EventList::Data {
     Trace trace;
     std::size_t range_count = 0;
-    std::vector<std::uint32_t> nodes;      ///< per event: the range, or behind all ranges the report
-    std::vector<std::uint32_t> of_range;   ///< per range: its event
-    std::vector<std::int64_t> merged_self; ///< per event; empty: nothing is merged
+    std::vector<std::uint32_t> nodes;       ///< per event: the range, or behind all ranges the report
+    std::vector<std::uint32_t> of_range;    ///< per range: its event
+    std::vector<std::int64_t> merged_self;  ///< per event; empty: nothing is merged
 
     struct Launches {
-        std::vector<LaunchedTime> all;     ///< sorted by the owner's event, then by start
-        std::vector<Row> ranges;           ///< of `all`
-        std::vector<std::int64_t> total;   ///< per range
+        std::vector<LaunchedTime> all;    ///< sorted by the owner's event, then by start
+        std::vector<Row> ranges;          ///< of `all`
+        std::vector<std::int64_t> total;  ///< per range
     };
     struct Memory {
         std::vector<RangeBytes> self, total;  ///< sorted by range
@@ -188,8 +188,8 @@ std::span<const std::uint32_t> EventList::children(std::size_t event) const {
 std::int64_t EventList::start_ns(std::size_t event) const noexcept {
     const WindowInfo& window = data_->trace.window();
     const Row row = range(event);
-    const std::int64_t start = row == kNoRow ? data_->trace.memory().time_ns[report(event)]
-                                             : data_->trace.ranges().start_ns[row];
+    const std::int64_t start =
+        row == kNoRow ? data_->trace.memory().time_ns[report(event)] : data_->trace.ranges().start_ns[row];
     return std::clamp(start, window.start_ns, std::max(window.start_ns, window.end_ns)) - window.start_ns;
 }
 

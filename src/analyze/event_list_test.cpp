@@ -16,7 +16,8 @@ namespace {
 std::vector<std::string> names(const EventList& events) {
     std::vector<std::string> result;
     for (std::size_t i = 0; i < events.size(); ++i) {
-        result.emplace_back(events.range(i) == kNoRow ? "[memory]" : events.trace().range_name(events.range(i)));
+        result.emplace_back(events.range(i) == kNoRow ? "[memory]"
+                                                      : events.trace().range_name(events.range(i)));
     }
     return result;
 }
@@ -35,8 +36,9 @@ TEST(EventList, IsInOrderOfTimeOverAllThreads) {
 }
 
 TEST(EventList, ARepeatedRangeIsMergedIntoItsParent) {
-    const EventList events(
-        TraceFixture().thread("main", {{"a", 0, 100, {{"a", 10, 80, {{"b", 20, 5}, {"c", 30, 5}}}}}}).trace());
+    const EventList events(TraceFixture()
+                               .thread("main", {{"a", 0, 100, {{"a", 10, 80, {{"b", 20, 5}, {"c", 30, 5}}}}}})
+                               .trace());
     EXPECT_EQ(names(events), (std::vector<std::string>{"a", "b", "c"}));
     EXPECT_EQ(events.self_ns(0), 90);
     EXPECT_EQ(events.parent(1), 0u);
@@ -46,7 +48,8 @@ TEST(EventList, ARepeatedRangeIsMergedIntoItsParent) {
 }
 
 TEST(EventList, TimesCountFromTheWindowAndAreClipped) {
-    const EventList events(TraceFixture().window(50, 90).thread("main", {{"a", 40, 20}, {"b", 70, 40}}).trace());
+    const EventList events(
+        TraceFixture().window(50, 90).thread("main", {{"a", 40, 20}, {"b", 70, 40}}).trace());
     EXPECT_EQ(events.start_ns(0), 0);
     EXPECT_EQ(events.duration_ns(0), 10);
     EXPECT_EQ(events.start_ns(1), 20);
@@ -108,8 +111,9 @@ TEST(EventList, HasTheRowsOfListRanges) {
 }
 
 TEST(GroupRows, GroupsListedRangesAsKeyAveragesDoes) {
-    const Trace trace =
-        TraceFixture().thread("main", {{"a", 0, 100, {{"b", 10, 20}}}, {"b", 200, 10}, {"a", 300, 1}}).trace();
+    const Trace trace = TraceFixture()
+                            .thread("main", {{"a", 0, 100, {{"b", 10, 20}}}, {"b", 200, 10}, {"a", 300, 1}})
+                            .trace();
     const Averages grouped = group_rows(list_ranges(trace));
     const Averages wanted = key_averages(trace);
     ASSERT_EQ(grouped.rows.size(), wanted.rows.size());

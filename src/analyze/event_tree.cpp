@@ -19,7 +19,8 @@ struct EventTree::Data {
         const RangeColumns ranges = trace.ranges();
         parent.assign(ranges.parent.begin(), ranges.parent.end());
         for (const LinkInfo& link : trace.links()) {
-            if (link.kind != LinkKind::Launch || link.from >= ranges.size() || link.to >= ranges.size()) continue;
+            if (link.kind != LinkKind::Launch || link.from >= ranges.size() || link.to >= ranges.size())
+                continue;
             const bool is_device = trace.tracks()[trace.track_of(link.to)].device.type != DeviceType::Cpu;
             const bool from_host = trace.tracks()[trace.track_of(link.from)].device.type == DeviceType::Cpu;
             if (is_device && from_host) parent[link.to] = link.from;

@@ -75,8 +75,19 @@ nb::dict row_fields(const AverageRow& row) {
     fields["unfinished"] = row.unfinished;
     fields["async_count"] = row.async_count;
     fields["thread_name"] = text_object(row.thread_name);
-    fields["first"] = row.first_range == kNoRow ? nb::object(nb::none()) : nb::object(nb::int_(row.first_range));
+    fields["first"] =
+        row.first_range == kNoRow ? nb::object(nb::none()) : nb::object(nb::int_(row.first_range));
     return fields;
+}
+
+/// What shares of a device's time are shares of, as in tables.
+std::int64_t device_time(const Averages& averages) {
+    std::int64_t sum = 0;
+    for (const AverageRow& row : averages.rows) {
+        const bool is_device = row.device_type != DeviceType::Cpu;
+        if (is_device ? !row.is_user_annotation : row.is_legacy) sum += row.self_device_time_total_ns;
+    }
+    return sum;
 }
 
 template <typename T>
@@ -120,8 +131,8 @@ AverageRow given_row(const nb::tuple& fields) {
     return row;
 }
 
-AverageOptions average_options(bool by_input_shape, std::uint32_t stack_entries, bool by_overload, bool by_thread,
-                               bool percentiles, bool nesting, bool flops) {
+AverageOptions average_options(bool by_input_shape, std::uint32_t stack_entries, bool by_overload,
+                               bool by_thread, bool percentiles, bool nesting, bool flops) {
     AverageOptions options;
     options.by_input_shape = by_input_shape;
     options.stack_entries = stack_entries;
@@ -226,6 +237,8 @@ void bind_averages_class(nb::module_& module) {
              })
         .def_prop_ro("self_cpu_time_total",
                      [](const Averages& averages) { return micros(averages.recorded_ns); })
+        .def_prop_ro("self_device_time_total",
+                     [](const Averages& averages) { return micros(device_time(averages)); })
         .def_prop_ro("has_flops",
                      [](const Averages& averages) {
                          return std::any_of(averages.rows.begin(), averages.rows.end(),
@@ -286,7 +299,8 @@ void bind_averages(nb::module_& module) {
         return columns;
     });
     module.def("device_of", &device_of, nb::arg("trace"), "The kind of device that worked, or None.");
-    module.def("has_memory", [](const Trace& trace) { return trace.memory().size() > 0; }, nb::arg("trace"));
+    module.def(
+        "has_memory", [](const Trace& trace) { return trace.memory().size() > 0; }, nb::arg("trace"));
     module.def("is_table_key", &is_table_key);
     module.def("stack_metrics", &stack_metrics);
     module.def(
@@ -294,11 +308,13 @@ void bind_averages(nb::module_& module) {
         [](const Trace& trace, const std::string& path, const std::string& metric, bool append_name,
            bool by_thread) { write_stacks(trace, path, stack_options(metric, append_name, by_thread)); },
         nb::arg("trace"), nb::arg("path"), nb::arg("metric") = "self_cpu_time_total",
-        nb::arg("append_name") = false, nb::arg("by_thread") = false, nb::call_guard<nb::gil_scoped_release>(),
+        nb::arg("append_name") = false, nb::arg("by_thread") = false,
+        nb::call_guard<nb::gil_scoped_release>(),
         "Writes stacks for flame graphs, microseconds or whatever the metric counts.");
     module.def(
-        "write_chrome_json", [](const Trace& trace, const std::string& path) { write_chrome_json(trace, path); },
-        nb::arg("trace"), nb::arg("path"), nb::call_guard<nb::gil_scoped_release>());
+        "write_chrome_json",
+        [](const Trace& trace, const std::string& path) { write_chrome_json(trace, path); }, nb::arg("trace"),
+        nb::arg("path"), nb::call_guard<nb::gil_scoped_release>());
 }
 
 }  // namespace kymo::bindings

@@ -108,13 +108,14 @@ nb::list nesting(const nb::list& events) {
 
 void bind_events(nb::module_& module) {
     if (!add_event_row(module.ptr())) throw nb::python_error();
-    nb::class_<EventRows>(module, "EventRows", nb::type_slots(kSlots), "The events of a trace, in order of time.")
+    nb::class_<EventRows>(module, "EventRows", nb::type_slots(kSlots),
+                          "The events of a trace, in order of time.")
         .def(nb::init<const Trace&, nb::object, nb::object, nb::object, nb::object, bool>(), nb::arg("trace"),
              nb::arg("event_type"), nb::arg("interval_type"), nb::arg("device_type"),
              nb::arg("use_device").none(), nb::arg("with_flops"))
         .def("__len__", [](const EventRows& rows) { return rows.events().size(); })
-        .def("event",
-             [](nb::handle self, std::size_t event) { return nb::cast<EventRows&>(self).object(self, event); })
+        .def("event", [](nb::handle self,
+                         std::size_t event) { return nb::cast<EventRows&>(self).object(self, event); })
         .def("keep_event", [](EventRows& rows, std::size_t event,
                               nb::object object) { rows.keep(rows.checked(event), std::move(object)); })
         .def("is_changed", &EventRows::is_changed)
@@ -123,9 +124,13 @@ void bind_events(nb::module_& module) {
         .def("time_range",
              [](const EventRows& rows, std::size_t event) { return rows.time_range(rows.checked(event)); })
         .def("cpu_total_us",
-             [](const EventRows& rows, std::size_t event) { return cpu_total_us(rows.events(), rows.checked(event)); })
-        .def("detail", [](const EventRows& rows, std::size_t event) { return rows.detail(rows.checked(event)); })
-        .def("inputs", [](const EventRows& rows, std::size_t event) { return rows.inputs(rows.checked(event)); })
+             [](const EventRows& rows, std::size_t event) {
+                 return cpu_total_us(rows.events(), rows.checked(event));
+             })
+        .def("detail",
+             [](const EventRows& rows, std::size_t event) { return rows.detail(rows.checked(event)); })
+        .def("inputs",
+             [](const EventRows& rows, std::size_t event) { return rows.inputs(rows.checked(event)); })
         .def("ids", [](const EventRows& rows, std::size_t event) { return rows.ids(rows.checked(event)); })
         .def("kernels", [](EventRows& rows, std::size_t event) { return rows.kernels(rows.checked(event)); })
         .def("stack",
@@ -146,13 +151,14 @@ void bind_events(nb::module_& module) {
         .def("children",
              [](const EventRows& rows, std::size_t event) {
                  nb::list list;
-                 for (const std::uint32_t child : rows.events().children(rows.checked(event))) list.append(child);
+                 for (const std::uint32_t child : rows.events().children(rows.checked(event)))
+                     list.append(child);
                  return list;
              })
         .def("event_of_range",
              [](const EventRows& rows, Row range) { return index_or_none(rows.events().event_of(range)); })
-        .def("self_ns",
-             [](const EventRows& rows, std::size_t event) { return rows.events().self_ns(rows.checked(event)); })
+        .def("self_ns", [](const EventRows& rows,
+                           std::size_t event) { return rows.events().self_ns(rows.checked(event)); })
         .def("device_total_ns",
              [](const EventRows& rows, std::size_t event) {
                  return rows.events().device_total_ns(rows.checked(event));

@@ -12,8 +12,7 @@ namespace kymo::bindings {
 namespace {
 
 struct EventRow {
-    PyObject_HEAD
-    PyObject* rows;  ///< the EventRows, in Python
+    PyObject_HEAD PyObject* rows;  ///< the EventRows, in Python
     Py_ssize_t event;
     char is_changed;  ///< differs from what the trace says
 };
@@ -61,18 +60,20 @@ PyMemberDef kMembers[] = {
     {nullptr, 0, 0, 0, nullptr},
 };
 PyType_Slot kSlots[] = {
-    {Py_tp_new, reinterpret_cast<void*>(new_row)},    {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
-    {Py_tp_clear, reinterpret_cast<void*>(clear)},    {Py_tp_dealloc, reinterpret_cast<void*>(dealloc)},
+    {Py_tp_new, reinterpret_cast<void*>(new_row)},
+    {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
+    {Py_tp_clear, reinterpret_cast<void*>(clear)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(dealloc)},
     {Py_tp_members, kMembers},
     {0, nullptr},
 };
 PyType_Spec kSpec = {"kymo._kymo.EventRow", sizeof(EventRow), 0,
                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, kSlots};
 
-/// A field that is read from the columns each time. Whatever an event's own dict holds under its name comes first.
+/// A field that is read from the columns each time. Whatever an event's own dict holds under its name comes
+/// first.
 struct CoreField {
-    PyObject_HEAD
-    std::size_t key;
+    PyObject_HEAD std::size_t key;
 };
 
 PyObject* get_field(PyObject* self, PyObject* object, PyObject*) {

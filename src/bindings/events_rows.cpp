@@ -29,10 +29,20 @@ enum Key : std::uint8_t {
     kIsPythonFunction,
     kKeyCount
 };
-constexpr std::array<const char*, kKeyCount> kKeyTexts = {
-    "id",       "name",      "trace_name",  "overload_name", "node_id",            "thread",
-    "scope",   "is_async",    "is_remote",     "device_type",        "device_index",
-    "device_resource_id", "is_user_annotation", "is_python_function"};
+constexpr std::array<const char*, kKeyCount> kKeyTexts = {"id",
+                                                          "name",
+                                                          "trace_name",
+                                                          "overload_name",
+                                                          "node_id",
+                                                          "thread",
+                                                          "scope",
+                                                          "is_async",
+                                                          "is_remote",
+                                                          "device_type",
+                                                          "device_index",
+                                                          "device_resource_id",
+                                                          "is_user_annotation",
+                                                          "is_python_function"};
 static_assert(kKeyCount == EventRows::kKeys);
 
 }  // namespace
@@ -41,8 +51,8 @@ const char* core_key_name(std::size_t key) noexcept {
     return kKeyTexts[key];
 }
 
-EventRows::EventRows(const Trace& trace, nb::object event_type, nb::object interval_type, nb::object device_type,
-                     nb::object use_device, bool with_flops)
+EventRows::EventRows(const Trace& trace, nb::object event_type, nb::object interval_type,
+                     nb::object device_type, nb::object use_device, bool with_flops)
     : events_(trace),
       event_type_(std::move(event_type)),
       interval_type_(std::move(interval_type)),
@@ -252,10 +262,10 @@ nb::tuple EventRows::ids(std::size_t event) const {
     const bool is_function = scope == Scope::PythonFunction || scope == Scope::CFunction;
     const std::int64_t linked = launch == kNoRow ? 0 : number(events_.operator_around(launch));
     const Row caller = is_function ? events_.function_around(row) : kNoRow;
-    const int flow_type = !flow                                      ? 0
+    const int flow_type = !flow                                     ? 0
                           : flow->kind == LinkKind::ForwardBackward ? 1
                           : flow->kind == LinkKind::Launch          ? 2
-                                                                     : 3;
+                                                                    : 3;
     return nb::make_tuple(flow ? flow->link : 0, flow_type, flow && flow->is_start,
                           is_operator ? number(row) : linked, linked, is_function ? number(row) : -1,
                           caller == kNoRow ? -1 : number(caller));

@@ -32,7 +32,8 @@ class EventRows {
     /// Throws Python's IndexError.
     std::size_t checked(std::size_t event) const;
 
-    /// The object of an event: the same one for as long as somebody holds it. `self` is this object in Python.
+    /// The object of an event: the same one for as long as somebody holds it. `self` is this object in
+    /// Python.
     nanobind::object object(nanobind::handle self, std::size_t event);
     /// Called by an object that goes.
     void forget(std::size_t event, PyObject* object) noexcept;

@@ -86,11 +86,11 @@ nb::list extents(const Trace& trace, const Argument& value, bool strides, bool n
     nb::list list;
     if (!nested) return list;
     const std::span<const Argument> items = items_of(trace, value);
-    const bool are_arrays = std::all_of(items.begin(), items.end(), [&](const Argument& item) {
-        return array_of(trace, item) != nullptr;
-    });
+    const bool are_arrays = std::all_of(
+        items.begin(), items.end(), [&](const Argument& item) { return array_of(trace, item) != nullptr; });
     if (!are_arrays) return list;
-    for (const Argument& item : items) list.append(integers(extents_of(trace, *array_of(trace, item), strides)));
+    for (const Argument& item : items)
+        list.append(integers(extents_of(trace, *array_of(trace, item), strides)));
     return list;
 }
 

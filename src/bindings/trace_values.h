@@ -19,8 +19,8 @@ nanobind::object value_object(const Trace& trace, const Argument& value);
 /// The keyword values of a range, without the call stack.
 nanobind::dict keyword_values(const Trace& trace, std::span<const Argument> values);
 
-/// Of an input: its sizes (or strides). What is no array has none; with `nested`, a list of arrays has one list
-/// for each.
+/// Of an input: its sizes (or strides). What is no array has none; with `nested`, a list of arrays has one
+/// list for each.
 nanobind::list extents(const Trace& trace, const Argument& value, bool strides, bool nested);
 
 /// The metadata of an array, or None: a tuple (storage, storage id, dtype, layout, device type, device index,

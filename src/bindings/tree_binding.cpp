@@ -23,7 +23,8 @@ std::uint32_t checked(const EventTree& tree, std::uint32_t node) {
 const char* tag_of(const EventTree& tree, std::uint32_t node) {
     const Trace& trace = tree.trace();
     const std::size_t ranges = trace.ranges().size();
-    if (node >= ranges) return trace.memory().out_of_memory[node - ranges] != 0 ? "OutOfMemory" : "Allocation";
+    if (node >= ranges)
+        return trace.memory().out_of_memory[node - ranges] != 0 ? "OutOfMemory" : "Allocation";
     if (trace.tracks()[trace.track_of(node)].device.type != DeviceType::Cpu) return "Kineto";
     switch (trace.sites()[trace.ranges().site[node]].scope) {
         case Scope::PythonFunction:
@@ -62,8 +63,9 @@ nb::tuple facts(const EventTree& tree, std::uint32_t node) {
     start = std::clamp(start, window.start_ns, std::max(window.start_ns, window.end_ns));
     const std::int64_t end = start + (is_range ? trace.clipped_duration_ns(node) : 0);
     const char* const tag = tag_of(tree, node);
-    nb::object name = is_range ? text_object(trace.range_name(node))
-                               : text_object(std::string_view(tag) == "OutOfMemory" ? "[OutOfMemory]" : "[memory]");
+    nb::object name =
+        is_range ? text_object(trace.range_name(node))
+                 : text_object(std::string_view(tag) == "OutOfMemory" ? "[OutOfMemory]" : "[memory]");
     nb::object overload =
         text_object(is_range ? trace.string(trace.sites()[trace.ranges().site[node]].overload) : "");
     return nb::make_tuple(tag, name, overload, start + offset, end + offset,
@@ -74,7 +76,8 @@ nb::object input_object(const Trace& trace, const Argument& value) {
     if (value.kind == ValueKind::Array) return array_object(trace, value);
     if (value.kind == ValueKind::List && value.list.first <= trace.list_items().size()) {
         const std::span<const Argument> all = trace.list_items().subspan(value.list.first);
-        const std::span<const Argument> items = all.first(std::min<std::size_t>(value.list.count, all.size()));
+        const std::span<const Argument> items =
+            all.first(std::min<std::size_t>(value.list.count, all.size()));
         if (!items.empty() && items[0].kind == ValueKind::Array) {
             nb::list list;
             for (const Argument& item : items) list.append(array_object(trace, item));
@@ -121,8 +124,8 @@ void bind_tree(nb::module_& module) {
                  const std::uint32_t parent = tree.parent(checked(tree, node));
                  return parent == kNoRow ? nb::object(nb::none()) : nb::object(nb::int_(parent));
              })
-        .def("children",
-             [](const EventTree& tree, std::uint32_t node) { return numbers(tree.children(checked(tree, node))); })
+        .def("children", [](const EventTree& tree,
+                            std::uint32_t node) { return numbers(tree.children(checked(tree, node))); })
         .def("facts", &facts)
         .def("operation", &operation)
         .def("allocation", &allocation);

@@ -349,6 +349,14 @@ def test_averages_change_as_their_elements_do():
     assert pickle.loads(pickle.dumps(averages)).table() == averages.table()
 
 
+def test_events_know_their_shares_once_a_table_was_made_and_averages_at_once():
+    events = tree(event("a", 0, 10), event("b", 1, 4), event("w", 0, 99, is_async=True))
+    events.table()
+    assert [each.self_cpu_percent for each in events] == ["70.00%", "30.00%", "0.00%"]
+    assert [each.total_cpu_percent for each in events] == ["100.00%", "30.00%", 0]
+    assert [avg.self_cpu_percent for avg in events.key_averages()] == ["70.00%", "30.00%", "0.00%"]
+
+
 def test_averages_that_were_picked_out_print_alone():
     averages = tree(event("a", 0, 10), event("b", 20, 21)).key_averages()
     table = EventList([avg for avg in averages if avg.key == "b"]).table()

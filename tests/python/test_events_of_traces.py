@@ -219,7 +219,8 @@ def test_device_work_memory_and_links_are_on_the_events():
 
 
 def test_numbers_of_events_are_those_of_the_exported_trace(tmp_path):
-    """upstream: test_profiler_external_id_parity, test_profiler_activity_type_parity, test_profiler_timestamp_consistency"""
+    """upstream: test_profiler_external_id_parity, test_profiler_activity_type_parity,
+    test_profiler_timestamp_consistency"""
 
     def program():
         with kymo.record_function_fast("op"):

@@ -69,8 +69,7 @@ class Assembly {
     }
 
     std::uint32_t lane(Row thread, TrackKind kind, Device device, std::int64_t stream) {
-        const auto [place, is_new] =
-            lanes_.try_emplace({thread, kind, device.type, device.index, stream}, 0);
+        const auto [place, is_new] = lanes_.try_emplace({thread, kind, device.type, device.index, stream}, 0);
         if (is_new) place->second = assembler_.add_lane({thread, kind, device, stream, 0});
         return place->second;
     }
@@ -80,8 +79,8 @@ class Assembly {
         site.name = assembler_.string(event.name);
         site.overload = assembler_.string(event.overload);
         site.scope = event.scope;
-        const std::uint16_t flags = static_cast<std::uint16_t>((event.is_async ? kAsync : 0) |
-                                                               (event.is_remote ? kRemote : 0));
+        const std::uint16_t flags =
+            static_cast<std::uint16_t>((event.is_async ? kAsync : 0) | (event.is_remote ? kRemote : 0));
         const auto range = assembler_.add_range(lane(event), event.start_ns, event.duration_ns,
                                                 assembler_.site(site), flags);
         ranges_.push_back(range);
@@ -95,8 +94,7 @@ class Assembly {
         add_values(event, range);
         add_bytes(event, {DeviceType::Cpu, -1}, event.cpu_bytes);
         add_bytes(event, {kernel_device_, 0}, event.device_bytes);
-        if (event.device.type != DeviceType::Cpu)
-            unlinked_[{event.name, event.duration_ns}].push_back(range);
+        if (event.device.type != DeviceType::Cpu) unlinked_[{event.name, event.duration_ns}].push_back(range);
     }
 
     void add_values(const DescribedEvent& event, TraceAssembler::RangeId range) {
