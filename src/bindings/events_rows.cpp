@@ -68,11 +68,11 @@ std::size_t EventRows::checked(std::size_t event) const {
 }
 
 nb::object EventRows::object(nb::handle self, std::size_t event) {
-    PyObject*& known = alive_[event];
+    PyObject*& known = alive_[checked(event)];
     if (known != nullptr && Py_REFCNT(known) > 0) return nb::borrow(known);
     known = nullptr;
     PyObject* const made =
-        make_event_row(reinterpret_cast<PyTypeObject*>(event_type_.ptr()), self.ptr(), checked(event));
+        make_event_row(reinterpret_cast<PyTypeObject*>(event_type_.ptr()), self.ptr(), event);
     if (made == nullptr) {
         alive_.erase(event);
         throw nb::python_error();
