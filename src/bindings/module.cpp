@@ -16,6 +16,9 @@ NB_MODULE(_kymo, module) {
     kymo::bindings::bind_context(module);
     kymo::bindings::bind_trace_rows(module);
     kymo::bindings::bind_session(module);
+    kymo::bindings::bind_averages(module);
+    kymo::bindings::bind_events(module);
+    kymo::bindings::bind_tree(module);
     kymo::bindings::bind_arrow(module);
     kymo::bindings::bind_memory(module);
 }
