@@ -59,7 +59,7 @@ EXTERNAL = {
     "nanobind/":  ["src/bindings"],
     "cupti":      ["src/sources/cuda"],
     "cuda":       ["src/sources/cuda"],
-    "nvtx3/":     ["src/sources/cuda", "src/emitters"],
+    "nvtx3/":     ["src/sources/cuda", "src/emitters", "tests"],
     "ittnotify":  ["src/emitters"],
     "fmt/":       ["src/cli"],
     "CLI/":       ["src/cli"],

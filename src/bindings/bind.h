@@ -8,5 +8,7 @@ namespace kymo::bindings {
 void bind_errors(nanobind::module_& module);
 void bind_trace(nanobind::module_& module);
 void bind_session(nanobind::module_& module);
+void bind_emitters(nanobind::module_& module);
+void bind_execution_trace(nanobind::module_& module);
 
 }  // namespace kymo::bindings

@@ -13,4 +13,6 @@ NB_MODULE(_kymo, module) {
     kymo::bindings::bind_errors(module);
     kymo::bindings::bind_trace(module);
     kymo::bindings::bind_session(module);
+    kymo::bindings::bind_emitters(module);
+    kymo::bindings::bind_execution_trace(module);
 }
