@@ -240,7 +240,13 @@ void add_keyword(std::string& out, std::string_view name, const Value& value) {
     out.append(", \"type\": \"").append(type).append("\", \"value\": ").append(text).append("}");
 }
 
+constexpr std::string_view kNumberAttributes[] = {"rf_id", "fw_parent", "seq_id", "scope", "tid", "fw_tid"};
 constexpr std::string_view kTextAttributes[] = {"op_schema", "kernel_backend", "kernel_file", "tensor_range"};
+
+bool is_known(std::string_view name) {
+    return std::ranges::find(kNumberAttributes, name) != std::end(kNumberAttributes) ||
+           std::ranges::find(kTextAttributes, name) != std::end(kTextAttributes);
+}
 
 }  // namespace
 
@@ -271,9 +277,7 @@ std::string attributes_json(const NodeFacts& facts, std::span<const KeyedValue> 
         add_keyword(out, name, given != keywords.end() ? given->value : Value(""));
     }
     for (const KeyedValue& keyword : keywords) {
-        if (std::find(std::begin(kTextAttributes), std::end(kTextAttributes), keyword.key) ==
-            std::end(kTextAttributes))
-            add_keyword(out, keyword.key, keyword.value);
+        if (!is_known(keyword.key)) add_keyword(out, keyword.key, keyword.value);
     }
     return "[" + out + "]";
 }

@@ -1,57 +1,11 @@
-"""emit_nvtx, emit_itt and marks by hand, seen by collectors that NVTX and ITT load as they load their tools."""
-
-import os
-import subprocess
-import sys
-import textwrap
-from pathlib import Path
+"""emit_nvtx and marks by hand, seen by a collector that NVTX loads as it loads its tools; emitters of either kind."""
 
 import pytest
+from collectors import needs_nvtx, run
 
 import kymo
-from kymo import _kymo, itt, nvtx
+from kymo import nvtx
 from kymo._emitters import emit_itt, emit_nvtx
-
-BIN = Path(os.environ.get("KYMO_TEST_BIN_DIR", Path(_kymo.__file__).parents[2] / "tests"))
-VARIABLES = {
-    "nvtx_collector": "NVTX_INJECTION64_PATH",
-    "itt_collector": "INTEL_LIBITTNOTIFY64",
-    "itt_collector_old": "INTEL_LIBITTNOTIFY64",
-}
-PRELUDE = """
-import array, threading
-import kymo
-from kymo import itt, nvtx
-from kymo._emitters import emit_itt, emit_nvtx
-from kymo._profile import _is_profiler_enabled
-def on_a_thread(function):
-    thread = threading.Thread(target=function)
-    thread.start()
-    thread.join()
-"""
-
-needs_nvtx = pytest.mark.skipif(not nvtx.is_available(), reason="built without NVTX's header")
-
-
-def run(program, collector=None, tmp_path=None, **environment):
-    """What the program printed, and the lines that the collector got."""
-    collected = tmp_path / "collected" if tmp_path else None
-    variables = {**os.environ, **environment}
-    for name in ("NVTX_INJECTION64_PATH", "INTEL_LIBITTNOTIFY64", "KYMO"):
-        variables.pop(name, None)
-    variables.update(environment)
-    if collector:
-        library = BIN / f"{collector}.so"
-        assert library.exists(), f"{library} has not been built"
-        variables |= {VARIABLES[collector]: str(library), "KYMO_TEST_COLLECTED": str(collected)}
-    variables["PYTHONPATH"] = str(Path(kymo.__file__).parents[1])
-    done = subprocess.run(
-        [sys.executable, "-c", PRELUDE + textwrap.dedent(program)], env=variables, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
-    lines = collected.read_text().splitlines() if collected and collected.exists() else []
-    return done.stdout, lines
 
 
 @needs_nvtx
@@ -248,89 +202,6 @@ def test_marks_and_ranges_by_hand_for_nvtx(tmp_path):
         "1 mark in it",
         "1 pop",
     ]
-
-
-@pytest.mark.parametrize("collector", ["itt_collector", "itt_collector_old"])
-def test_every_range_goes_to_itt_as_a_task_with_the_text_as_metadata(tmp_path, collector):
-    """upstream: test_profiler_emit_itt, test_custom_module_input_op_ids (ITT)"""
-    _, lines = run(
-        """
-        with emit_itt(record_shapes=True):
-            with kymo.record_function("outer"):
-                with kymo.record_function_fast("inner", [array.array("d", [1, 2]), 3]):
-                    kymo.instant("here")
-        with kymo.record_function("after"):
-            pass
-        """,
-        collector,
-        tmp_path,
-    )
-    assert lines == [
-        "1 domain kymo",
-        "1 begin kymo:outer",
-        "1 metadata 0 details=outer, op_id = 1",
-        "1 begin kymo:inner",
-        "1 metadata 0 details=inner, op_id = 2, sizes = [[2], []], input_op_ids = [(0,-1), (0,-1)]",
-        "1 begin kymo:here",
-        "1 end kymo",
-        "1 end kymo",
-        "1 end kymo",
-    ]
-
-
-def test_marks_and_ranges_by_hand_for_itt(tmp_path):
-    out, lines = run(
-        """
-        print(itt.is_available())
-        itt.mark("point")
-        print(itt.range_push("one"), itt.range_push("two"), itt.range_pop(), itt.range_pop(), itt.range_pop())
-        handle = itt.range_start("anywhere")
-        on_a_thread(lambda: itt.range_end(handle))
-        with itt.range("{}", "formatted"):
-            pass
-        """,
-        "itt_collector",
-        tmp_path,
-    )
-    assert out.split() == ["True", "0", "1", "1", "0", "-1"]
-    assert lines == [
-        "1 domain kymo",
-        "1 begin kymo:point",
-        "1 end kymo",
-        "1 begin kymo:one",
-        "1 begin kymo:two",
-        "1 end kymo",
-        "1 end kymo",
-        "1 overlapped 1 kymo:anywhere",
-        "2 overlapped end 1 kymo",
-        "1 begin kymo:formatted",
-        "1 end kymo",
-    ]
-
-
-def test_a_collector_that_cannot_be_loaded_makes_itt_unavailable():
-    out, _ = run(
-        """
-        print(itt.is_available())
-        for use in (lambda: emit_itt().__enter__(), lambda: itt.mark("x"), lambda: itt.range_push("x")):
-            try:
-                use()
-            except kymo.Error as error:
-                print(error)
-        print(_is_profiler_enabled())
-        """,
-        INTEL_LIBITTNOTIFY64="/nowhere/libnothing.so",
-    )
-    first, *errors, last = out.splitlines()
-    assert (first, last) == ("False", "False")
-    assert len(errors) == 3
-    assert all(text.startswith("ITT is not available: ") and "/nowhere/libnothing.so" in text for text in errors)
-
-
-def test_a_library_that_is_no_collector_makes_itt_unavailable():
-    library = next(iter(Path(_kymo.__file__).parent.glob("_kymo*.so")))
-    out, _ = run("print(itt.is_available())", INTEL_LIBITTNOTIFY64=str(library))
-    assert out == "False\n"
 
 
 @pytest.mark.skipif(nvtx.is_available(), reason="built with NVTX's header")
