@@ -17,6 +17,7 @@ TEST(StorageKey, IsTheLibrarysNumberOrElseTheAddress) {
     EXPECT_NE((StorageKey{5, false}), (StorageKey{5, true}));
 }
 
+// L15
 TEST(StorageMap, ForgetsTheOldestAndWhatWasGivenBack) {
     StorageMap<int> map(3);
     for (std::uint64_t i = 1; i <= 4; ++i) map.set({i, true}, static_cast<int>(i));

@@ -16,6 +16,7 @@ StrictJson::Value parsed(const std::string& text) {
     return value;
 }
 
+// E11
 TEST(ExecutionNode, ValuesOfEveryKindHaveTheirFourParts) {
     const std::int64_t sizes[] = {2, 3}, strides[] = {3, 1};
     const ArrayView array{
@@ -58,6 +59,7 @@ TEST(ExecutionNode, ListsAreCutAndElementCountsSaturate) {
     EXPECT_EQ(json["values"].items[1].items[3].text, "18446744073709551615");
 }
 
+// E7 E10
 TEST(ExecutionNode, NamesAndKeywordsAreEscaped) {
     NodeFacts facts;
     facts.id = 5;

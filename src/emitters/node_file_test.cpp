@@ -35,6 +35,7 @@ class NodeFiles : public ::testing::Test {
     std::string folder_;
 };
 
+// E3
 TEST_F(NodeFiles, AreJsonFromTheStartAndAfterEveryFlush) {
     NodeFile file(path());
     EXPECT_EQ(nodes(), 0u);

@@ -66,6 +66,7 @@ TEST(PushedRanges, MayOutliveTheirThread) {
     EXPECT_EQ(tool.stack, Stack{"a"});
 }
 
+// L15
 TEST(PushedRanges, TheEndOfARunPopsItsOwnAndLeavesTheRest) {
     StackTool tool;
     EXPECT_EQ(push_by_hand(tool, "outer"), 0);
@@ -85,6 +86,7 @@ TEST(PushedRanges, TheEndOfARunPopsItsOwnAndLeavesTheRest) {
     EXPECT_EQ(pop_by_hand(tool), -1);
 }
 
+// L15
 // Whatever the order: as many pops as pushes, and a range that is open is never popped.
 TEST(PushedRanges, StayBalancedUnderRandomOrders) {
     std::mt19937 random(7);

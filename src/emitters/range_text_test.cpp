@@ -24,6 +24,7 @@ TEST(RangeText, SaysOnlyWhatThereIs) {
     EXPECT_EQ(range_text(frame_of("mm", 5, 7).range, {}, {}), "mm, seq = 5, op_id = 7");
 }
 
+// L14
 TEST(RangeText, KeepsTheNameWithAnySequenceNumber) {
     const ArrayView* const none[] = {nullptr};
     EXPECT_EQ(range_text(frame_of("mm", -2, 7).range, none, {}), "mm, op_id = 7, sizes = [[]]");

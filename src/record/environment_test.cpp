@@ -127,6 +127,7 @@ TEST(ParseOptions, NamesTheKeyThatItDoesNotKnow) {
     }
 }
 
+// E4
 TEST(ExecutionTraceRequest, IsAskedForByOurVariableOrElseByTheOtherOne) {
     const auto request = [](const char* own, const char* other) {
         own != nullptr ? setenv("KYMO_EXECUTION_TRACE", own, 1) : unsetenv("KYMO_EXECUTION_TRACE");
