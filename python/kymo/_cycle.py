@@ -41,17 +41,19 @@ TRANSITIONS = {
     (_STOPPED, _SAVE): ("prepare", "start"),
     (_STOPPED, _EXIT): (),
 }
+_METHODS = {"prepare": "prepare_trace", "start": "start_trace", "stop": "stop_trace", "ready": "_trace_ready"}
 
 
 class Cycle:
-    """Runs the transitions of one profiler. `actions` maps "prepare", "start", "stop" and "ready" to functions."""
+    """The action of one profiler. It is given the profiler with every move, and keeps no reference to it: profilers
+    and their traces go when their last user does, without waiting for the garbage collector.
+    """
 
-    def __init__(self, actions):
-        self._actions = actions
+    def __init__(self):
         self.current = ProfilerAction.NONE
         self._scheduled = ProfilerAction.NONE
 
-    def move_to(self, action, device_has_stopped=False):
+    def move_to(self, action, profiler, device_has_stopped=False):
         """To the action that the schedule has for the next step, or to None: the end. When the device's recorder has
         stopped by itself, what there is is handed over, and nothing more is recorded until the next cycle.
         """
@@ -62,9 +64,9 @@ class Cycle:
                 action = _STOPPED
             elif device_has_stopped and self.current in (_WARMUP, _RECORD):
                 action = _STOPPED
-        self._run(action)
+        self._run(action, profiler)
 
-    def _run(self, action):
+    def _run(self, action, profiler):
         if (self.current, action) not in TRANSITIONS:
             raise Error(f"there is no way from {self.current.name} to {action.name}")
         before, self.current = self.current, action if action is not None else ProfilerAction.NONE
@@ -74,7 +76,7 @@ class Cycle:
                 warn(f"incorrect schedule: {before.name} followed by {action.name}", stacklevel=5)
                 continue
             try:
-                self._actions[name]()
+                getattr(profiler, _METHODS[name])()
             except BaseException as error:
                 if name != "ready":  # recording itself does not work: nothing more can be done here
                     self.current = ProfilerAction.NONE

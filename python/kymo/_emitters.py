@@ -1,6 +1,7 @@
 """``emit_nvtx`` and ``emit_itt``: pass ranges on to other tools while their block runs."""
 
 from kymo._kymo import Error, IttEmitter, NvtxEmitter
+from kymo._live import running
 
 
 class _Emitter:
@@ -14,8 +15,7 @@ class _Emitter:
         self.record_shapes = record_shapes
         self.entered = False
         self._emitter = None
-        self._live = None  # of what runs
-        self._alive = None  # stands for it there, without keeping it alive
+        self._alive = None  # stands for it among what runs, without keeping it alive
 
     def __enter__(self):
         if not self.enabled:
@@ -24,10 +24,8 @@ class _Emitter:
             raise Error(f"{type(self).__name__} is not reentrant: make another one to emit to {self._kind} again")
         self._emitter = self._start(bool(self.record_shapes))
         self.entered = True
-        from kymo._profile import _live
-
-        self._live, self._alive = _live, object()
-        _live.add(self._alive)
+        self._alive = object()
+        running.add(self._alive)
         return self
 
     def __exit__(self, exc_type, exc_value, traceback):
@@ -43,7 +41,7 @@ class _Emitter:
         if emitter is None:
             return
         emitter.stop()
-        self._live.discard(self._alive)
+        running.discard(self._alive)
 
 
 class emit_nvtx(_Emitter):

@@ -99,14 +99,7 @@ class profile(Results):
         self._stats = ProfilerStats()
         self._is_prepared = False
         self._has_warned = False
-        self._cycle = Cycle(
-            {
-                "prepare": self.prepare_trace,
-                "start": self.start_trace,
-                "stop": self.stop_trace,
-                "ready": self._trace_ready,
-            }
-        )
+        self._cycle = Cycle()
 
     # ---- recording
 
@@ -139,7 +132,7 @@ class profile(Results):
             self._traces = []
         KinetoStepTracker.init_step_count(_STEP_REQUESTER)
         try:
-            self._cycle.move_to(action)
+            self._cycle.move_to(action, self)
         except BaseException:
             self._close()
             raise
@@ -151,7 +144,7 @@ class profile(Results):
             return
         try:
             self._close_step()
-            self._cycle.move_to(None)
+            self._cycle.move_to(None, self)
         finally:
             self._close()
 
@@ -170,7 +163,7 @@ class profile(Results):
         self._close_step()
         self.step_num += 1
         try:
-            self._cycle.move_to(action, self._device_has_stopped())
+            self._cycle.move_to(action, self, self._device_has_stopped())
         finally:
             KinetoStepTracker.increment_step(_STEP_REQUESTER)
             self._open_step()

@@ -22,7 +22,7 @@ import array, threading
 import kymo
 from kymo import itt, nvtx
 from kymo._emitters import emit_itt, emit_nvtx
-from kymo._profile import _is_profiler_enabled
+from kymo import is_enabled as _is_profiler_enabled
 def on_a_thread(function):
     thread = threading.Thread(target=function)
     thread.start()

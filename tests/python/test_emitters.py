@@ -246,7 +246,7 @@ def test_two_emitters_of_a_kind_at_once_are_an_error(emitter):
 
 @pytest.mark.parametrize("emitter", EMITTERS)
 def test_an_emitter_that_is_not_enabled_is_inert(emitter):
-    from kymo._profile import _is_profiler_enabled
+    from kymo import is_enabled as _is_profiler_enabled
 
     one = emitter(enabled=False)
     with one, one:
@@ -255,7 +255,7 @@ def test_an_emitter_that_is_not_enabled_is_inert(emitter):
 
 @pytest.mark.parametrize("emitter", EMITTERS)
 def test_a_profiler_counts_as_enabled_while_an_emitter_lives(emitter):
-    from kymo._profile import _is_profiler_enabled
+    from kymo import is_enabled as _is_profiler_enabled
 
     with emitter():
         assert _is_profiler_enabled()
