@@ -162,9 +162,8 @@ CallTree call_tree(const Trace& trace, const CallTreeOptions& options) {
     tree.by_thread = options.by_thread;
     tree.bottom_up = options.bottom_up;
     for (const Node& node : paths.nodes) {
-        if (node.parent != kNoRow) continue;
-        if (node.place == Place::Host) tree.recorded_ns += node.total_ns;
-        if (node.place == Place::Device) tree.device_ns += node.total_ns;
+        if (node.place == Place::Host && node.parent == kNoRow) tree.recorded_ns += node.total_ns;
+        if (node.place == Place::Device) tree.device_ns += node.self_ns;
     }
     if (options.bottom_up) paths = inverted(paths.nodes, slots.names.size(), options.caller_levels);
     const Order by = options.bottom_up ? Order::Self : options.by_step ? Order::Time : Order::Total;
