@@ -38,6 +38,7 @@ struct CallTreeNode {
     bool is_thread = false;  ///< with by_thread: stands for a thread, not for ranges
     bool is_async = false;   ///< from async tracks: overlaps what others do, so that no sum or share holds it
     bool is_device = false;  ///< ran on a device, beside what the threads did
+    std::optional<std::int64_t> step = {};  ///< of roots, with step or by_step: the number (kymo/steps.h)
     std::uint64_t count = 0;
     std::int64_t total_ns = 0;  ///< clipped to the window
     std::int64_t self_ns = 0;   ///< 0 for the user's annotations on a device: the work there is the others'

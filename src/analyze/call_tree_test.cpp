@@ -250,6 +250,24 @@ TEST(CallTreeTest, StepsAreRootsInOrderOfTime) {
     EXPECT_TRUE(call_tree(trace, {.step = 9}).nodes.empty());
 }
 
+TEST(CallTreeTest, TheRootsOfStepsHaveTheirNumbers) {
+    TraceFixture fixture;
+    fixture.site("round", Scope::Step);
+    fixture.thread("t", {{"round", 0, 10, {{"a", 1, 2}}}, {"round", 20, 90}});
+    const Trace trace = fixture.trace();
+    const auto numbers = [&](const CallTreeOptions& options) {
+        std::string text;
+        for (const CallTreeNode& node : call_tree(trace, options).nodes)
+            text += node.name + (node.step ? std::to_string(*node.step) : "") + " ";
+        return text;
+    };
+    EXPECT_EQ(numbers({.by_step = true}), "round0 a round1 ");
+    EXPECT_EQ(numbers({.by_thread = true, .by_step = true}), "t round0 a round1 ");
+    EXPECT_EQ(numbers({.step = 1}), "round1 ");
+    EXPECT_EQ(numbers({.bottom_up = true, .step = 1}), "round ");
+    EXPECT_EQ(numbers({.inside = "round"}), "round a ");
+}
+
 TEST(CallTreeTest, LimitsTakeNodesAwayWithWhatIsBelowThem) {
     const Trace trace =
         TraceFixture()
