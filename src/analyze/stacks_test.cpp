@@ -7,6 +7,7 @@
 #include <kymo/stacks.h>
 
 #include "analyze/trace_fixture.h"
+#include "trace/argument_fixture.h"
 #include "trace/random_trace_fixture.h"
 
 namespace kymo {
@@ -19,10 +20,7 @@ std::string text(const std::vector<FoldedStack>& stacks) {
 }
 
 Argument text_value(TraceFixture& fixture, const std::string& text) {
-    Argument value;
-    value.kind = ValueKind::String;
-    value.string = fixture.string(text);
-    return value;
+    return testing::string_value(fixture.string(text));
 }
 
 /// train.py calls an operator that launches two kernels, through the runtime; a third kernel is nobody's.
