@@ -85,10 +85,10 @@ TEST(RangeMemory, AsPyTorchHasItAReportBelongsToTheRangesOfAllThreadsThatWereOpe
     EXPECT_EQ(owned, "xx-x-");
 
     const auto cpu_memory = [&](bool any_thread) {
-        std::string text;
+        std::string lines;
         for (const AverageRow& row : key_averages(trace, {.memory_of_any_thread = any_thread}).rows)
-            text += row.name + " " + std::to_string(row.cpu_memory_bytes) + ", ";
-        return text;
+            lines += row.name + " " + std::to_string(row.cpu_memory_bytes) + ", ";
+        return lines;
     };
     EXPECT_NE(cpu_memory(true).find("0-100 108, "), std::string::npos) << cpu_memory(true);
     EXPECT_NE(cpu_memory(false).find("0-100 8, "), std::string::npos) << cpu_memory(false);
