@@ -1,6 +1,7 @@
 // device_waits_fixture.h: for tests: queues of a device with what only waits for them.
 #pragma once
 
+#include <set>
 #include <string>
 
 #include "trace/trace_assembler.h"
@@ -34,17 +35,17 @@ inline Trace device_waits_trace() {
     return assembler.finish();
 }
 
-/// Of each range: its name, and the kind, device, queue and thread of its track.
-inline std::string places_of_ranges(const Trace& trace) {
-    std::string text;
+/// A line for each range, sorted: its name, and the kind, device, queue and thread of its track.
+inline std::multiset<std::string> places_of_ranges(const Trace& trace) {
+    std::multiset<std::string> lines;
     for (Row row = 0; row < trace.ranges().size(); ++row) {
         const TrackInfo& track = trace.tracks()[trace.track_of(row)];
-        text += std::string(trace.range_name(row)) + " " + std::to_string(static_cast<int>(track.kind)) +
-                " " + device_type_name(track.device.type) + ":" + std::to_string(track.device.index) + " " +
-                std::to_string(track.stream) + " " +
-                std::string(trace.string(trace.threads()[track.thread].name)) + "\n";
+        lines.insert(std::string(trace.range_name(row)) + " " + std::to_string(static_cast<int>(track.kind)) +
+                     " " + device_type_name(track.device.type) + ":" + std::to_string(track.device.index) +
+                     " " + std::to_string(track.stream) + " " +
+                     std::string(trace.string(trace.threads()[track.thread].name)));
     }
-    return text;
+    return lines;
 }
 
 }  // namespace kymo::testing
