@@ -9,39 +9,21 @@
 
 #include "analyze/trace_fixture.h"
 #include "base/strict_json.h"
+#include "trace/argument_fixture.h"
 
 namespace kymo {
 namespace {
+
+using testing::boolean;
+using testing::integer;
+using testing::real;
 
 /// A range's values, put together by hand.
 class ChromeArgumentsTest : public ::testing::Test {
   protected:
     ChromeArgumentsTest() { fixture_.thread("main", {{"a", 0, 10}}); }
 
-    static Argument integer(std::int64_t number) {
-        Argument value;
-        value.kind = ValueKind::Int;
-        value.integer = number;
-        return value;
-    }
-    static Argument real(double number) {
-        Argument value;
-        value.kind = ValueKind::Double;
-        value.real = number;
-        return value;
-    }
-    static Argument boolean(bool truth) {
-        Argument value;
-        value.kind = ValueKind::Bool;
-        value.boolean = truth;
-        return value;
-    }
-    Argument text(const std::string& text) {
-        Argument value;
-        value.kind = ValueKind::String;
-        value.string = fixture_.string(text);
-        return value;
-    }
+    Argument text(const std::string& text) { return testing::string_value(fixture_.string(text)); }
     Argument array(DType dtype, const std::vector<std::int64_t>& sizes,
                    const std::vector<std::int64_t>& strides = {}, bool is_defined = true) {
         TraceData& data = fixture_.data();
