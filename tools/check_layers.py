@@ -55,7 +55,7 @@ KINDS = {
 
 # External headers that only some rooms may see, by how the include begins.
 EXTERNAL = {
-    "Python.h":   ["src/sources/python", "src/bindings"],
+    "Python.h":   ["src/sources/python", "src/bindings", "benchmarks"],
     "nanobind/":  ["src/bindings"],
     "cupti":      ["src/sources/cuda"],
     "cuda":       ["src/sources/cuda"],

@@ -159,7 +159,7 @@ PyObject* construct(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
 }
 
 [[gnu::noinline]] PyObject* construct_generally(PyObject* type, PyObject* const* args, Py_ssize_t count,
-                                                 PyObject* names) noexcept {
+                                                PyObject* names) noexcept {
     const bool is_plain = names == nullptr || PyTuple_GET_SIZE(names) == 0;
     PyObject* const tuple = PyTuple_New(count);
     if (tuple == nullptr) return nullptr;
