@@ -217,6 +217,115 @@ TEST(Recording, LetsARangeEndEarlyLaterAndElsewhere) {
     EXPECT_EQ(names(trace).size(), 6u);
 }
 
+TEST(Recording, ShowsARangeThatIsApartOnAnAsyncTrackWhereverItEnds) {
+    kymo::Session session(kymo::SessionOptions{});
+    kymo::Range life = kymo::Range::apart("life");
+    { KYMO_RANGE("work"); }
+    life.end();
+    kymo::Range open = kymo::Range::apart("open");
+    { KYMO_RANGE("more work"); }
+    const kymo::Trace trace = session.stop();
+    EXPECT_TRUE(has_flag(trace, "life", kymo::kAsync));
+    EXPECT_TRUE(has_flag(trace, "open", kymo::kAsync));
+    EXPECT_TRUE(has_flag(trace, "open", kymo::kUnfinished));
+    EXPECT_EQ(parent_name(trace, "work"), "");
+    EXPECT_EQ(parent_name(trace, "more work"), "");
+}
+
+namespace {
+
+std::uint32_t thread_of(const kymo::Trace& trace, std::string_view name) {
+    return trace.threads()[trace.tracks()[trace.track_of(find(trace, std::string(name)))].thread].id;
+}
+
+}  // namespace
+
+// R10
+TEST(Recording, TakesAScopeThatAnotherThreadEndsOutOfTheNesting) {
+    kymo::Session session(kymo::SessionOptions{});
+    auto operation = std::make_unique<kymo::Operation>(kymo::Scope::User);
+    const kymo::KeyedValue values[] = {{"key", kymo::Value(std::int64_t{7})}};
+    {
+        KYMO_RANGE("around");
+        operation->begin("passed on", {}, {}, values);
+        { KYMO_RANGE("before"); }
+        std::thread([&] {
+            KYMO_RANGE("there");
+            operation.reset();
+        }).join();
+        KYMO_RANGE("after");
+        KYMO_RANGE("deeper");
+    }
+    operation = std::make_unique<kymo::Operation>(kymo::Scope::User);
+    operation->begin("last", {}, {}, values);
+    std::thread([&] { operation.reset(); }).join();
+    const kymo::Trace trace = session.stop();  // this thread has not come by since
+    for (const char* name : {"passed on", "last"}) {
+        EXPECT_TRUE(has_flag(trace, name, kymo::kAsync)) << name;
+        EXPECT_FALSE(has_flag(trace, name, kymo::kUnfinished)) << name;
+        EXPECT_EQ(trace.range_arguments(find(trace, name)).size(), 1u) << name;
+        EXPECT_EQ(thread_of(trace, name), thread_of(trace, "around")) << name;
+    }
+    EXPECT_EQ(parent_name(trace, "before"), "around");
+    EXPECT_EQ(parent_name(trace, "after"), "around");
+    EXPECT_EQ(parent_name(trace, "deeper"), "after");
+    EXPECT_EQ(names(trace).size(), 7u);
+    EXPECT_TRUE(trace.problems().empty()) << trace.problems()[0].text;
+
+    kymo::Session later(kymo::SessionOptions{});
+    { KYMO_RANGE("later"); }
+    const kymo::Trace rest = later.stop();
+    EXPECT_EQ(names(rest), (std::multiset<std::string>{"later"}));
+    EXPECT_EQ(rest.ranges().depth[0], 0u);
+}
+
+// R10
+TEST(Recording, AScopeThatAnotherThreadEndsIsAsyncToItsObserversToo) {
+    static bool was_async = false;
+    const auto handle = kymo::add_observer(
+        {.end = [](const kymo::ObservedRange& range, kymo::ObserverContext*, void*) {
+            was_async = range.is_async();
+        }});
+    kymo::Session session(kymo::SessionOptions{});
+    const auto opened =
+        kymo::detail::open_range(kymo::detail::dynamic_site("watched", kymo::Scope::User), kymo::Scope::User);
+    const std::uint32_t thread = kymo::detail::thread_number();
+    std::thread([&] { kymo::detail::close_elsewhere(opened, thread); }).join();
+    kymo::remove_observer(handle);
+    EXPECT_TRUE(was_async);
+    const kymo::Trace trace = session.stop();
+    EXPECT_TRUE(has_flag(trace, "watched", kymo::kAsync));
+    EXPECT_FALSE(has_flag(trace, "watched", kymo::kUnfinished));
+}
+
+// Threads that end ranges of one another all the time, against sessions that come and go.
+TEST(Recording, LosesNothingWhileThreadsEndEachOthersScopes) {
+    constexpr int kRounds = 2000;
+    kymo::Session session(kymo::SessionOptions{});
+    std::atomic<kymo::Operation*> handed{nullptr};
+    std::atomic<bool> done{false};
+    std::thread ender([&] {
+        while (!done.load() || handed.load() != nullptr) delete handed.exchange(nullptr);
+    });
+    for (int i = 0; i < kRounds; ++i) {
+        auto* const operation = new kymo::Operation(kymo::Scope::User);
+        operation->begin("handed on");
+        { KYMO_RANGE("mine"); }
+        for (kymo::Operation* none = nullptr; !handed.compare_exchange_weak(none, operation);) none = nullptr;
+        if (i % 100 == 0) kymo::Session(kymo::SessionOptions{}).stop();
+        { KYMO_RANGE("mine"); }
+    }
+    done.store(true);
+    ender.join();
+    const kymo::Trace trace = session.stop();
+    EXPECT_EQ(names(trace).count("mine"), 2u * kRounds);
+    EXPECT_EQ(names(trace).count("handed on"), std::size_t{kRounds});
+    std::size_t unfinished = 0;
+    for (const std::uint16_t flags : trace.ranges().flags) unfinished += (flags & kymo::kUnfinished) != 0;
+    EXPECT_EQ(unfinished, 0u);
+    EXPECT_TRUE(trace.problems().empty()) << trace.problems()[0].text;
+}
+
 TEST(Recording, TakesAScopeThatEndsOutOfOrderOutOfTheNesting) {
     using kymo::detail::ScopedRange;
     static kymo::detail::Site first{"first", __FILE__, __LINE__, kymo::Scope::User};

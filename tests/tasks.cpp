@@ -47,6 +47,14 @@ TEST(TasksSessions, FollowThreadsAsyncAndPoolsAndNothingElse) {
     EXPECT_EQ(names(all.stop()), everything);
 }
 
+TEST(TasksSessions, NoScopesMeanAll) {
+    kymo::SessionOptions options = of_tasks();
+    options.scopes = {};
+    kymo::Session mine(options);
+    { KYMO_RANGE("own"); }
+    EXPECT_EQ(names(mine.stop()), Names{"own"});
+}
+
 TEST(TasksSessions, ArmAThreadOnlyWhileItIsInTheirContext) {
     kymo::Session mine(of_tasks());
     const kymo::Context context = kymo::Context::current();

@@ -38,12 +38,14 @@ struct AverageRow {
     bool is_async = false;
     bool is_remote = false;
     bool is_top_level = true;        ///< has no range around it
+    bool is_legacy = false;          ///< of events made by hand: a device's time is that of the call itself
     std::string overload;            ///< with by_overload
     std::string input_shapes;        ///< with by_input_shape: "[[8, 3], []]"
     std::vector<std::string> stack;  ///< with stack_entries: the innermost first
     Row thread = kNoRow;             ///< row of Trace::threads(); with by_thread it holds for all
     std::string thread_name;         ///< with by_thread
-    Row first_range = kNoRow;        ///< kNoRow: allocation reports that happened in no range
+    Row first_range = kNoRow;  ///< kNoRow: allocation reports that happened in no range. Of group_rows():
+                               ///< the first row of the list
 
     std::uint64_t count = 0;
     std::uint64_t unfinished = 0;   ///< of them, still open at the window's end
@@ -105,6 +107,10 @@ KYMO_API Averages key_averages(const Trace& trace, const AverageOptions& options
 /// Every range as a row of its own, with its shapes, overload and whole stack. Of the options only
 /// merge_repeated, flops and nesting matter.
 KYMO_API Averages list_ranges(const Trace& trace, const AverageOptions& options = {});
+/// The same for rows that are given, each with its own numbers: rows of equal keys (and of equal is_legacy)
+/// are one, in order of their first. Of the options, by_thread, flops, nesting and merge_repeated do not
+/// matter.
+KYMO_API Averages group_rows(const Averages& list, const AverageOptions& options = {});
 /// All rows added up, under the name "Total". Percentiles are left out.
 KYMO_API AverageRow total_average(const Averages& averages);
 /// Takes the estimated cost of profiling off the times of the processor, none of which falls below 0. Does

@@ -23,7 +23,8 @@ KYMO_API std::int64_t peek_sequence() noexcept;
 KYMO_API std::int64_t take_sequence() noexcept;
 
 /// A scope with inputs and outputs. Made, then begun (or not: then it is nothing), then ended by its
-/// destructor. Who watches it is settled when it is made.
+/// destructor. Who watches it is settled when it is made. One that ends on another thread than it began on
+/// is async.
 ///
 ///     kymo::Operation op(kymo::Scope::Function);
 ///     if (op.is_active()) op.begin("mm", {.sequence = n}, op.inputs_wanted() ? describe(a, b) : ...);
@@ -100,6 +101,7 @@ class Operation {
     bool outputs_wanted_ = false;
     void* frame_ = nullptr;  ///< of its observers
     detail::Opened opened_{0, detail::kNotOpen};
+    std::uint32_t thread_ = 0;  ///< that opened it
     std::span<const Value> outputs_;
 };
 

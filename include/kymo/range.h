@@ -31,6 +31,12 @@ class Range {
         const bool wanted = detail::values_wanted(Scope::User);
         begin(name, Scope::User, wanted ? detail::push_values(keys, key, value, more...) : 0);
     }
+    /// One that is on an async track wherever it ends: the life of a task whose stretches of work are scopes.
+    static Range apart(std::string_view name, Scope scope = Scope::User) noexcept {
+        Range range;
+        if (detail::is_wanted(scope)) range.begin(name, scope, 0, true);
+        return range;
+    }
     ~Range() { end(); }
     Range(Range&& other) noexcept
         : id_(std::exchange(other.id_, 0)),
@@ -55,7 +61,8 @@ class Range {
     bool is_open() const noexcept { return id_ != 0 || frame_ != nullptr; }
 
   private:
-    KYMO_API void begin(std::string_view name, Scope scope, std::uint32_t side) noexcept;
+    KYMO_API void begin(std::string_view name, Scope scope, std::uint32_t side,
+                        bool is_apart = false) noexcept;
     KYMO_API void finish() noexcept;
 
     std::uint64_t id_ = 0;

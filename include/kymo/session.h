@@ -69,6 +69,10 @@ class KYMO_API Session {
     /// message is not to be trusted (see unpack_events), is over 256 MiB or more than max_bytes allows, and
     /// when this session is not running.
     void add_events(std::string_view message, const RemoteOptions& options = {});
+    /// Puts a fact into the trace (Trace::metadata): `json` is a whole JSON value of up to 128 KiB; a key
+    /// given before gets the new value. Throws kymo::Error when it is no JSON, and when this session is not
+    /// running.
+    void add_metadata(std::string_view key, std::string_view json);
     /// Where the capture is: differs from the output asked for when that name was taken. Empty without a
     /// file.
     const std::string& output_path() const noexcept { return output_path_; }

@@ -28,6 +28,7 @@ struct TableOptions {
     bool top_level_events_only = false;
     std::string time_unit{};             ///< "s", "ms" or "us" for all times; else each has its own
     std::vector<std::string> columns{};  ///< keys; empty: those that have something to show
+    std::string device_name{};           ///< in titles; empty: that of Averages::device
     /// Which rows are printed; empty: all. Sums and shares are of all rows.
     std::function<bool(const AverageRow&)> shows{};
 };

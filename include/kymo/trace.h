@@ -263,6 +263,10 @@ class KYMO_API Trace {
     /// Writes the tables, compressed; load() reads them back equal. Throws kymo::Error.
     void save(const std::string& path) const;
 
+    /// The same with one more fact, `json` a whole JSON value; a key that it has gets the new value. Copies
+    /// the tables. Throws kymo::Error when it is no JSON.
+    Trace with_metadata(std::string_view key, std::string_view json) const;
+
     std::string_view string(StringId id) const noexcept;  ///< "" for an unknown id
     std::size_t string_count() const noexcept;
 
@@ -302,5 +306,10 @@ class KYMO_API Trace {
   private:
     std::shared_ptr<const TraceData> data_;
 };
+
+/// Traces of one machine whose windows follow one another (in any order here) as one: what is the same
+/// thread, site or track becomes one; ranges are cut where their own window ends, so that the time between
+/// two windows counts for nothing. Throws kymo::Error when windows overlap.
+KYMO_API Trace join_traces(std::span<const Trace> traces);
 
 }  // namespace kymo

@@ -89,6 +89,9 @@ struct Device {
     friend constexpr bool operator==(const Device&, const Device&) noexcept = default;
 };
 
+/// The device of a text such as "cpu", "cuda:1" or "hip". Throws kymo::Error.
+KYMO_API Device parse_device(std::string_view text);
+
 /// What is known of an array (a tensor, an ndarray, a buffer) without touching its elements.
 struct ArrayView {
     DType dtype = DType::Other;

@@ -136,6 +136,44 @@ class _ExperimentalConfig:
         return f"_ExperimentalConfig({', '.join(changed)})"
 
 
+class ProfilerConfig:
+    """The options of a profiler, as PyTorch's native side has them."""
+
+    __slots__ = (
+        "state",
+        "report_input_shapes",
+        "profile_memory",
+        "with_stack",
+        "with_flops",
+        "with_modules",
+        "experimental_config",
+        "trace_id",
+    )
+
+    def __init__(
+        self,
+        state,
+        report_input_shapes=False,
+        profile_memory=False,
+        with_stack=False,
+        with_flops=False,
+        with_modules=False,
+        experimental_config=None,
+        trace_id="",
+    ):
+        self.state = state
+        self.report_input_shapes = report_input_shapes
+        self.profile_memory = profile_memory
+        self.with_stack = with_stack
+        self.with_flops = with_flops
+        self.with_modules = with_modules
+        self.experimental_config = experimental_config if experimental_config is not None else _ExperimentalConfig()
+        self.trace_id = trace_id
+
+    def __repr__(self):
+        return "ProfilerConfig(" + ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__slots__) + ")"
+
+
 _CPU_TYPES = frozenset(
     "CPU_OP CPU_INSTANT_EVENT USER_ANNOTATION EXTERNAL_CORRELATION XPU_RUNTIME XPU_DRIVER CUDA_RUNTIME CUDA_DRIVER "
     "PYTHON_FUNCTION PRIVATEUSE1_RUNTIME PRIVATEUSE1_DRIVER".split()

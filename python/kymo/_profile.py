@@ -1,59 +1,19 @@
-"""``kymo.profile``: recording with schedules, steps and callbacks, and reading what was recorded."""
+"""``kymo.profile``: recording with schedules, steps and callbacks."""
 
-import json
-import os
-import time
-import uuid
-
-from kymo import _activities
-from kymo._activities import ProfilerActivity, _ExperimentalConfig
+from kymo import _choices, _context
+from kymo._activities import ProfilerActivity, ProfilerConfig, ProfilerState, _ExperimentalConfig
 from kymo._cycle import Cycle
-from kymo._kymo import Error, Session, record_function
+from kymo._kymo import Error, Session, join_traces, record_function
+from kymo._live import running
+from kymo._results import ProfilerStats, Results, timed
 from kymo._schedule import ProfilerAction, always_record
 from kymo._steps import KinetoStepTracker
 from kymo._warnings import warn
 
 _STEP_REQUESTER = "ProfilerStep"
-_DEVICES = {
-    "cuda": ProfilerActivity.CUDA,
-    "xpu": ProfilerActivity.XPU,
-    "mtia": ProfilerActivity.MTIA,
-    "hpu": ProfilerActivity.HPU,
-}
-_live = set()  # profilers and emitters that run
 
 
-def _is_profiler_enabled():
-    """Whether any profiler or emitter runs."""
-    return bool(_live)
-
-
-class ProfilerStats:
-    """How long the profiler's own work took."""
-
-    __slots__ = (
-        "profiling_window_duration_sec",
-        "number_of_events",
-        "profiler_prepare_call_duration_us",
-        "profiler_enable_call_duration_us",
-        "profiler_disable_call_duration_us",
-        "parse_kineto_call_duration_us",
-        "function_events_build_tree_call_duration_us",
-    )
-
-    def __init__(self):
-        for name in self.__slots__:
-            setattr(self, name, 0)
-
-    def __repr__(self):
-        return "ProfilerStats(" + ", ".join(f"{name}={getattr(self, name)}" for name in self.__slots__) + ")"
-
-
-def _microseconds_since(start):
-    return (time.perf_counter_ns() - start) // 1000
-
-
-class profile:
+class profile(Results):
     """Records what happens between start and stop, or while its block runs.
 
     Takes the keywords of ``torch.profiler.profile`` and of ``torch.autograd.profiler.profile``, and:
@@ -82,7 +42,7 @@ class profile:
         use_cuda=None,
         use_device=None,
         use_cpu=True,
-        use_kineto=True,
+        use_kineto=False,
         custom_trace_id_callback=None,
         post_processing_timeout_s=None,
         activity_filters=None,
@@ -94,12 +54,20 @@ class profile:
     ):
         if post_processing_timeout_s is not None and post_processing_timeout_s < 0:
             raise ValueError(f"post_processing_timeout_s must not be negative, not {post_processing_timeout_s}")
+        if policy not in ("stop", "drop", "ring"):
+            raise ValueError(f"policy must be 'stop', 'drop' or 'ring', not {policy!r}")
+        if schedule is not None and not callable(schedule):
+            raise TypeError(f"schedule must be callable, not {schedule!r}")
+        if schedule is not None and schedule(0) is ProfilerAction.DEVICE_STOPPED:
+            raise ValueError("a schedule cannot say DEVICE_STOPPED")
         self.enabled = enabled
         self.experimental_config = experimental_config if experimental_config is not None else _ExperimentalConfig()
-        self.activities, self.activity_filters = self._choose_activities(activities, use_cpu, use_kineto)
-        self.activity_filters.update(activity_filters or {})
-        _activities._check_filters(self.activity_filters)
-        self.use_device = self._choose_device(use_device, use_cuda)
+        self.activities, self.activity_filters = _choices.choose_activities(
+            activities, use_cpu, use_kineto, activity_filters
+        )
+        self.use_device = _choices.choose_device(self.activities, use_device, use_cuda)
+        if not self.activities:
+            raise Error("no activity is left to record")
         self.record_shapes = record_shapes or with_flops
         self.profile_memory = profile_memory
         self.with_stack = with_stack
@@ -109,11 +77,11 @@ class profile:
         self.acc_events = acc_events
         self.custom_trace_id_callback = custom_trace_id_callback
         self.post_processing_timeout_s = post_processing_timeout_s
-        self.output = os.fspath(output) if output is not None else ""
+        self.output = _text_of_path(output)
         self.max_bytes = max_bytes
         self.policy = policy
-        self.threads = self._choose_threads(threads)
-        self.scopes = sum({1 << int(scope) for scope in scopes}) if scopes is not None else 0
+        self.threads = _choices.choose_threads(threads, self.experimental_config.profile_all_threads)
+        self.scopes = _choices.choose_scopes(scopes, self.activities, self.activity_filters)
 
         self.schedule = schedule if schedule is not None else always_record
         self.record_steps = schedule is not None
@@ -121,13 +89,16 @@ class profile:
         self.step_num = 0
         self.step_rec_fn = None
         self.preset_metadata = {}
-        self._metadata = {}
-        self._trace_id = None
-        self._session = None
+        self._metadata = {}  # of the next start, and what the running sessions were given
+        self.trace_id = None
+        self._session = None  # while a cycle records
+        self._carried = None  # what _context.install gave then
+        self._stretches = []  # traces of this cycle, ended by toggle_collection_dynamic
         self._traces = []
-        self._stats_of_cycle = ProfilerStats()
-        self._is_running = False
-        self._was_prepared = False
+        self._events = None
+        self._stats = ProfilerStats()
+        self._is_prepared = False
+        self._has_warned = False
         self._cycle = Cycle(
             {
                 "prepare": self.prepare_trace,
@@ -137,48 +108,6 @@ class profile:
             }
         )
 
-    # ---- what is asked for
-
-    @staticmethod
-    def _choose_activities(activities, use_cpu, use_kineto):
-        if activities is not None:
-            return _activities._parse_activities(activities)
-        if not use_cpu and not use_kineto:
-            raise Error("use_cpu=False needs use_kineto=True: nothing else would be recorded")
-        chosen = _activities.supported_activities()
-        if not use_cpu:
-            chosen = chosen - {ProfilerActivity.CPU}
-        if not chosen:
-            raise Error("no activity is left to record")
-        return chosen, {}
-
-    def _choose_device(self, use_device, use_cuda):
-        if use_cuda:
-            warn("use_cuda is deprecated: give use_device='cuda' or activities", FutureWarning, stacklevel=4)
-            use_device = use_device or "cuda"
-        if use_device is None:
-            for name, activity in _DEVICES.items():
-                if activity in self.activities and activity in _activities.supported_activities():
-                    return name
-            return None
-        activity = _DEVICES.get(use_device)
-        if activity is None:
-            warn(f"{use_device} is not a known device: nothing of it is recorded", stacklevel=4)
-            return None
-        if activity not in _activities.supported_activities():
-            warn(f"{use_device} is not available here: nothing of it is recorded", stacklevel=4)
-            return None
-        self.activities.add(activity)
-        return use_device
-
-    def _choose_threads(self, threads):
-        all_threads = self.experimental_config.profile_all_threads
-        if threads is None:
-            return "tasks" if all_threads is False else "all"
-        if threads not in ("all", "tasks"):
-            raise ValueError(f"threads must be 'all' or 'tasks', not {threads!r}")
-        return threads
-
     # ---- recording
 
     def __enter__(self):
@@ -187,50 +116,74 @@ class profile:
 
     def __exit__(self, exc_type, exc_value, traceback):
         self.stop()
-        KinetoStepTracker.erase_step_count(_STEP_REQUESTER)
-        if self.execution_trace_observer is not None:
-            self.execution_trace_observer.cleanup()
         return False
 
     @property
     def current_action(self):
         return self._cycle.current
 
+    @property
+    def profiler(self):
+        """Itself: upstream has one profiler inside another."""
+        return self
+
     def start(self):
         if not self.enabled:
             return
-        if self._is_running:
-            raise Error("profile is not reentrant: this one is running")
-        self._is_running = True
+        if self in running:
+            raise Error("Profiler context manager is not reentrant: this one is running")
+        action = self._next_action(0)
+        running.add(self)
         self.step_num = 0
         if not self.acc_events:
             self._traces = []
-        _live.add(self)
         KinetoStepTracker.init_step_count(_STEP_REQUESTER)
-        self._cycle.move_to(self.schedule(0))
+        try:
+            self._cycle.move_to(action)
+        except BaseException:
+            self._close()
+            raise
         self._open_step()
 
     def stop(self):
         """Ends the recording. Harmless when nothing runs."""
-        if not self._is_running:
+        if self not in running:
             return
-        self._is_running = False
-        _live.discard(self)
-        self._close_step()
-        self._cycle.move_to(None)
+        try:
+            self._close_step()
+            self._cycle.move_to(None)
+        finally:
+            self._close()
+
+    def _close(self):
+        running.discard(self)
+        KinetoStepTracker.erase_step_count(_STEP_REQUESTER)
+        self._is_prepared = False
+        if self.execution_trace_observer is not None:
+            self.execution_trace_observer.cleanup()
 
     def step(self):
         """Says that the next step of the program begins."""
-        if not self.enabled or not self._is_running:
+        if self not in running:
             return
+        action = self._next_action(self.step_num + 1)
         self._close_step()
-        action = self.schedule(self.step_num + 1)
-        if not isinstance(action, ProfilerAction):
-            raise ValueError(f"a schedule gives a ProfilerAction, not {action!r}")
         self.step_num += 1
-        self._cycle.move_to(action)
-        KinetoStepTracker.increment_step(_STEP_REQUESTER)
-        self._open_step()
+        try:
+            self._cycle.move_to(action, self._device_has_stopped())
+        finally:
+            KinetoStepTracker.increment_step(_STEP_REQUESTER)
+            self._open_step()
+
+    def _device_has_stopped(self):
+        """Whether the recorder of the device has given up, since its memory is full."""
+        return False
+
+    def _next_action(self, step):
+        action = self.schedule(step)
+        if not isinstance(action, ProfilerAction) or action is ProfilerAction.DEVICE_STOPPED:
+            raise ValueError(f"a schedule gives a ProfilerAction, not {action!r}")
+        return action
 
     def _open_step(self):
         if self.record_steps:
@@ -242,62 +195,105 @@ class profile:
             step, self.step_rec_fn = self.step_rec_fn, None
             step.__exit__(None, None, None)
 
+    # ---- one cycle
+
     def prepare_trace(self):
-        start = time.perf_counter_ns()
-        self._stats_of_cycle = ProfilerStats()
-        self._trace_id = self.create_trace_id()
-        self._session = Session()
-        self._was_prepared = True
-        self._stats_of_cycle.profiler_prepare_call_duration_us = _microseconds_since(start)
+        if self._traces and not self.acc_events and not self._has_warned:
+            self._has_warned = True
+            warn("only the events of the last cycle are kept; acc_events=True keeps all", stacklevel=5)
+        self._stats = ProfilerStats()
+        with timed(self._stats, "profiler_prepare_call_duration_us"):
+            self.trace_id = self.create_trace_id()
+        self._is_prepared = True
 
     def start_trace(self):
-        if not self._was_prepared:
+        if not self._is_prepared:
             self.prepare_trace()
-        self._was_prepared = False
+        self._is_prepared = False
         if self.execution_trace_observer is not None:
             self.execution_trace_observer.start()
-        start = time.perf_counter_ns()
-        self._session.start(
-            name=self._trace_id,
-            output=self.output,
-            max_bytes=self.max_bytes,
-            policy=self.policy,
-            threads=self.threads,
-            scopes=self.scopes,
-            record_shapes=self.record_shapes,
-            concrete_inputs=self.record_shapes,
-            profile_memory=self.profile_memory,
-            with_flops=self.with_flops,
-            with_stack=self.with_stack,
-            with_modules=self.with_modules,
-        )
-        self._stats_of_cycle.profiler_enable_call_duration_us = _microseconds_since(start)
-        self._metadata = dict(self.preset_metadata)
-        for option in ("profile_memory", "with_stack", "record_shapes", "with_modules", "with_flops"):
-            if getattr(self, option):
-                self._metadata[option] = "1"
+        self._stretches = []
+        options = ("profile_memory", "with_stack", "record_shapes", "with_modules", "with_flops")
+        self._metadata = {
+            "trace_id": f'"{self.trace_id}"' if str(self.trace_id).isalnum() else _json_text(str(self.trace_id)),
+            **{option: "1" for option in options if getattr(self, option)},
+            **self.preset_metadata,
+            **(self._metadata if self._session is None and not self._traces else {}),
+        }
+        with timed(self._stats, "profiler_enable_call_duration_us"):
+            self._start_session()
+
+    def _start_session(self):
+        self._session = Session()
+        try:
+            self._session.start(
+                name=str(self.trace_id),
+                output=self.output,
+                max_bytes=self.max_bytes,
+                policy=self.policy,
+                threads=self.threads,
+                scopes=self.scopes,
+                record_shapes=self.record_shapes,
+                concrete_inputs=self.record_shapes,
+                profile_memory=self.profile_memory,
+                with_flops=self.with_flops,
+                with_stack=self.with_stack,
+                with_modules=self.with_modules,
+            )
+        except BaseException:
+            self._session = None
+            raise
+        for key, value in self._metadata.items():
+            self._session.add_metadata(key, value)
+        self._carried = _context.install()
 
     def stop_trace(self):
         if self.execution_trace_observer is not None:
             self.execution_trace_observer.stop()
-        start = time.perf_counter_ns()
-        trace = self._session.stop()
-        stats = self._stats_of_cycle
-        stats.profiler_disable_call_duration_us = _microseconds_since(start)
+        stats = self._stats
+        with timed(stats, "profiler_disable_call_duration_us"):
+            self._stop_session()
+            trace = self._stretches[0] if len(self._stretches) == 1 else join_traces(self._stretches)
+        self._stretches = []
         stats.number_of_events = len(trace)
+        stats.number_of_dropped_events = sum(count for code, _, count in trace.problems if code == "dropped")
         stats.profiling_window_duration_sec = trace.window_ns * 1e-9
-        metadata = {"trace_id": json.dumps(self._trace_id), **self._metadata}
-        trace = trace.with_metadata(metadata)
+        self._metadata = {}
         self._traces = [trace, *self._traces] if self.acc_events else [trace]
+
+    def _stop_session(self):
+        if self._session is not None:
+            session, self._session = self._session, None
+            self._stretches.append(session.stop())
+            _context.remove(self._carried)
 
     def _trace_ready(self):
         if self.on_trace_ready is not None:
             self.on_trace_ready(self)
 
+    def toggle_collection_dynamic(self, enable, activities):
+        """Stops recording for a while, or goes on, in the middle of a cycle; harmless while none records. What is
+        recorded in between is one trace. A capture file is made for each stretch.
+        """
+        for activity in sorted(set(activities)):
+            if activity is not ProfilerActivity.CPU:
+                warn(f"{activity} cannot be switched on and off while recording: it goes on as it is")
+        is_recording = self._session is not None
+        is_in_cycle = is_recording or bool(self._stretches)
+        if ProfilerActivity.CPU not in activities or not is_in_cycle or is_recording == bool(enable):
+            return
+        if enable:
+            self._start_session()
+        else:
+            self._stop_session()
+
     # ---- ids and metadata
 
     def default_trace_id(self):
-        return uuid.uuid4().hex.upper()
+        """32 random hexadecimal digits."""
+        import os
+
+        return os.urandom(16).hex().upper()
 
     def create_trace_id(self):
         if self.custom_trace_id_callback is not None:
@@ -308,36 +304,62 @@ class profile:
         self.custom_trace_id_callback = callback
 
     def get_trace_id(self):
-        return self._trace_id
-
-    @property
-    def trace_id(self):
-        return self._trace_id
+        return self.trace_id
 
     def add_metadata(self, key, value):
         """Puts a text into the trace."""
-        self.add_metadata_json(key, json.dumps(value))
+        self.add_metadata_json(key, _json_text(value))
 
     def add_metadata_json(self, key, value):
-        """Puts a JSON value, given as text, into the trace."""
-        try:
-            json.loads(value)
-        except ValueError as error:
-            raise ValueError(f"the metadata of {key!r} is not JSON: {error}") from None
+        """Puts a JSON value, given as text, into the trace: that which is being recorded, or else the last one, or
+        else the next."""
+        _check_json(key, value)
+        if self._session is not None:
+            self._session.add_metadata(key, value)
+        elif self._traces and not self._stretches:
+            self._traces[0] = self._traces[0]._with_metadata(key, value)
+            return
         self._metadata[key] = value
 
     def preset_metadata_json(self, key, value):
         """The same for every trace of this profiler, given before it starts."""
+        _check_json(key, value)
         self.preset_metadata[key] = value
 
-    # ---- results
+    def config(self, create_trace_id=False):
+        """The options, in the shape of PyTorch's native configuration."""
+        if create_trace_id:
+            self.trace_id = self.create_trace_id()
+        return ProfilerConfig(
+            ProfilerState.KINETO if self.enabled else ProfilerState.Disabled,
+            self.record_shapes,
+            self.profile_memory,
+            self.with_stack,
+            self.with_flops,
+            self.with_modules,
+            self.experimental_config,
+            self.trace_id or "",
+        )
 
-    @property
-    def trace(self):
-        """What was recorded, as a ``kymo.Trace``; with acc_events, all cycles as one."""
-        if not self._traces:
-            raise Error("nothing has been recorded yet: the profiler has not finished a cycle")
-        return self._traces[0] if len(self._traces) == 1 else self._joined()
 
-    def _stats(self):
-        return self._stats_of_cycle
+def _text_of_path(path):
+    import os
+
+    return os.fspath(path) if path is not None else ""
+
+
+def _json_text(value):
+    import json
+
+    return json.dumps(value)
+
+
+def _check_json(key, value):
+    import json
+
+    if not isinstance(key, str):
+        raise TypeError(f"the key of metadata is a str, not {key!r}")
+    try:
+        json.loads(value)
+    except ValueError as error:
+        raise ValueError(f"the metadata of {key!r} is not JSON: {error}") from None

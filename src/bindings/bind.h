@@ -7,6 +7,15 @@ namespace kymo::bindings {
 
 void bind_errors(nanobind::module_& module);
 void bind_trace(nanobind::module_& module);
+void bind_context(nanobind::module_& module);
+void bind_trace_rows(nanobind::module_& module);
 void bind_session(nanobind::module_& module);
+void bind_averages(nanobind::module_& module);
+void bind_events(nanobind::module_& module);
+void bind_tree(nanobind::module_& module);
+void bind_arrow(nanobind::module_& module);
+void bind_memory(nanobind::module_& module);
+void bind_emitters(nanobind::module_& module);
+void bind_execution_trace(nanobind::module_& module);
 
 }  // namespace kymo::bindings

@@ -5,26 +5,33 @@
 #include <string>
 
 #include "bindings/errors.h"
+#include "bindings/followed_context.h"
 #include "bindings/range_objects.h"
 #include "bindings/site_cache.h"
 
 namespace kymo::bindings {
 namespace {
 
-bool check_name(PyObject* name, const char* function) noexcept {
-    if (PyUnicode_Check(name)) return true;
+[[gnu::always_inline]] inline bool check_name(PyObject* name, const char* function) noexcept {
+    if (PyUnicode_Check(name)) [[likely]]
+        return true;
     PyErr_Format(PyExc_TypeError, "%s: the name must be a str, not %.80s", function, Py_TYPE(name)->tp_name);
     return false;
 }
 
+[[gnu::noinline]] void begin_unusual(PyObject* name) noexcept {
+    if (detail::is_wanted(Scope::User)) return kymo_begin(site_cache.site(name, Scope::User));
+    if (followed_variable != nullptr) {
+        const FollowedContext context;
+        if (detail::is_wanted(Scope::User)) return kymo_begin(site_cache.site(name, Scope::User));
+    }
+    kymo_begin(0);  // counted, so that its end finds it
+}
+
 PyObject* begin(PyObject*, PyObject* name) {
     if (!check_name(name, "begin")) return nullptr;
-    if (detail::is_wanted(Scope::User)) [[likely]] {
-        const std::uint32_t site = site_cache.site(name, Scope::User);
-        if (!detail::begin_inline(site, Scope::User)) kymo_begin(site);
-    } else {
-        kymo_begin(0);  // counted, so that its end finds it
-    }
+    if (!detail::begin_inline(site_cache.known_site(name, Scope::User), Scope::User)) [[unlikely]]
+        begin_unusual(name);
     Py_RETURN_NONE;
 }
 
@@ -35,12 +42,12 @@ PyObject* end(PyObject*, PyObject*) {
 
 PyObject* mark_instant(PyObject*, PyObject* name) {
     if (!check_name(name, "instant")) return nullptr;
-    if (detail::is_wanted(Scope::User)) {
+    open_if_wanted(Scope::User, [name]() noexcept {
         with_text(name, [](std::string_view text) {
             instant(text);
             return 0;
         });
-    }
+    });
     Py_RETURN_NONE;
 }
 
@@ -52,12 +59,12 @@ PyObject* mark_counter(PyObject*, PyObject* const* args, Py_ssize_t count) {
     if (!check_name(args[0], "counter")) return nullptr;
     const double value = PyFloat_AsDouble(args[1]);
     if (value == -1 && PyErr_Occurred() != nullptr) return nullptr;
-    if (detail::is_wanted(Scope::User)) {
-        with_text(args[0], [&](std::string_view text) {
+    open_if_wanted(Scope::User, [args, value]() noexcept {
+        with_text(args[0], [value](std::string_view text) {
             counter(text, value);
             return 0;
         });
-    }
+    });
     Py_RETURN_NONE;
 }
 

@@ -5,9 +5,16 @@
 
 namespace kymo::bindings {
 
+class RangeState;
+
 // Each adds its part to the module; false with a Python error set on failure.
 bool add_record_function(PyObject* module) noexcept;
 bool add_record_function_fast(PyObject* module) noexcept;
 bool add_mark_functions(PyObject* module) noexcept;  ///< begin, end, instant, counter, step_mark, thread_name
+bool add_open_ranges(PyObject* module) noexcept;     ///< async_range, and what take_over() gives
+
+/// An object that owns the range of the innermost entry of a with-object, with a method end(). Null with a
+/// Python error set on failure.
+PyObject* take_over(RangeState& from) noexcept;
 
 }  // namespace kymo::bindings

@@ -14,7 +14,8 @@
 namespace kymo::bindings {
 
 /// The range that a with-object has open, and those that it had open when it was entered again. Plain data
-/// (objects come from a free list): init() and release() stand for constructor and destructor.
+/// (objects come from a free list): init() and release() stand for constructor and destructor. Guarded by the
+/// GIL; ranges may end on another thread than they began on, and are async then.
 class RangeState {
   public:
     void init() noexcept {
@@ -22,59 +23,105 @@ class RangeState {
         operation_ = nullptr;
         outers_ = nullptr;
         entered_ = 0;
+        thread_ = 0;
+        is_handed_over_ = false;
     }
-    /// Ends what is still open.
+    /// Ends what is still open. It is as init() leaves it then.
     void release() noexcept {
-        while (entered_ != 0) leave();
-        delete outers_;
-        outers_ = nullptr;
+        if (entered_ != 0 || outers_ != nullptr) [[unlikely]]
+            release_all();
     }
     bool is_entered() const noexcept { return entered_ != 0; }
 
     /// Counts one more entry; false with a Python error set when there is no memory. open() or take() follow,
     /// or neither.
     bool enter() noexcept {
-        if (entered_ != 0 && !put_aside()) return false;
+        if (entered_ != 0 && !put_aside()) [[unlikely]]
+            return false;
         ++entered_;
         opened_.index = detail::kNotOpen;
         return true;
     }
-    void open(PyObject* name, Scope scope) noexcept {
-        opened_ = detail::open_range(site_cache.site(name, scope), scope);
+    [[gnu::always_inline]] void open(std::uint32_t site, Scope scope) noexcept {
+        opened_ = detail::open_range(site, scope);
+        thread_ = detail::thread_number();
     }
     /// A range with values, which has begun.
     void take(std::unique_ptr<Operation> operation) noexcept { operation_ = operation.release(); }
 
-    void leave() noexcept {
-        if (opened_.index != detail::kNotOpen) detail::close_range(opened_);
-        if (operation_ != nullptr) [[unlikely]] {
-            delete operation_;
-            operation_ = nullptr;
+    [[gnu::always_inline]] void leave() noexcept {
+        if (opened_.index == detail::kNotOpen) {
+            if (entered_ == 1 && operation_ == nullptr) [[likely]] {
+                entered_ = 0;
+                is_handed_over_ = false;
+                return;
+            }
+        } else if (detail::thread_number() == thread_) [[likely]] {
+            detail::close_range(opened_);
+            if (entered_ == 1) [[likely]] {
+                entered_ = 0;
+                return;
+            }
+        } else {
+            detail::close_elsewhere(opened_, thread_);
         }
-        if (--entered_ != 0) [[unlikely]]
-            take_back();
+        leave_unusual();
+    }
+
+    /// Whether the range of the innermost entry belongs to somebody else by now.
+    bool is_handed_over() const noexcept { return is_handed_over_; }
+    /// Gives the range of the innermost entry to `other`, memory that holds no RangeState yet. Leaving then
+    /// ends nothing.
+    void hand_over(RangeState& other) noexcept {
+        other.init();
+        other.opened_ = opened_;
+        other.operation_ = operation_;
+        other.thread_ = thread_;
+        other.entered_ = 1;
+        opened_.index = detail::kNotOpen;
+        operation_ = nullptr;
+        is_handed_over_ = true;
     }
 
   private:
     struct Outer {
         detail::Opened opened;
         std::unique_ptr<Operation> operation;
+        std::uint32_t thread;
+        bool is_handed_over;
     };
 
-    bool put_aside() noexcept {
+    // What is left to do when the range has been closed.
+    [[gnu::noinline]] void leave_unusual() noexcept {
+        delete operation_;
+        operation_ = nullptr;
+        is_handed_over_ = false;
+        if (--entered_ != 0) take_back();
+    }
+    [[gnu::noinline]] void release_all() noexcept {
+        while (entered_ != 0) leave();
+        delete outers_;
+        outers_ = nullptr;
+    }
+    [[gnu::noinline]] bool put_aside() noexcept {
         try {
             if (outers_ == nullptr) outers_ = new std::vector<Outer>;
-            outers_->push_back({opened_, std::unique_ptr<Operation>(operation_)});
+            outers_->reserve(outers_->size() + 1);
         } catch (const std::bad_alloc&) {
             PyErr_NoMemory();
             return false;
         }
+        outers_->push_back({opened_, std::unique_ptr<Operation>(operation_), thread_, is_handed_over_});
         operation_ = nullptr;
+        is_handed_over_ = false;
         return true;
     }
     void take_back() noexcept {
-        opened_ = outers_->back().opened;
-        operation_ = outers_->back().operation.release();
+        Outer& outer = outers_->back();
+        opened_ = outer.opened;
+        operation_ = outer.operation.release();
+        thread_ = outer.thread;
+        is_handed_over_ = outer.is_handed_over;
         outers_->pop_back();
     }
 
@@ -82,6 +129,8 @@ class RangeState {
     Operation* operation_;        ///< owned; the range, instead of opened_, when it has values
     std::vector<Outer>* outers_;  ///< owned; null: never entered twice at once
     std::uint32_t entered_;
+    std::uint32_t thread_;  ///< that opened it
+    bool is_handed_over_;
 };
 
 }  // namespace kymo::bindings

@@ -8,6 +8,7 @@
 
 #include <kymo/range.h>
 
+#include "bindings/followed_context.h"
 #include "bindings/site_cache.h"
 
 namespace kymo::bindings {
@@ -19,16 +20,29 @@ struct RangedFunction {
     PyObject* name;  ///< str
     PyObject* dict;  ///< what functools.update_wrapper fills
     PyObject* weakrefs;
+    std::uint32_t site;  ///< 0: not known yet
 };
 
 PyTypeObject* ranged_function_type = nullptr;
 
+// Not yet known, or wanted only where the context that is followed leads.
+[[gnu::noinline]] detail::Opened open_unusual(RangedFunction* self) noexcept {
+    detail::Opened opened{0, detail::kNotOpen};
+    open_if_wanted(Scope::User, [&]() noexcept {
+        if (self->site == 0) self->site = site_cache.site(self->name, Scope::User);
+        opened = detail::open_range(self->site, Scope::User);
+    });
+    return opened;
+}
+
 PyObject* call(PyObject* object, PyObject* const* args, std::size_t flags, PyObject* names) {
     auto* const self = reinterpret_cast<RangedFunction*>(object);
-    if (!detail::is_wanted(Scope::User)) return PyObject_Vectorcall(self->function, args, flags, names);
-    const detail::Opened opened = detail::open_range(site_cache.site(self->name, Scope::User), Scope::User);
+    const bool is_usual = self->site != 0 && followed_variable == nullptr;
+    const detail::Opened opened =
+        is_usual ? detail::open_range(self->site, Scope::User) : open_unusual(self);
+    if (opened.index == detail::kNotOpen) return PyObject_Vectorcall(self->function, args, flags, names);
     PyObject* const result = PyObject_Vectorcall(self->function, args, flags, names);
-    if (opened.index != detail::kNotOpen) detail::close_range(opened);
+    detail::close_range(opened);
     return result;
 }
 
@@ -63,6 +77,16 @@ void destroy(PyObject* object) {
     Py_DECREF(type);
 }
 
+// As functions are: by where it is found.
+PyObject* reduce(PyObject* object, PyObject*) {
+    return PyObject_GetAttrString(object, "__qualname__");
+}
+
+PyMethodDef kMethods[] = {
+    {"__reduce__", reduce, METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
+
 PyMemberDef kMembers[] = {
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(RangedFunction, vectorcall), READONLY, nullptr},
     {"__dictoffset__", T_PYSSIZET, offsetof(RangedFunction, dict), READONLY, nullptr},
@@ -81,6 +105,7 @@ PyType_Slot kSlots[] = {
     {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
     {Py_tp_clear, reinterpret_cast<void*>(clear)},
     {Py_tp_dealloc, reinterpret_cast<void*>(destroy)},
+    {Py_tp_methods, kMethods},
     {Py_tp_members, kMembers},
     {Py_tp_getset, kProperties},
     {0, nullptr},
@@ -91,20 +116,6 @@ PyType_Spec kSpec = {"kymo.ranged_function", sizeof(RangedFunction), 0,
                          Py_TPFLAGS_METHOD_DESCRIPTOR | Py_TPFLAGS_IMMUTABLETYPE |
                          Py_TPFLAGS_DISALLOW_INSTANTIATION,
                      kSlots};
-
-/// True for functions whose call only makes an object that runs later.
-bool suspends(PyObject* function) noexcept {
-    PyObject* const code = PyObject_GetAttrString(function, "__code__");
-    if (code == nullptr) {
-        PyErr_Clear();
-        return false;
-    }
-    constexpr int kSuspending = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
-    const bool found =
-        PyCode_Check(code) && (reinterpret_cast<PyCodeObject*>(code)->co_flags & kSuspending) != 0;
-    Py_DECREF(code);
-    return found;
-}
 
 PyObject* call_module(const char* module_name, const char* function_name, PyObject* a, PyObject* b,
                       PyObject* c) noexcept {
@@ -118,16 +129,34 @@ PyObject* call_module(const char* module_name, const char* function_name, PyObje
     return result;
 }
 
+// staticmethod and classmethod stay what they are, around the function with the range.
+PyObject* rewrap_method(PyObject* method, PyObject* name, PyObject* args) noexcept {
+    PyObject* const function = PyObject_GetAttrString(method, "__func__");
+    if (function == nullptr) return nullptr;
+    PyObject* const ranged = make_ranged_function(function, name, args);
+    Py_DECREF(function);
+    if (ranged == nullptr) return nullptr;
+    PyObject* const result = PyObject_CallOneArg(reinterpret_cast<PyObject*>(Py_TYPE(method)), ranged);
+    Py_DECREF(ranged);
+    return result;
+}
+
 }  // namespace
 
 PyObject* make_ranged_function(PyObject* function, PyObject* name, PyObject* args) noexcept {
+    if (PyObject_TypeCheck(function, &PyStaticMethod_Type) ||
+        PyObject_TypeCheck(function, &PyClassMethod_Type))
+        return rewrap_method(function, name, args);
     if (!PyCallable_Check(function)) {
         PyErr_Format(PyExc_TypeError, "record_function decorates callables, not %.80s",
                      Py_TYPE(function)->tp_name);
         return nullptr;
     }
-    if (args != nullptr || suspends(function))
-        return call_module("kymo._suspending", "wrap", function, name, args != nullptr ? args : Py_None);
+    // None: every call runs through, and needs no more than its name.
+    PyObject* const wrapped =
+        call_module("kymo._suspending", "wrap", function, name, args != nullptr ? args : Py_None);
+    if (wrapped != Py_None) return wrapped;
+    Py_DECREF(wrapped);
     auto* const self =
         reinterpret_cast<RangedFunction*>(ranged_function_type->tp_alloc(ranged_function_type, 0));
     if (self == nullptr) return nullptr;

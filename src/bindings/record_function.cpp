@@ -8,6 +8,7 @@
 #include <kymo/operation.h>
 #include <kymo/range.h>
 
+#include "bindings/followed_context.h"
 #include "bindings/range_state.h"
 #include "bindings/ranged_function.h"
 
@@ -43,13 +44,13 @@ void open_with_args(RecordFunction* self) noexcept {
 PyObject* enter(PyObject* object, PyObject*) {
     auto* const self = reinterpret_cast<RecordFunction*>(object);
     if (!self->range.enter()) return nullptr;
-    if (detail::is_wanted(Scope::User)) {
+    open_if_wanted(Scope::User, [self]() noexcept {
         if (self->args == nullptr || !inputs_wanted()) [[likely]] {
-            self->range.open(self->name, Scope::User);
+            self->range.open(site_cache.site(self->name, Scope::User), Scope::User);
         } else {
             open_with_args(self);
         }
-    }
+    });
     return Py_NewRef(object);
 }
 
@@ -63,6 +64,29 @@ PyObject* leave(PyObject* object, PyObject* const*, Py_ssize_t) {
     Py_RETURN_NONE;
 }
 
+// The range goes to kymo._futures, which ends it when the future is done.
+PyObject* end_on_future(PyObject* object, PyObject* future) {
+    auto* const self = reinterpret_cast<RecordFunction*>(object);
+    if (!self->range.is_entered()) {
+        PyErr_SetString(error_type, "end_on_future: the range has not been entered");
+        return nullptr;
+    }
+    if (self->range.is_handed_over()) {
+        PyErr_SetString(error_type, "end_on_future can only be called once");
+        return nullptr;
+    }
+    PyObject* const module = PyImport_ImportModule("kymo._futures");
+    if (module == nullptr) return nullptr;
+    PyObject* const checked = PyObject_CallMethod(module, "check", "O", future);
+    PyObject* const range = checked != nullptr ? take_over(self->range) : nullptr;
+    PyObject* const result =
+        range != nullptr ? PyObject_CallMethod(module, "end_on_future", "OO", range, future) : nullptr;
+    Py_XDECREF(range);
+    Py_XDECREF(checked);
+    Py_DECREF(module);
+    return result;
+}
+
 PyObject* decorate(PyObject* object, PyObject* args, PyObject* kwargs) {
     PyObject* function = nullptr;
     static const char* const kNames[] = {"func", nullptr};
@@ -71,6 +95,22 @@ PyObject* decorate(PyObject* object, PyObject* args, PyObject* kwargs) {
         return nullptr;
     const auto* const self = reinterpret_cast<RecordFunction*>(object);
     return make_ranged_function(function, self->name, self->args);
+}
+
+// One of the kept ones, or a new one; without name and args.
+RecordFunction* take_object(PyTypeObject* type) noexcept {
+    if (type == record_function_type && free_count != 0) [[likely]] {
+        RecordFunction* const self = free_objects[--free_count];
+#if defined(Py_REF_DEBUG) || defined(Py_TRACE_REFS)
+        _Py_NewReference(reinterpret_cast<PyObject*>(self));
+#else
+        Py_SET_REFCNT(reinterpret_cast<PyObject*>(self), 1);
+#endif
+        return self;
+    }
+    auto* const self = reinterpret_cast<RecordFunction*>(type->tp_alloc(type, 0));
+    if (self != nullptr) self->range.init();
+    return self;
 }
 
 RecordFunction* make(PyTypeObject* type, PyObject* name, PyObject* args) noexcept {
@@ -85,17 +125,10 @@ RecordFunction* make(PyTypeObject* type, PyObject* name, PyObject* args) noexcep
                      Py_TYPE(args)->tp_name);
         return nullptr;
     }
-    RecordFunction* self;
-    if (type == record_function_type && free_count != 0) {
-        self = free_objects[--free_count];
-        _Py_NewReference(reinterpret_cast<PyObject*>(self));
-    } else {
-        self = reinterpret_cast<RecordFunction*>(type->tp_alloc(type, 0));
-        if (self == nullptr) return nullptr;
-    }
+    RecordFunction* const self = take_object(type);
+    if (self == nullptr) return nullptr;
     self->name = Py_NewRef(name);
     self->args = Py_XNewRef(args);
-    self->range.init();
     return self;
 }
 
@@ -108,14 +141,9 @@ PyObject* construct(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     return reinterpret_cast<PyObject*>(make(type, name, given));
 }
 
-// record_function("x"): straight into make(). Anything with keywords takes the general way.
-PyObject* construct_fast(PyObject* type, PyObject* const* args, std::size_t flags, PyObject* names) {
-    const Py_ssize_t count = PyVectorcall_NARGS(flags);
+[[gnu::noinline]] PyObject* construct_generally(PyObject* type, PyObject* const* args, Py_ssize_t count,
+                                                 PyObject* names) noexcept {
     const bool is_plain = names == nullptr || PyTuple_GET_SIZE(names) == 0;
-    if (is_plain && (count == 1 || count == 2)) [[likely]] {
-        return reinterpret_cast<PyObject*>(
-            make(reinterpret_cast<PyTypeObject*>(type), args[0], count == 2 ? args[1] : nullptr));
-    }
     PyObject* const tuple = PyTuple_New(count);
     if (tuple == nullptr) return nullptr;
     for (Py_ssize_t i = 0; i < count; ++i) PyTuple_SET_ITEM(tuple, i, Py_NewRef(args[i]));
@@ -128,6 +156,18 @@ PyObject* construct_fast(PyObject* type, PyObject* const* args, std::size_t flag
     Py_DECREF(tuple);
     Py_XDECREF(dict);
     return result;
+}
+
+// record_function("x") comes straight through here.
+PyObject* construct_fast(PyObject* type, PyObject* const* args, std::size_t flags, PyObject* names) {
+    const Py_ssize_t count = PyVectorcall_NARGS(flags);
+    if (count != 1 || names != nullptr || !PyUnicode_Check(args[0])) [[unlikely]]
+        return construct_generally(type, args, count, names);
+    RecordFunction* const self = take_object(reinterpret_cast<PyTypeObject*>(type));
+    if (self == nullptr) return nullptr;
+    self->name = Py_NewRef(args[0]);
+    self->args = nullptr;
+    return reinterpret_cast<PyObject*>(self);
 }
 
 void destroy(PyObject* object) {
@@ -153,6 +193,10 @@ PyObject* get_args(PyObject* object, void*) {
     return Py_NewRef(args != nullptr ? args : Py_None);
 }
 
+PyObject* get_runs_on_exit(PyObject* object, void*) {
+    return PyBool_FromLong(reinterpret_cast<RecordFunction*>(object)->range.is_handed_over() ? 0 : 1);
+}
+
 PyObject* represent(PyObject* object) {
     return PyUnicode_FromFormat("record_function(%R)", reinterpret_cast<RecordFunction*>(object)->name);
 }
@@ -161,12 +205,20 @@ PyMethodDef kMethods[] = {
     {"__enter__", enter, METH_NOARGS, "Begins the range."},
     {"__exit__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(leave)), METH_FASTCALL,
      "Ends the range."},
+    {"end_on_future", end_on_future, METH_O,
+     "end_on_future(future, /)\n--\n\n"
+     "Ends the range when the future is done instead of at the end of the block. Returns a future with the\n"
+     "same outcome that completes after the range has ended. Once for each entry."},
+    {"_call_end_callbacks_on_future", end_on_future, METH_O,
+     "_call_end_callbacks_on_future(future, /)\n--\n\nThe same as end_on_future."},
     {nullptr, nullptr, 0, nullptr},
 };
 
 PyGetSetDef kProperties[] = {
     {"name", get_name, nullptr, "What the range is called.", nullptr},
     {"args", get_args, nullptr, "The text given with it, or None.", nullptr},
+    {"run_callbacks_on_exit", get_runs_on_exit, nullptr, "False once end_on_future has taken the range.",
+     nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "bindings/errors.h"
+#include "bindings/followed_context.h"
 #include "bindings/object_values.h"
 #include "bindings/range_objects.h"
 #include "bindings/range_state.h"
@@ -17,6 +18,7 @@ struct RecordFunctionFast {
     PyObject* keywords;            ///< dict, or null
     RangeState range;
     Scope scope;
+    std::uint32_t site;  ///< 0: not known yet
 };
 
 PyTypeObject* fast_type = nullptr;
@@ -44,8 +46,9 @@ void warn_of(PyObject* key, PyObject* value) noexcept {
     PyErr_Clear();
 }
 
-/// A keyword value: numbers, booleans, texts and lists of texts are kept.
-bool is_keyword_value(PyObject* value) noexcept {
+/// A keyword value: numbers, booleans, texts and lists of texts are kept. A stream is a number.
+bool is_keyword_value(PyObject* key, PyObject* value) noexcept {
+    if (PyUnicode_CompareWithASCIIString(key, "stream") == 0) return PyLong_CheckExact(value);
     if (PyBool_Check(value) || PyLong_Check(value) || PyFloat_Check(value) || PyUnicode_Check(value))
         return true;
     if (!PyList_Check(value) && !PyTuple_Check(value)) return false;
@@ -60,13 +63,19 @@ void gather_keywords(PyObject* dict, ObjectValues& values, std::vector<KeyedValu
     for (Py_ssize_t at = 0; PyDict_Next(dict, &at, &key, &value) != 0;) {
         if (!PyUnicode_Check(key)) continue;
         const Value name = values.value(key);
-        if (is_keyword_value(value)) {
+        if (is_keyword_value(key, value)) {
             keywords.push_back({name.string(), values.value(value)});
         } else {
             warn_of(key, value);
             keywords.push_back({name.string(), Value("NULL")});
         }
     }
+}
+
+std::uint32_t site_of(RecordFunctionFast* self) noexcept {
+    if (self->site == 0) [[unlikely]]
+        self->site = site_cache.site(self->name, self->scope);
+    return self->site;
 }
 
 void open_with_values(RecordFunctionFast* self) noexcept {
@@ -91,21 +100,21 @@ void open_with_values(RecordFunctionFast* self) noexcept {
         });
         self->range.take(std::move(operation));
     } catch (const std::exception&) {  // no memory: a range without values
-        self->range.open(self->name, self->scope);
+        self->range.open(site_of(self), self->scope);
     }
 }
 
 PyObject* enter(PyObject* object, PyObject*) {
     auto* const self = reinterpret_cast<RecordFunctionFast*>(object);
     if (!self->range.enter()) return nullptr;
-    if (detail::is_wanted(self->scope)) {
+    open_if_wanted(self->scope, [self]() noexcept {
         const bool has_values = self->inputs != nullptr || self->keywords != nullptr;
         if (!has_values) [[likely]] {
-            self->range.open(self->name, self->scope);
+            self->range.open(site_of(self), self->scope);
         } else {
             open_with_values(self);
         }
-    }
+    });
     return Py_NewRef(object);
 }
 
@@ -161,6 +170,7 @@ PyObject* construct(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     self->keywords = Py_XNewRef(keywords);
     self->range.init();
     self->scope = scope_of(keywords);
+    self->site = 0;
     return reinterpret_cast<PyObject*>(self);
 }
 

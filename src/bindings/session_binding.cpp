@@ -1,8 +1,10 @@
 // session_binding.cpp: kymo::Session and its options.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
 
 #include <kymo/error.h>
+#include <kymo/observe.h>
 #include <kymo/session.h>
 
 #include "bindings/bind.h"
@@ -66,9 +68,13 @@ void bind_session(nb::module_& module) {
         .def("stop", &Session::stop, nb::call_guard<nb::gil_scoped_release>())
         .def("snapshot", &Session::snapshot, nb::call_guard<nb::gil_scoped_release>())
         .def("discard", &Session::discard, nb::call_guard<nb::gil_scoped_release>())
+        .def("add_metadata", &Session::add_metadata, nb::arg("key"), nb::arg("json"))
         .def_prop_ro("is_running", &Session::is_running)
         .def_prop_ro("output_path", &Session::output_path)
         .def_prop_ro("id", &Session::id);
+    module.def("set_node_id", &set_node_id, nb::arg("node"),
+               "Says which node or rank this process is; -1: none. Traces and averages tell by it.");
+    module.def("node_id", &node_id, "What set_node_id() said; -1: nothing.");
 }
 
 }  // namespace kymo::bindings

@@ -7,14 +7,15 @@ namespace kymo::bindings {
 
 SiteCache site_cache;
 
-std::uint32_t SiteCache::find(Entry& entry, PyObject* name, Scope scope) noexcept {
+[[gnu::noinline]] std::uint32_t SiteCache::find(PyObject* name, Scope scope) noexcept {
     const std::uint32_t site =
         with_text(name, [&](std::string_view text) { return detail::dynamic_site(text, scope); });
-    if (site == 0) return 0;
-    PyObject* const before = entry.name;
-    entry.name = Py_NewRef(name);
+    // Every allocator of CPython aligns to 16 bytes; an odd one only makes its strings be looked up each time.
+    if (site == 0 || (reinterpret_cast<std::uintptr_t>(name) & kScopeMask) != 0) return site;
+    Entry& entry = entries_[place(name)];
+    auto* const before = reinterpret_cast<PyObject*>(entry.key & ~kScopeMask);
+    entry.key = key(Py_NewRef(name), scope);
     entry.site = site;
-    entry.scope = scope;
     Py_XDECREF(before);
     return site;
 }

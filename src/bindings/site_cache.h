@@ -16,22 +16,33 @@ class SiteCache {
   public:
     /// `name` is a str. Never fails: what has no UTF-8 form is escaped; 0 when there is no room for a site.
     std::uint32_t site(PyObject* name, Scope scope) noexcept {
-        const auto address = reinterpret_cast<std::uintptr_t>(name);
-        Entry& entry = entries_[(address >> 4 ^ address >> 14) % kEntries];
-        if (entry.name == name && entry.scope == scope) [[likely]]
-            return entry.site;
-        return find(entry, name, scope);
+        const std::uint32_t known = known_site(name, scope);
+        return known != 0 ? known : find(name, scope);
+    }
+    /// 0 when it is not in the cache.
+    std::uint32_t known_site(PyObject* name, Scope scope) const noexcept {
+        const Entry& entry = entries_[place(name)];
+        return entry.key == key(name, scope) ? entry.site : 0;
     }
 
   private:
     static constexpr std::size_t kEntries = 1024;
     struct Entry {
-        PyObject* name = nullptr;  ///< owned
+        std::uintptr_t key = 0;  ///< address of the string, which is owned, with the scope in its low bits
         std::uint32_t site = 0;
-        Scope scope = Scope::User;
     };
 
-    static std::uint32_t find(Entry& entry, PyObject* name, Scope scope) noexcept;
+    // Objects are aligned to 16 bytes, and there are 16 scopes.
+    static constexpr std::uintptr_t kScopeMask = 15;
+    static_assert(kScopeCount <= kScopeMask + 1);
+    static std::uintptr_t key(PyObject* name, Scope scope) noexcept {
+        return reinterpret_cast<std::uintptr_t>(name) | static_cast<std::uintptr_t>(scope);
+    }
+    static std::size_t place(PyObject* name) noexcept {
+        const auto address = reinterpret_cast<std::uintptr_t>(name);
+        return (address >> 4 ^ address >> 14) % kEntries;
+    }
+    std::uint32_t find(PyObject* name, Scope scope) noexcept;
 
     Entry entries_[kEntries];
 };

@@ -1,8 +1,10 @@
-// trace_binding.cpp: kymo::Trace as kymo.Trace.
+// trace_binding.cpp: kymo::Trace as kymo.Trace. What people call it by is added in kymo._trace.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
 
+#include <kymo/error.h>
 #include <kymo/export.h>
 #include <kymo/import.h>
 #include <kymo/trace.h>
@@ -12,16 +14,74 @@
 namespace nb = nanobind;
 
 namespace kymo::bindings {
+namespace {
+
+nb::dict metadata_of(const Trace& trace) {
+    nb::dict facts;
+    for (const MetadataInfo& fact : trace.metadata()) facts[fact.key.c_str()] = fact.json;
+    return facts;
+}
+
+nb::list problems_of(const Trace& trace) {
+    nb::list problems;
+    for (const ProblemInfo& problem : trace.problems())
+        problems.append(nb::make_tuple(problem.code, problem.text, problem.count));
+    return problems;
+}
+
+Trace load(const std::string& path, const std::string& format, std::uint64_t session) {
+    if (session == 0) return open_trace(path, format);
+    if (!format.empty()) throw Error("a session is chosen in captures only, which need no format");
+    return Trace::load(path, session);
+}
+
+nb::list sessions_of(const std::string& path) {
+    nb::list sessions;
+    for (const SessionInfo& session : list_sessions(path)) {
+        sessions.append(
+            nb::make_tuple(session.id, session.name, session.start_ns, session.end_ns, session.finished));
+    }
+    return sessions;
+}
+
+nb::list formats_of(std::span<const ExportFormat> formats) {
+    nb::list names;
+    for (const ExportFormat& format : formats) names.append(nb::make_tuple(format.name, format.description));
+    return names;
+}
+
+}  // namespace
 
 void bind_trace(nb::module_& module) {
+    const auto no_gil = nb::call_guard<nb::gil_scoped_release>();
     nb::class_<Trace>(module, "Trace", "A finished recording. Immutable.")
         .def("__len__", [](const Trace& trace) { return trace.ranges().size(); })
-        .def("range_name", [](const Trace& trace, Row row) { return trace.range_name(row); })
-        .def("save", &Trace::save, nb::arg("path"), nb::call_guard<nb::gil_scoped_release>());
+        .def_prop_ro("name", [](const Trace& trace) { return trace.window().session_name; })
+        .def_prop_ro("start_ns", [](const Trace& trace) { return trace.window().start_ns; })
+        .def_prop_ro("end_ns", [](const Trace& trace) { return trace.window().end_ns; })
+        .def_prop_ro("_realtime_offset_ns",
+                     [](const Trace& trace) {
+                         return trace.processes().empty() ? 0 : trace.processes()[0].realtime_offset_ns;
+                     })
+        .def_prop_ro("_metadata", metadata_of)
+        .def_prop_ro("_problems", problems_of)
+        .def("_with_metadata", &Trace::with_metadata, nb::arg("key"), nb::arg("json"))
+        .def("_info", &trace_info_json)
+        .def("_save", &Trace::save, nb::arg("path"), no_gil)
+        .def("_export", &export_trace, nb::arg("path"), nb::arg("format"), no_gil)
+        .def(
+            "_export_memory_timeline",
+            [](const Trace& trace, const std::string& path, const std::string& device) {
+                write_memory_timeline(trace, path, parse_device(device));
+            },
+            nb::arg("path"), nb::arg("device"), no_gil)
+        .def("_export_stacks", &export_stacks, nb::arg("path"), nb::arg("metric"), no_gil);
+    module.def("load", load, nb::arg("path"), nb::arg("format") = "", nb::arg("session") = 0, no_gil);
     module.def(
-        "load", [](const std::string& path, const std::string& format) { return open_trace(path, format); },
-        nb::arg("path"), nb::arg("format") = "", nb::call_guard<nb::gil_scoped_release>(),
-        "Reads a capture or a trace of another tool.");
+        "join_traces", [](const std::vector<Trace>& traces) { return join_traces(traces); },
+        nb::arg("traces"), no_gil);
+    module.def("list_sessions", sessions_of, nb::arg("path"));
+    module.def("export_formats", [] { return formats_of(export_formats()); });
 }
 
 }  // namespace kymo::bindings

@@ -140,7 +140,7 @@ class NestingCheck {
         AsyncRange& range = ranges_[event.range];
         if (event.is_begin) {
             const bool ends_here = !range.has_end || range.end_thread == thread_;
-            if (ends_here && open_.size() < kMostOpen)
+            if (ends_here && (range.flags & kRecordAsync) == 0 && open_.size() < kMostOpen)
                 open_.push_back({event.range, range.begin_depth, true});
             return;
         }

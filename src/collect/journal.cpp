@@ -93,13 +93,19 @@ class JournalReader {
             case JournalKind::OpenAtStop:
                 if (OpenAtStopRecord record; at.get(record)) {
                     if (record.session != wanted_) break;
-                    const auto payload = at.tail<OpenAtStopRecord>(record.payload_bytes);
+                    auto payload = at.tail<OpenAtStopRecord>(record.payload_bytes);
+                    std::uint64_t end = 0;
+                    if ((record.flags & kRecordAsync) != 0 && payload.size() >= sizeof end) {
+                        payload = payload.first(payload.size() - sizeof end);
+                        end = read_as<std::uint64_t>(payload.data() + payload.size());
+                    }
                     journal_.open_at_stop.push_back({record.thread,
                                                      record.depth,
                                                      record.start,
                                                      record.site,
                                                      static_cast<std::uint8_t>(record.flags),
-                                                     {payload.begin(), payload.end()}});
+                                                     {payload.begin(), payload.end()},
+                                                     end});
                 }
                 break;
             case JournalKind::Losses:
@@ -136,6 +142,13 @@ class JournalReader {
                 if (RemoteEventsRecord record; at.get(record) && record.session == wanted_) {
                     journal_.messages.push_back({record, at.tail<RemoteEventsRecord>(record.message_bytes)});
                     saw(record.call_end);
+                }
+                break;
+            case JournalKind::Metadata:
+                if (MetadataRecord record; at.get(record) && record.session == wanted_) {
+                    const auto json = at.tail<MetadataRecord>(record.json_bytes);
+                    journal_.facts.push_back(
+                        {record.key, {reinterpret_cast<const char*>(json.data()), json.size()}});
                 }
                 break;
             default:

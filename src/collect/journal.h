@@ -71,6 +71,12 @@ struct JournalMessage {
     std::span<const std::byte> bytes;  ///< lies in the stream that was read
 };
 
+/// A fact given to the session asked for.
+struct JournalFact {
+    std::uint32_t key = 0;
+    std::string json;
+};
+
 /// The journal, in one pass. Records that are too short or speak of nothing known are skipped.
 struct Journal {
     std::map<std::uint32_t, JournalThread> threads;  ///< by logical id
@@ -81,12 +87,13 @@ struct Journal {
     std::vector<JournalNote> notes;
     std::vector<OpenRange> open_at_stop;  ///< of the session asked for
     std::vector<JournalMessage> messages;
+    std::vector<JournalFact> facts;
     std::uint64_t latest_ticks = 0;
 
     const JournalSession* find_session(std::uint64_t id) const noexcept;
 };
 
-/// `session`: whose OpenAtStop and RemoteEvents records are wanted (0: of the first session). The stream must
+/// `session`: whose OpenAtStop, RemoteEvents and Metadata records are wanted (0: of the first session). The stream must
 /// outlive the journal's messages.
 Journal read_journal(std::span<const std::byte> stream, std::uint64_t session);
 

@@ -6,6 +6,7 @@
 
 #include <kymo/error.h>
 
+#include "base/json_scanner.h"
 #include "collect/remote_events.h"
 #include "collect/trace_builder.h"
 #include "record/clock.h"
@@ -83,6 +84,15 @@ void Session::add_events(std::string_view message, const RemoteOptions& options)
     }
     record.node = options.node;
     Recorder::get().add_remote_events(id_, record, options.prefix, std::as_bytes(std::span(message)));
+}
+
+void Session::add_metadata(std::string_view key, std::string_view json) {
+    constexpr std::size_t kMostBytes = std::size_t{128} << 10;
+    if (json.size() > kMostBytes)
+        throw Error("metadata of '" + std::string(key) + "': " + std::to_string(json.size()) +
+                    " bytes are more than the 128 KiB that a session takes");
+    if (!is_json(json)) throw Error("metadata of '" + std::string(key) + "': the value is not JSON");
+    Recorder::get().add_metadata(id_, key, std::as_bytes(std::span(json)));
 }
 
 }  // namespace kymo

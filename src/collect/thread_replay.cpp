@@ -192,7 +192,12 @@ class Replayer {
         };
         for (const OpenRange* open : replay_.open) {
             push_async_above(open->depth);
-            const bool fits = is_wanted(open->site, open->start, ~std::uint64_t{0}, open->depth);
+            const std::uint64_t end = open->end != 0 ? open->end : ~std::uint64_t{0};
+            const bool fits = is_wanted(open->site, open->start, end, open->depth);
+            if (fits && open->end != 0) {
+                nesting_.add_async(open->start, end, open->site, flags_of(open->flags), open->payload);
+                continue;
+            }
             if (!fits || (open->flags & kRecordAsync) != 0) continue;
             nesting_.push_scope(open->depth, open->start, ~std::uint64_t{0}, open->site,
                                 flags_of(open->flags), open->payload);
@@ -260,6 +265,13 @@ class Replayer {
                open_.find(start, [&](std::uint32_t i) { return replay_.open[i]->site == site; });
     }
 
+    // The same of one that another thread had ended before the stop: its own thread told the log later.
+    bool was_ended_at_stop(const LongRecord& head) const {
+        return open_.may_hold(head.time) && open_.find(head.time, [&](std::uint32_t i) {
+            return replay_.open[i]->site == head.site && replay_.open[i]->end != 0;
+        });
+    }
+
     void run_long(const std::byte* record) {
         const auto head = read_as<LongRecord>(record);
         const std::span<const std::byte> payload = payload_of(record, head);
@@ -294,6 +306,7 @@ class Replayer {
     void run_long_range(const LongRecord& head, std::span<const std::byte> payload) {
         const std::uint64_t end = std::max(head.time, head.word2);
         if ((head.flags & kRecordAsync) != 0) {
+            if (was_ended_at_stop(head)) return;
             // What a session's open list says is as of its stop: later changes of depth are not in it.
             if (!(view_.stopped && end > view_.stop_ticks)) nesting_.pass_removed(head.depth, head.time);
             if (is_wanted(head.site, head.time, end, head.depth) &&

@@ -3,12 +3,14 @@
 #include <map>
 #include <string>
 
+#include "base/json_scanner.h"
 #include "collect/arguments.h"
 #include "collect/links.h"
 #include "collect/log_records.h"
 #include "collect/problem_list.h"
 #include "collect/remote_events.h"
 #include "collect/replayed_log.h"
+#include "trace/facts.h"
 
 namespace kymo {
 
@@ -74,6 +76,7 @@ class TableFiller {
         fill_unknown_site(strings);
         add_remote_events(state_, strings);
         fill_infos();
+        fill_metadata();
         fill_problems(arguments.damaged());
     }
 
@@ -266,6 +269,13 @@ class TableFiller {
             window.max_bytes = marks.max_bytes;
             window.policy = policy_name(marks.policy);
             window.ceiling_reached = marks.ceiling_reached;
+        }
+    }
+
+    void fill_metadata() {
+        for (JournalFact& fact : state_.journal.facts) {
+            if (fact.key < state_.data->strings.size() && is_json(fact.json))
+                put_fact(state_.data->metadata, state_.data->strings[fact.key], std::move(fact.json));
         }
     }
 

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/json_writer.h"
+#include "trace/chrome_types.h"
 
 namespace kymo {
 namespace {
@@ -66,44 +67,12 @@ constexpr NumberKey kNumberKeys[] = {
     {kDeviceNumber, "device"},           {kStream, "stream"},
 };
 
-/// As PyTorch prints element types: the names of its C++ types.
-std::string_view type_text(DType dtype) {
-    switch (dtype) {
-        case DType::Bool:
-            return "bool";
-        case DType::Int8:
-            return "signed char";
-        case DType::Int16:
-            return "short int";
-        case DType::Int32:
-            return "int";
-        case DType::Int64:
-            return "long int";
-        case DType::UInt8:
-            return "unsigned char";
-        case DType::Float16:
-            return "c10::Half";
-        case DType::BFloat16:
-            return "c10::BFloat16";
-        case DType::Float32:
-            return "float";
-        case DType::Float64:
-            return "double";
-        case DType::Complex64:
-            return "c10::complex<float>";
-        case DType::Complex128:
-            return "c10::complex<double>";
-        default:
-            return dtype_name(dtype);
-    }
-}
-
-/// The same in quotes, by number.
+/// Names of element types in quotes, by number.
 const std::array<Word, 256>& type_words() {
     static const std::array<Word, 256> words = [] {
         std::array<Word, 256> made;
         for (std::size_t i = 0; i < made.size(); ++i)
-            made[i] = Word(type_text(static_cast<DType>(i)), "\"", "\"");
+            made[i] = Word(element_type_text(static_cast<DType>(i)), "\"", "\"");
         return made;
     }();
     return words;
@@ -143,29 +112,6 @@ std::span<const Argument> ChromeArguments::items_of(const Argument& value) const
                          std::min<std::size_t>(value.list.count, items.size() - value.list.first));
 }
 
-/// A list of arrays, all there and all defined. Of any other one PyTorch's tools are told nothing.
-bool ChromeArguments::is_array_list(const Argument& value) const {
-    const std::span<const Argument> items = items_of(value);
-    return !items.empty() && !value.truncated &&
-           std::all_of(items.begin(), items.end(), [&](const Argument& item) {
-               const ArrayInfo* const array = array_of(item);
-               return array != nullptr && array->is_defined;
-           });
-}
-
-std::string_view ChromeArguments::type_of(const Argument& value) const {
-    if (const ArrayInfo* const array = array_of(value); array != nullptr)
-        return array->is_defined ? type_text(array->dtype) : std::string_view();
-    if (is_scalar(value.kind) || is_scalar(value.left_out)) return "Scalar";
-    if (value.kind != ValueKind::List) return "";
-    const std::span<const Argument> items = items_of(value);
-    if (!items.empty() && array_of(items[0]) != nullptr)
-        return value.truncated || is_array_list(value) ? "TensorList" : "";
-    const bool are_scalars =
-        std::all_of(items.begin(), items.end(), [](const Argument& item) { return is_scalar(item.kind); });
-    return are_scalars ? "ScalarList" : "";
-}
-
 void ChromeArguments::append_extents(const ArrayInfo& array, bool strides) {
     std::size_t first = array.first_extent;
     if (strides) first += array.dimensions;
@@ -188,7 +134,7 @@ void ChromeArguments::append_extents(const Argument& value, bool strides) {
         return;
     }
     out_.put('[');
-    if (is_array_list(value)) {
+    if (is_array_list(trace_, value)) {
         bool is_first = true;
         for (const Argument& item : items_of(value)) {
             if (!is_first) out_.put(',');
@@ -200,7 +146,7 @@ void ChromeArguments::append_extents(const Argument& value, bool strides) {
 }
 
 void ChromeArguments::append_type(const Argument& value) {
-    const std::string_view type = type_of(value);
+    const std::string_view type = input_type_text(trace_, value);
     char* out = out_.room(type.size() + 2);
     *out++ = '"';
     std::memcpy(out, type.data(), type.size());

@@ -110,8 +110,6 @@ class ChromeArguments {
     void append_concrete(std::string& text, const Argument& value, int level);
     const ArrayInfo* array_of(const Argument& value) const;
     std::span<const Argument> items_of(const Argument& value) const;
-    bool is_array_list(const Argument& value) const;
-    std::string_view type_of(const Argument& value) const;
 
     const Trace& trace_;
     const std::span<const ArrayInfo> arrays_;

@@ -78,15 +78,16 @@ std::string_view last_characters(std::string_view text, std::size_t count) noexc
 TableCells::TableCells(const Averages& averages, const std::vector<const ColumnInfo*>& columns,
                        const TableOptions& options)
     : unit_(options.time_unit) {
-    for (const char c :
-         std::string_view(averages.device == DeviceType::None ? "device" : device_type_name(averages.device)))
-        device_ += static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
+    std::string_view name = options.device_name;
+    if (name.empty())
+        name = averages.device == DeviceType::None ? "device" : device_type_name(averages.device);
+    for (const char c : name) device_ += static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
     std::int64_t cpu_ns = 0, device_ns = 0;
     for (const AverageRow& row : averages.rows) {
         cpu_ns += row.self_cpu_time_total_ns;
         has_device_time_ |= row.self_device_time_total_ns > 0;
-        if (row.device_type != DeviceType::Cpu && !row.is_user_annotation)
-            device_ns += row.self_device_time_total_ns;
+        const bool is_device = row.device_type != DeviceType::Cpu;
+        if (is_device ? !row.is_user_annotation : row.is_legacy) device_ns += row.self_device_time_total_ns;
     }
     cpu_us_ = micros(cpu_ns);
     device_us_ = micros(device_ns);

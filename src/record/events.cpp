@@ -40,8 +40,8 @@ std::uint64_t write_event(ThreadState& state, RecordKind kind, std::uint8_t flag
 
 // The same with the values behind `side`, which are used up.
 std::uint64_t write_valued_event(ThreadState& state, RecordKind kind, std::uint32_t site, std::uint64_t word2,
-                                 std::uint32_t side) noexcept {
-    const std::uint64_t time = write_event(state, kind, 0, site, word2, side_payload(state, side));
+                                 std::uint32_t side, std::uint8_t flags = 0) noexcept {
+    const std::uint64_t time = write_event(state, kind, flags, site, word2, side_payload(state, side));
     drop_side(state, side);
     return time;
 }
@@ -59,6 +59,14 @@ ThreadState* recording_thread() noexcept {
     return (detail::load_relaxed(state->armed) & detail::kArmedRecorder) != 0 ? state : nullptr;
 }
 
+void write_instant(std::uint32_t site, std::uint32_t side) noexcept {
+    SlowPath path;
+    if (!path) return;
+    ThreadState* const state = recording_thread();
+    if (state == nullptr || site == 0) return drop_unrecorded(side);
+    write_valued_event(*state, RecordKind::LongInstant, site, 0, side);
+}
+
 // The start callbacks of a range that may end anywhere; null: nobody sees it.
 ObserverFrame* begin_async_frame(std::uint32_t site, Scope scope, std::uint32_t& side) noexcept {
     ObserverFrame* const frame = begin_frame(site, scope);
@@ -74,11 +82,9 @@ namespace detail {
 
 void record_instant(std::string_view name, Scope scope, std::uint32_t side) noexcept {
     const std::uint32_t site = dynamic_site(name, scope);
-    SlowPath path;
-    if (!path) return;
-    ThreadState* const state = recording_thread();
-    if (state == nullptr || site == 0) return drop_unrecorded(side);
-    write_valued_event(*state, RecordKind::LongInstant, site, 0, side);
+    write_instant(site, side);
+    if (site != 0 && (load_relaxed(current_thread->armed) & kArmedObservers) != 0)
+        observe_instant(site, scope);
 }
 
 void record_counter(std::string_view name, double value) noexcept {
@@ -103,7 +109,7 @@ void record_counter(std::string_view name, std::int64_t value) noexcept {
 
 }  // namespace detail
 
-void Range::begin(std::string_view name, Scope scope, std::uint32_t side) noexcept {
+void Range::begin(std::string_view name, Scope scope, std::uint32_t side, bool is_apart) noexcept {
     const std::uint32_t site = detail::dynamic_site(name, scope);
     if ((detail::load_relaxed(detail::current_thread->armed) & detail::kArmedObservers) != 0 && site != 0)
         frame_ = begin_async_frame(site, scope, side);
@@ -112,7 +118,8 @@ void Range::begin(std::string_view name, Scope scope, std::uint32_t side) noexce
     ThreadState* const state = recording_thread();
     if (state == nullptr || site == 0) return drop_unrecorded(side);
     const std::uint64_t id = next_async_id(*state);
-    start_ = write_valued_event(*state, RecordKind::AsyncBegin, site, id, side);
+    const std::uint8_t flags = is_apart ? detail::kRecordAsync : 0;
+    start_ = write_valued_event(*state, RecordKind::AsyncBegin, site, id, side, flags);
     if (start_ == 0) return;
     id_ = id;
     site_ = site;

@@ -135,6 +135,7 @@ void Operation::start(std::uint32_t site, const OperationFacts& facts, std::span
     } else {
         opened_ = open_recorded(site, scope_, side);
     }
+    thread_ = detail::thread_number();
 }
 
 void Operation::finish() noexcept {
@@ -145,7 +146,11 @@ void Operation::finish() noexcept {
         if (frame != nullptr) drop_frame(frame);
         return;
     }
-    if (opened_.index != detail::kNotOpen) {
+    const bool is_elsewhere = opened_.index != detail::kNotOpen && thread_ != detail::thread_number();
+    if (is_elsewhere) {
+        detail::close_elsewhere(opened_, thread_);
+        if (frame != nullptr) frame->set_async();
+    } else if (opened_.index != detail::kNotOpen) {
         const std::uint64_t now = outputs_.empty() ? 0 : Clock::now();
         if (!outputs_.empty()) push_outputs(opened_.start, outputs_);
         ThreadState* const thread = detail::current_thread;

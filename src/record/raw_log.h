@@ -30,6 +30,7 @@ struct OpenRange {
     std::uint32_t site = 0;
     std::uint8_t flags = 0;  ///< RecordFlags
     std::vector<std::byte> payload;
+    std::uint64_t end = 0;  ///< not 0: another thread has ended it, its own has not come by yet
 };
 
 /// A record kind of damage or loss found while reading, to be shown as a problem.

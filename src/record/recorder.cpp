@@ -86,7 +86,36 @@ ThreadState* Recorder::attend() noexcept {
     }
     auto& entry = *static_cast<ThreadEntry*>(state->owner);
     bring_up_to_date(entry);
+    if (!entry.ended_elsewhere.empty()) remove_ended(entry, lock);
     return entry.state;
+}
+
+bool Recorder::end_elsewhere(std::uint32_t thread, const ThreadEntry::EndedElsewhere& ended) noexcept {
+    std::lock_guard lock(mutex_);
+    for (const auto& entry : threads_) {
+        if (entry->id != thread) continue;
+        entry->ended_elsewhere.push_back(ended);
+        std::lock_guard arming(entry->arming);
+        entry->wants_attention = true;
+        arm(*entry);
+        return true;
+    }
+    return false;
+}
+
+// By the owner. Each stays in the list until its record is written and its slot is gone, so that whoever
+// reads the open stack meanwhile knows of its end.
+void Recorder::remove_ended(ThreadEntry& entry, std::unique_lock<InsideMutex>& lock) noexcept {
+    const std::vector<ThreadEntry::EndedElsewhere> ended = entry.ended_elsewhere;
+    lock.unlock();
+    detail::store_relaxed(entry.state->busy, 1u);
+    for (const ThreadEntry::EndedElsewhere& each : ended) {
+        const std::uint32_t index = find_open(*entry.state, each.index, each.start);
+        if (index != detail::kNotOpen) pop_open(*entry.state, index, each.end, detail::kRecordAsync);
+    }
+    lock.lock();
+    entry.ended_elsewhere.erase(entry.ended_elsewhere.begin(),
+                                entry.ended_elsewhere.begin() + static_cast<std::ptrdiff_t>(ended.size()));
 }
 
 void Recorder::bring_up_to_date(ThreadEntry& entry) noexcept {
@@ -194,6 +223,12 @@ void Recorder::retire_current_thread() noexcept {
     set_enabled(true);
     ThreadState* const state = detail::current_thread;
     if (state->owner == nullptr) return;
+    {
+        auto& entry = *static_cast<ThreadEntry*>(state->owner);
+        const SlowPath path;
+        std::unique_lock lock(mutex_);
+        if (path && !entry.ended_elsewhere.empty()) remove_ended(entry, lock);
+    }
     close_all_open(*state);
     detail::current_thread = &idle_thread;  // what still runs on this thread is not recorded
     std::lock_guard lock(mutex_);

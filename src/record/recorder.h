@@ -60,6 +60,15 @@ struct ThreadEntry {
     std::shared_ptr<const void> sessions_owner;  ///< of `sessions`, where no adoption owns it; owner only
     bool has_marks = false;                      ///< its log speaks of contexts; owner only
     std::uint64_t own_observers_armed = 0;       ///< bits that its own observers ask for
+
+    /// A scope of this thread that another thread has ended. Its slot goes when the thread comes to
+    /// attention.
+    struct EndedElsewhere {
+        std::uint32_t index;  ///< of its slot, if nothing below has ended since; or not known (kOpenUnusual)
+        std::uint64_t start;
+        std::uint64_t end;
+    };
+    std::vector<EndedElsewhere> ended_elsewhere;
 };
 
 /// A running session, or one that its ceiling has closed and that nobody has collected yet.
@@ -115,6 +124,8 @@ class Recorder {
     /// max_bytes.
     void add_remote_events(std::uint64_t id, detail::RemoteEventsRecord record, std::string_view prefix,
                            std::span<const std::byte> message);
+    /// A fact for the session's trace. Throws kymo::Error when it is not running.
+    void add_metadata(std::uint64_t id, std::string_view key, std::span<const std::byte> json);
     /// What captures say of this process.
     detail::FileHeader process_facts() noexcept;
     /// At the end of the process: completes every capture file.
@@ -131,6 +142,8 @@ class Recorder {
     detail::OpenSlot* slot(detail::ThreadState& state, std::uint32_t index) noexcept;
     std::byte* side_segment(ThreadEntry& entry) noexcept;
     void retire_current_thread() noexcept;
+    /// Ends a scope of another thread, which removes it when it next comes by. False: that thread has ended.
+    bool end_elsewhere(std::uint32_t thread, const ThreadEntry::EndedElsewhere& ended) noexcept;
     void name_current_thread(std::string_view name) noexcept;
     void count_lost(std::uint64_t records = 1) noexcept;
     /// Sets a thread's armed word by its sessions and those of all threads; its `arming` is held.
@@ -194,6 +207,7 @@ class Recorder {
     bool copy_to_current_store(ThreadEntry& entry, std::vector<Block*>& left) noexcept;
     void move_to_current_store(ThreadEntry& entry) noexcept;
     void bring_up_to_date(ThreadEntry& entry) noexcept;
+    void remove_ended(ThreadEntry& entry, std::unique_lock<InsideMutex>& lock) noexcept;
     void leave_chunk(ThreadEntry& entry, bool reusable) noexcept;
     static void remember_last_full(ThreadEntry& entry, Block* chunk) noexcept;
     void let_go(Block* chunk) noexcept;
@@ -215,6 +229,7 @@ class Recorder {
     void close_spool() noexcept;
     void copy_open_payload(const ThreadEntry& entry, std::uint32_t side,
                            std::vector<std::byte>& payload) noexcept;
+    /// Those that another thread has ended have their end.
     std::vector<OpenRange> open_ranges(const ThreadEntry& entry) noexcept;
     SessionEntry* find(std::uint64_t id) noexcept;
     bool is_any_open() const noexcept;

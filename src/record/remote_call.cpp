@@ -1,4 +1,5 @@
-// remote_call.cpp: when a call to another process was under way, and what it brought back.
+// remote_call.cpp: what a session is handed from outside: when a call to another process was under way, what
+// it brought back, and facts.
 #include <kymo/error.h>
 #include <kymo/range.h>
 #include <kymo/remote.h>
@@ -46,6 +47,19 @@ void Recorder::add_remote_events(std::uint64_t id, detail::RemoteEventsRecord re
     publish_names();
     journal(detail::JournalKind::RemoteEvents, record, message);
     session->remote_bytes += message.size();
+}
+
+void Recorder::add_metadata(std::uint64_t id, std::string_view key, std::span<const std::byte> json) {
+    std::lock_guard lock(mutex_);
+    const SessionEntry* const session = find(id);
+    if (session == nullptr || session->is_closed)
+        throw Error("metadata cannot be added to a session that is not running");
+    detail::MetadataRecord record{};
+    record.session = id;
+    record.key = names_.intern(key);
+    record.json_bytes = static_cast<std::uint32_t>(json.size());
+    publish_names();
+    journal(detail::JournalKind::Metadata, record, json);
 }
 
 }  // namespace kymo

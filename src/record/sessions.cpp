@@ -50,7 +50,8 @@ std::vector<std::byte> journal_of(const std::vector<std::byte>& journal, std::ui
         std::memcpy(&head, journal.data() + at, sizeof head);
         const auto kind = static_cast<JournalKind>(head.kind);
         const bool marks = kind == JournalKind::SessionStart || kind == JournalKind::SessionStop ||
-                           kind == JournalKind::OpenAtStop || kind == JournalKind::RemoteEvents;
+                           kind == JournalKind::OpenAtStop || kind == JournalKind::RemoteEvents ||
+                           kind == JournalKind::Metadata;
         std::uint64_t id = session;
         if (marks) std::memcpy(&id, journal.data() + at + sizeof head, sizeof id);
         if (id == session)
@@ -113,7 +114,7 @@ Recorder::Started Recorder::start(const SessionOptions& options) {
             session->tasks_thread = own->id;
             session->tasks = std::make_shared<TasksSession>();
             session->tasks->session = session->id;
-            session->tasks->armed = armed_bits(options);
+            session->tasks->armed = armed_bits(session->options);
         }
         const bool first = sessions_.empty();
         if (first) {
@@ -218,6 +219,14 @@ std::vector<OpenRange> Recorder::open_ranges(const ThreadEntry& entry) noexcept 
         }
         open.push_back(std::move(range));
     }
+    // Of equal starts the innermost one, as its owner will do.
+    for (const ThreadEntry::EndedElsewhere& ended : entry.ended_elsewhere) {
+        for (std::size_t i = open.size(); i-- != 0;) {
+            if (open[i].start != ended.start || open[i].depth > ended.index || open[i].end != 0) continue;
+            open[i].end = std::max(ended.end, ended.start);
+            break;
+        }
+    }
     return open;
 }
 
@@ -252,7 +261,7 @@ void Recorder::close_session(SessionEntry& session, std::uint64_t ticks) noexcep
     session.end_ticks = ticks;
     // Of every thread, also for a session that follows tasks: the marks in the logs tell which are its own.
     for (const auto& entry : threads_) {
-        for (const OpenRange& range : open_ranges(*entry)) {
+        for (OpenRange& range : open_ranges(*entry)) {
             detail::OpenAtStopRecord record{};
             record.session = session.id;
             record.start = range.start;
@@ -260,6 +269,11 @@ void Recorder::close_session(SessionEntry& session, std::uint64_t ticks) noexcep
             record.depth = range.depth;
             record.site = range.site;
             record.flags = range.flags;
+            if (range.end != 0) {
+                const auto* const end = reinterpret_cast<const std::byte*>(&range.end);
+                range.payload.insert(range.payload.end(), end, end + sizeof range.end);
+                record.flags |= detail::kRecordAsync;
+            }
             record.payload_bytes = static_cast<std::uint32_t>(range.payload.size());
             journal(JournalKind::OpenAtStop, record, range.payload);
         }

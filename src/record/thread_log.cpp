@@ -399,6 +399,15 @@ void pop_open(ThreadState& state, std::uint32_t index, std::uint64_t now, std::u
     store_release(state.depth, state.depth - 1);
 }
 
+std::uint32_t find_open(ThreadState& state, std::uint32_t index, std::uint64_t start) noexcept {
+    Recorder& recorder = Recorder::get();
+    if (index < state.depth && load_relaxed(recorder.slot(state, index)->start) == start) return index;
+    for (index = std::min(index, state.depth); index-- != 0;) {
+        if (load_relaxed(recorder.slot(state, index)->start) == start) break;
+    }
+    return index;
+}
+
 void close_all_open(ThreadState& state) noexcept {
     SlowPath path;
     if (!path) return;
@@ -431,16 +440,10 @@ void close_recorded(std::uint32_t index, std::uint64_t start, std::uint64_t now)
     ThreadState* const state = detail::current_thread->owner != nullptr ? ending_thread() : nullptr;
     if (state == nullptr) return;  // the thread has ended, or is in between fork's handlers
     if (!Clock::is_inline()) now = Clock::now();
-    Recorder& recorder = Recorder::get();
-    if (index >= state->depth || load_relaxed(recorder.slot(*state, index)->start) != start) {
-        // Something below it has ended before it: it stands lower now.
-        for (index = std::min(index, state->depth); index-- != 0;) {
-            if (load_relaxed(recorder.slot(*state, index)->start) == start) break;
-        }
-        if (index == kNotOpen) {
-            store_relaxed(state->resyncs, state->resyncs + 1);
-            return;
-        }
+    index = find_open(*state, index, start);
+    if (index == kNotOpen) {
+        store_relaxed(state->resyncs, state->resyncs + 1);
+        return;
     }
     pop_open(*state, index, now, 0);
 }
@@ -525,6 +528,15 @@ void close_slowly(std::uint32_t index, std::uint64_t start) noexcept {
         return close_slowly(index, start);
     }
     close_recorded(index, start, Clock::now());
+}
+
+void close_elsewhere(const Opened opened, std::uint32_t thread) noexcept {
+    const AsEnabled enabled;
+    if (opened.index == kOpenObserved) return close_observed(opened.start);
+    const std::uint64_t now = Clock::now();
+    if (current_thread->block.thread == thread) return close_recorded(opened.index, opened.start, now);
+    const SlowPath path;
+    if (path) Recorder::get().end_elsewhere(thread, {opened.index, opened.start, now});
 }
 
 void close_unusual(std::uint32_t index, std::uint64_t start, std::uint64_t now) noexcept {

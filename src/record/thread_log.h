@@ -109,6 +109,9 @@ detail::Opened push_open(detail::ThreadState& state, std::uint32_t site, std::ui
 /// Closes the open range at `index`, which need not be the innermost.
 void pop_open(detail::ThreadState& state, std::uint32_t index, std::uint64_t now,
               std::uint8_t flags) noexcept;
+/// Where the open range with this start stands, at `index` or, if something below it has ended since, lower;
+/// kNotOpen: nowhere.
+std::uint32_t find_open(detail::ThreadState& state, std::uint32_t index, std::uint64_t start) noexcept;
 /// A dying thread's open ranges become unfinished records.
 void close_all_open(detail::ThreadState& state) noexcept;
 /// The id of a movable range that begins now on this thread: unique in the process.

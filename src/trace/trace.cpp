@@ -3,6 +3,10 @@
 
 #include <algorithm>
 
+#include <kymo/error.h>
+
+#include "base/json_scanner.h"
+#include "trace/facts.h"
 #include "trace/trace_data.h"
 
 namespace kymo {
@@ -22,6 +26,13 @@ std::span<const Argument> find_arguments(const TraceData& data, const std::vecto
 Trace::Trace() {
     static const auto empty = std::make_shared<const TraceData>();
     data_ = empty;
+}
+
+Trace Trace::with_metadata(std::string_view key, std::string_view json) const {
+    if (!is_json(json)) throw Error("metadata of '" + std::string(key) + "': the value is not JSON");
+    auto data = std::make_shared<TraceData>(*data_);
+    put_fact(data->metadata, std::string(key), std::string(json));
+    return Trace(std::move(data));
 }
 
 std::string_view Trace::string(StringId id) const noexcept {

@@ -115,6 +115,8 @@ class TraceAssembler {
 
     /// Ends the assembly; the assembler is empty afterwards and may not be used again.
     Trace finish();
+    /// After finish(): where a range went.
+    Row row_of(RangeId range) const { return row_of_[range]; }
 
   private:
     struct Added {

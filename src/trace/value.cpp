@@ -1,7 +1,11 @@
-// value.cpp: the names of element types and devices.
+// value.cpp: element types and devices, and their names.
 #include <kymo/value.h>
 
+#include <charconv>
 #include <iterator>
+#include <string>
+
+#include <kymo/error.h>
 
 namespace kymo {
 
@@ -46,6 +50,25 @@ const char* device_type_name(DeviceType type) noexcept {
         default:
             return "other";
     }
+}
+
+Device parse_device(std::string_view text) {
+    const std::size_t colon = text.find(':');
+    const std::string_view name = text.substr(0, colon);
+    Device device{DeviceType::None, -1};
+    for (const DeviceType type :
+         {DeviceType::Cpu, DeviceType::Cuda, DeviceType::Hip, DeviceType::Xpu, DeviceType::Mps,
+          DeviceType::Meta, DeviceType::Hpu, DeviceType::Mtia, DeviceType::Other}) {
+        if (name == device_type_name(type)) device.type = type;
+    }
+    bool is_good = device.type != DeviceType::None;
+    if (is_good && colon != std::string_view::npos) {
+        const char* const end = text.data() + text.size();
+        const auto parsed = std::from_chars(text.data() + colon + 1, end, device.index);
+        is_good = parsed.ec == std::errc() && parsed.ptr == end && device.index >= 0;
+    }
+    if (!is_good) throw Error("'" + std::string(text) + "' is no device: it is written like cpu or cuda:0");
+    return device;
 }
 
 }  // namespace kymo

@@ -49,6 +49,12 @@ KYMO_API void close_slowly(std::uint32_t index, std::uint64_t start) noexcept;
 KYMO_API void close_observed(std::uint64_t frame) noexcept;
 /// The same for a thread that has set `busy` already. `now` is 0 when the counter has not been read yet.
 KYMO_API void close_unusual(std::uint32_t index, std::uint64_t start, std::uint64_t now) noexcept;
+/// Of a range that may have been opened by another thread, `thread` (its number). It is async then.
+KYMO_API void close_elsewhere(Opened opened, std::uint32_t thread) noexcept;
+/// The calling thread's number; 0 before it has recorded anything.
+inline std::uint32_t thread_number() noexcept {
+    return current_thread->block.thread;
+}
 /// A site's number; registers it the first time. 0: it cannot be used.
 KYMO_API std::uint32_t register_site(Site& site) noexcept;
 inline std::uint32_t site_id(Site& site) noexcept {
@@ -183,7 +189,9 @@ inline bool may_skip(ThreadState* thread, std::uint64_t armed, Scope scope) noex
     const OpenSlot& slot = thread->slots[index];
     const std::uint64_t what = load_relaxed(slot.what);
     const std::uint64_t start = load_relaxed(slot.start);
-    if (what >> kSiteBits != kSlotObjectless || start == 0) return false;
+    // Site 0 only keeps count of a begin made while off.
+    constexpr std::uint64_t kBegun = std::uint64_t{kSlotObjectless} << kSiteBits;
+    if (what - (kBegun + 1) >= kMaxSites - 1 || start == 0) return false;
     store_relaxed(thread->busy, 1u);
     std::atomic_signal_fence(std::memory_order_seq_cst);
     const bool done = write_compact(thread, index, what & (kMaxSites - 1), start) == 0;

@@ -209,6 +209,7 @@ enum class JournalKind : std::uint16_t {
     Note = 10,
     Context = 11,
     RemoteEvents = 12,
+    Metadata = 13,
 };
 
 struct ThreadBornRecord {
@@ -316,6 +317,13 @@ struct RemoteEventsRecord {
     std::uint32_t prefix;  ///< string put before every name
     std::int32_t node;
     std::uint32_t message_bytes;
+};
+/// A fact that the user gave to a session. Its value, JSON text, follows, padded to 8.
+struct MetadataRecord {
+    StreamRecord head;
+    std::uint64_t session;
+    std::uint32_t key;
+    std::uint32_t json_bytes;
 };
 struct ContextRecord {  // followed by `count` u64 session ids
     StreamRecord head;

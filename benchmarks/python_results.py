@@ -1,0 +1,101 @@
+"""python_results.py: from a million recorded ranges to a table, and to event objects."""
+
+import gc
+import json
+import statistics
+import time
+
+import kymo
+from kymo._trace_events import averages_of, events_of
+
+RANGES = 1_000_000
+ROUNDS = 7
+NAMES = [f"name {i}" for i in range(100)]
+
+
+class Bare:
+    """What an object with two fields costs in Python."""
+
+    __slots__ = ("name", "length")
+
+    def __init__(self, name, length):
+        self.name = name
+        self.length = length
+
+
+def record():
+    """A session with the ranges in it, not yet stopped."""
+    session = kymo.Session()
+    session.start()
+    record_function = kymo.record_function
+    for _ in range(RANGES // (2 * len(NAMES))):
+        for name in NAMES:
+            with record_function("outer"):
+                with record_function(name):
+                    pass
+    return session
+
+
+def stop_to_table(session):
+    """Seconds, and the trace."""
+    start = time.perf_counter()
+    trace = session.stop()
+    table = averages_of(trace).table(sort_by="self_cpu_time_total")
+    taken = time.perf_counter() - start
+    assert "outer" in table
+    return taken, trace
+
+
+def make_events(trace):
+    """Microseconds to make one event of all and read its name and its time."""
+    events = events_of(trace)
+    assert len(events) == RANGES
+    start = time.perf_counter()
+    for event in events:
+        event.name
+        event.cpu_time_total
+    return (time.perf_counter() - start) / RANGES * 1e6
+
+
+def make_bare(trace):
+    """The same of bare objects that are handed both."""
+    start = time.perf_counter()
+    for _ in range(RANGES):
+        bare = Bare("name", 1.0)
+        bare.name
+        bare.length
+    return (time.perf_counter() - start) / RANGES * 1e6
+
+
+def main():
+    tables, objects, bare = [], [], []
+    for _ in range(ROUNDS):
+        taken, trace = stop_to_table(record())
+        tables.append(taken)
+        objects.append(make_events(trace))
+        bare.append(make_bare(trace))
+        del trace
+        gc.collect()
+    figures = (
+        {
+            "name": "py_stop_to_table",
+            "value": statistics.median(tables),
+            "unit": "s",
+            "target": "<= 0.2 s",
+        },
+        {
+            "name": "py_event_object",
+            "value": statistics.median(objects),
+            "unit": "us",
+            "against": "a Python object with slots",
+            "against_value": statistics.median(bare),
+            "ratio": statistics.median(a / b for a, b in zip(objects, bare)),
+            "target": "<= 2 us",
+        },
+    )
+    for figure in figures:
+        print(json.dumps(figure))
+
+
+if __name__ == "__main__":
+    main()

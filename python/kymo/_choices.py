@@ -1,0 +1,87 @@
+"""What a profiler records, from the keywords that it was given."""
+
+from kymo import _activities
+from kymo._activities import ProfilerActivity, RecordScope
+from kymo._kymo import Error
+from kymo._warnings import warn
+
+_DEVICES = {
+    "cuda": ProfilerActivity.CUDA,
+    "xpu": ProfilerActivity.XPU,
+    "mtia": ProfilerActivity.MTIA,
+    "hpu": ProfilerActivity.HPU,
+}
+# The scopes of each kind of activity of the processor.
+_SCOPES_OF_TYPES = {
+    "USER_ANNOTATION": {RecordScope.USER_SCOPE},
+    "CPU_OP": set(RecordScope)
+    - {
+        RecordScope.USER_SCOPE,
+        RecordScope.PYTHON_FUNCTION,
+        RecordScope.C_FUNCTION,
+        RecordScope.GARBAGE_COLLECTION,
+        RecordScope.DEVICE,
+        RecordScope.DEVICE_RUNTIME,
+    },
+    "PYTHON_FUNCTION": {RecordScope.PYTHON_FUNCTION, RecordScope.C_FUNCTION, RecordScope.GARBAGE_COLLECTION},
+    "CUDA_RUNTIME": {RecordScope.DEVICE_RUNTIME},
+    "CUDA_DRIVER": {RecordScope.DEVICE_RUNTIME},
+}
+
+
+def choose_activities(activities, use_cpu, use_kineto, filters):
+    """(the activities, {activity: the names of what to record of it})."""
+    if not use_cpu and not use_kineto:
+        raise Error("use_cpu=False needs use_kineto=True: nothing else would be recorded")
+    activities = list(activities) if activities is not None else []
+    chosen, own = (
+        _activities._parse_activities(activities) if activities else (_activities.supported_activities(), {})
+    )
+    own.update({activity: set(names) for activity, names in (filters or {}).items()})
+    if not use_cpu:
+        chosen = chosen - {ProfilerActivity.CPU}
+    _activities._check_filters(own)
+    return chosen, own
+
+
+def choose_device(activities, use_device, use_cuda):
+    """The device to record, or None; adds its activity to the set."""
+    supported = _activities.supported_activities()
+    if use_cuda:
+        warn("use_cuda is deprecated: give use_device='cuda' or activities", FutureWarning, stacklevel=4)
+        use_device = use_device or "cuda"
+    if use_device is None:
+        return next((name for name, kind in _DEVICES.items() if kind in activities and kind in supported), None)
+    activity = _DEVICES.get(use_device)
+    if activity is None:
+        warn(f"{use_device!r} is no known device: nothing of it is recorded", stacklevel=4)
+        return None
+    if activity not in supported:
+        warn(f"{use_device} is not available here: nothing of it is recorded", stacklevel=4)
+        return None
+    activities.add(activity)
+    return use_device
+
+
+def choose_threads(threads, all_threads):
+    """ "all" or "tasks"."""
+    if threads is None:
+        return "tasks" if all_threads is False else "all"
+    if threads not in ("all", "tasks"):
+        raise ValueError(f"threads must be 'all' or 'tasks', not {threads!r}")
+    return threads
+
+
+def choose_scopes(scopes, activities, filters):
+    """The bits of the scopes to record; 0 means all."""
+    wanted = set(RecordScope) if scopes is None else {RecordScope(scope) for scope in scopes}
+    if scopes is not None and not wanted:
+        raise ValueError("scopes is empty: nothing would be recorded")
+    if ProfilerActivity.CPU not in activities:
+        wanted &= {RecordScope.STEP, RecordScope.DEVICE, RecordScope.DEVICE_RUNTIME}
+    elif ProfilerActivity.CPU in filters:
+        names = filters[ProfilerActivity.CPU]
+        wanted &= {RecordScope.STEP, RecordScope.DEVICE}.union(*(_SCOPES_OF_TYPES.get(name, ()) for name in names))
+    if wanted == set(RecordScope):
+        return 0
+    return sum(1 << scope for scope in wanted)

@@ -1,0 +1,151 @@
+"""Carries the thread context along to where work goes: threads, executors, asyncio and contextvars.
+
+Installed while a profiler runs, counted; what it replaces is put back with the last one, unless somebody else has
+replaced it meanwhile. Then the wrapper stays and passes through.
+"""
+
+import contextvars
+import functools
+import sys
+import threading
+
+from kymo import _kymo
+from kymo._kymo import Context
+
+_variable = contextvars.ContextVar("kymo context")
+_lock = threading.RLock()
+_installed = 0
+_following = 0
+_wrappers = []  # (owner, name, original, wrapper)
+
+
+def install():
+    """Begins to carry contexts. Gives what `remove` takes."""
+    global _installed, _following
+    context = Context.current()
+    token = None
+    with _lock:
+        _installed += 1
+        if _installed == 1:
+            _wrap_all()
+        if not context.is_empty:
+            _following += 1
+            _kymo.follow(_variable)
+            token = (_variable.set(context), context)
+    return token
+
+
+def remove(token=None):
+    """Undoes one `install`, on any thread."""
+    global _installed, _following
+    with _lock:
+        if token is not None:
+            _following -= 1
+            if _following == 0:
+                _kymo.follow(None)
+            _forget(*token)
+        _installed -= 1
+        if _installed == 0:
+            _unwrap_all()
+
+
+def is_installed():
+    return _installed > 0
+
+
+def _forget(token, context):
+    """Takes the variable back where it is still what was set. Elsewhere it stays: its session has stopped, so it is
+    out of every context."""
+    if _variable.get(None) is not context:
+        return
+    try:
+        _variable.reset(token)
+    except ValueError:  # another contextvars.Context than it was set in
+        _variable.set(Context())
+
+
+def _replace(owner, name, make):
+    current = owner.__dict__[name]
+    for entry in _wrappers:
+        if entry[:2] == (owner, name) and _is_behind(entry[3], current):
+            return  # somebody has wrapped ours, which is still called
+    wrapper = functools.wraps(current)(make(current))
+    setattr(owner, name, wrapper)
+    _wrappers.append((owner, name, current, wrapper))
+
+
+def _is_behind(wrapper, current):
+    """Whether `current` is `wrapper` or says that it wraps it."""
+    for _ in range(16):
+        if current is wrapper:
+            return True
+        current = getattr(current, "__wrapped__", None)
+    return False
+
+
+def _wrap_all():
+    from concurrent.futures.thread import ThreadPoolExecutor
+
+    _replace(threading.Thread, "start", _make_start)
+    _replace(threading.Thread, "_bootstrap_inner", _make_bootstrap)
+    _replace(ThreadPoolExecutor, "submit", _make_submit)
+    events = sys.modules.get("asyncio.events")
+    if events is not None:  # imported later, its tasks are followed by the variable
+        _replace(events.Handle, "_run", _make_run)
+
+
+def _unwrap_all():
+    left = []
+    for owner, name, original, wrapper in reversed(_wrappers):
+        if owner.__dict__.get(name) is wrapper:
+            setattr(owner, name, original)
+        elif _is_behind(wrapper, owner.__dict__.get(name)):
+            left.append((owner, name, original, wrapper))
+    _wrappers[:] = reversed(left)
+
+
+# A thread of a pool runs the tasks of many: each brings its own context.
+def _is_pool_thread(thread):
+    module = sys.modules.get("concurrent.futures.thread")
+    return module is not None and getattr(thread, "_target", None) is getattr(module, "_worker", module)
+
+
+def _make_start(original):
+    def start(self):
+        if _installed and not _is_pool_thread(self):
+            context = Context.current()
+            if not context.is_empty:
+                self.__dict__["_kymo_context"] = context
+        return original(self)
+
+    return start
+
+
+def _make_bootstrap(original):
+    def _bootstrap_inner(self):
+        context = self.__dict__.pop("_kymo_context", None)
+        if context is not None:
+            context.adopt()
+        return original(self)
+
+    return _bootstrap_inner
+
+
+def _make_submit(original):
+    def submit(self, fn, /, *args, **kwargs):
+        if _installed:
+            return original(self, Context.current().run, fn, *args, **kwargs)
+        return original(self, fn, *args, **kwargs)
+
+    return submit
+
+
+def _make_run(original):
+    def _run(self):
+        if _following and not _kymo.is_recording():
+            context = self._context.get(_variable)
+            if context is not None:
+                return context.run(original, self)
+        return original(self)
+
+    return _run

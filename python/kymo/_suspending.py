@@ -1,0 +1,152 @@
+"""The decorator of functions that suspend: generators, coroutines and async generators."""
+
+import functools
+import types
+
+from kymo._kymo import async_range, record_function
+
+GENERATOR = 0x20
+COROUTINE = 0x80
+ITERABLE_COROUTINE = 0x100
+ASYNC_GENERATOR = 0x200
+
+
+def wrap(function, name, args):
+    """A function that marks the calls of one that suspends, or of any if there is a text (`args`) to go with its
+    range. None for what needs no such wrapper.
+
+    Each stretch of running is a range called `name` on the thread that runs it: their sum is the time spent running.
+    The whole life, from the first stretch to the end, is an async range called `name (life)`: what of it no stretch
+    covers was spent suspended.
+    """
+    inner = function
+    while type(inner) is functools.partial:
+        inner = inner.func
+    flags = getattr(getattr(inner, "__code__", None), "co_flags", 0)
+    if flags & ASYNC_GENERATOR:
+        wrapper = _wrap_async_generator(function, name, args)
+    elif flags & COROUTINE:
+        wrapper = _wrap_coroutine(function, name, args)
+    elif flags & GENERATOR:
+        wrapper = _wrap_generator(function, name, args)
+        if flags & ITERABLE_COROUTINE:
+            wrapper = types.coroutine(wrapper)
+    elif args is not None:
+        wrapper = _wrap_plain(function, name, args)
+    else:
+        return None
+    return functools.update_wrapper(wrapper, function)
+
+
+@functools.lru_cache(maxsize=256)
+def _life_name(name):
+    return name + " (life)"
+
+
+class _Life:
+    """The life of one generator or coroutine: makes a range of each stretch of running."""
+
+    __slots__ = ("_name", "_args", "_whole")
+
+    def __init__(self, name, args):
+        self._name = name
+        self._args = args
+        self._whole = async_range(_life_name(name))
+
+    def end(self):
+        self._whole.end()
+
+    def run(self, step, *given):
+        """One stretch."""
+        with record_function(self._name, self._args):
+            return step(*given)
+
+
+class _Steps:
+    """Passes every resume on to a generator, or to what an awaitable's __await__ gives, as one stretch each."""
+
+    __slots__ = ("_life", "_inner")
+
+    def __init__(self, life, inner):
+        self._life = life
+        self._inner = inner
+
+    def __iter__(self):
+        return self
+
+    __await__ = __iter__
+
+    def __next__(self):
+        return self._life.run(next, self._inner)
+
+    def send(self, value):
+        return self._life.run(self._inner.send, value)
+
+    def throw(self, *exception):
+        throw = getattr(self._inner, "throw", None)
+        if throw is None:  # an awaitable made of a plain iterator
+            raise exception[0]
+        return self._life.run(throw, *exception)
+
+    def close(self):
+        close = getattr(self._inner, "close", None)
+        if close is not None:
+            self._life.run(close)
+
+
+def _wrap_generator(function, name, args):
+    def generator(*positional, **keywords):
+        life = _Life(name, args)
+        try:
+            return (yield from _Steps(life, function(*positional, **keywords)))
+        finally:
+            life.end()
+
+    return generator
+
+
+def _wrap_coroutine(function, name, args):
+    async def coroutine(*positional, **keywords):
+        life = _Life(name, args)
+        try:
+            return await _Steps(life, function(*positional, **keywords).__await__())
+        finally:
+            life.end()
+
+    return coroutine
+
+
+def _wrap_async_generator(function, name, args):
+    async def async_generator(*positional, **keywords):
+        life = _Life(name, args)
+
+        def step(awaitable):
+            return _Steps(life, awaitable.__await__())
+
+        inner = function(*positional, **keywords)
+        try:
+            item = await step(inner.__anext__())
+            while True:
+                try:
+                    sent = yield item
+                except GeneratorExit:
+                    await step(inner.aclose())
+                    raise
+                except BaseException as exception:  # thrown in by the consumer
+                    item = await step(inner.athrow(exception))
+                else:
+                    item = await step(inner.asend(sent))
+        except StopAsyncIteration:
+            return
+        finally:
+            life.end()
+
+    return async_generator
+
+
+def _wrap_plain(function, name, args):
+    def plain(*positional, **keywords):
+        with record_function(name, args):
+            return function(*positional, **keywords)
+
+    return plain

@@ -1,0 +1,89 @@
+// row_groups.cpp: rows that are given, grouped by what they say of themselves.
+#include <algorithm>
+#include <unordered_map>
+
+#include <kymo/averages.h>
+
+namespace kymo {
+namespace {
+
+/// What rows of one group have in common, as bytes.
+std::string key_of(const AverageRow& row, const AverageOptions& options) {
+    std::string key = row.name;
+    const auto add = [&](std::string_view text) {
+        key += '\0';
+        key += std::to_string(text.size());
+        key += ':';
+        key += text;
+    };
+    add(std::to_string(row.node));
+    add(std::to_string(static_cast<int>(row.device_type)));
+    add(row.is_legacy ? "legacy" : "");
+    add(row.is_user_annotation ? "user" : "");
+    if (options.by_overload) add(row.overload);
+    if (options.by_input_shape) add(row.input_shapes);
+    for (std::size_t i = 0; i < std::min<std::size_t>(options.stack_entries, row.stack.size()); ++i)
+        add(row.stack[i]);
+    return key;
+}
+
+void add_row(AverageRow& sum, const AverageRow& row) {
+    sum.count += row.count;
+    sum.unfinished += row.unfinished;
+    sum.async_count += row.async_count;
+    sum.cpu_time_total_ns += row.cpu_time_total_ns;
+    sum.self_cpu_time_total_ns += row.self_cpu_time_total_ns;
+    sum.device_time_total_ns += row.device_time_total_ns;
+    sum.self_device_time_total_ns += row.self_device_time_total_ns;
+    sum.cpu_memory_bytes += row.cpu_memory_bytes;
+    sum.self_cpu_memory_bytes += row.self_cpu_memory_bytes;
+    sum.device_memory_bytes += row.device_memory_bytes;
+    sum.self_device_memory_bytes += row.self_device_memory_bytes;
+    sum.min_ns = std::min(sum.min_ns, row.min_ns);
+    sum.max_ns = std::max(sum.max_ns, row.max_ns);
+    if (row.flops) sum.flops = sum.flops.value_or(0) + *row.flops;
+    sum.nested_flops += row.nested_flops;
+}
+
+/// The nearest rank. `durations` is sorted.
+std::int64_t percentile(const std::vector<std::int64_t>& durations, std::size_t percent) {
+    return durations[(durations.size() * percent + 99) / 100 - 1];
+}
+
+}  // namespace
+
+Averages group_rows(const Averages& list, const AverageOptions& options) {
+    Averages averages = list;
+    averages.rows.clear();
+    averages.options = options;
+    averages.is_list = false;
+    averages.recorded_ns = 0;
+    std::unordered_map<std::string, std::size_t> groups;
+    std::vector<std::vector<std::int64_t>> durations;  // of each group, where percentiles are wanted
+    for (std::size_t i = 0; i < list.rows.size(); ++i) {
+        const AverageRow& row = list.rows[i];
+        averages.recorded_ns += row.self_cpu_time_total_ns;
+        const auto [place, is_new] = groups.try_emplace(key_of(row, options), averages.rows.size());
+        if (is_new) {
+            AverageRow& first = averages.rows.emplace_back(row);
+            first.first_range = static_cast<Row>(i);
+            if (!options.by_overload) first.overload.clear();
+            if (!options.by_input_shape) first.input_shapes.clear();
+            first.stack.resize(std::min<std::size_t>(first.stack.size(), options.stack_entries));
+            durations.emplace_back();
+        } else {
+            add_row(averages.rows[place->second], row);
+        }
+        if (options.percentiles) durations[place->second].push_back(row.max_ns);
+    }
+    if (!options.percentiles) return averages;
+    for (std::size_t i = 0; i < averages.rows.size(); ++i) {
+        std::sort(durations[i].begin(), durations[i].end());
+        averages.rows[i].p50_ns = percentile(durations[i], 50);
+        averages.rows[i].p90_ns = percentile(durations[i], 90);
+        averages.rows[i].p99_ns = percentile(durations[i], 99);
+    }
+    return averages;
+}
+
+}  // namespace kymo

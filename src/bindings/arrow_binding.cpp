@@ -1,0 +1,127 @@
+// arrow_binding.cpp: the tables of a trace through the Arrow PyCapsule interface.
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include <sstream>
+
+#include <kymo/arrow.h>
+#include <kymo/export.h>
+
+#include "bindings/bind.h"
+
+namespace nb = nanobind;
+
+// The ABI, as https://arrow.apache.org/docs/format/CStreamInterface.html fixes it.
+extern "C" {
+struct ArrowArrayStream {
+    int (*get_schema)(struct ArrowArrayStream*, struct ArrowSchema* out);
+    int (*get_next)(struct ArrowArrayStream*, struct ArrowArray* out);
+    const char* (*get_last_error)(struct ArrowArrayStream*);
+    void (*release)(struct ArrowArrayStream*);
+    void* private_data;
+};
+}
+
+namespace kymo::bindings {
+namespace {
+
+/// One table of a trace as a stream of one batch.
+struct TableStream {
+    Trace trace;
+    std::string table;
+    bool is_done = false;
+    std::string error{};
+
+    static TableStream& of(ArrowArrayStream* stream) noexcept {
+        return *static_cast<TableStream*>(stream->private_data);
+    }
+    /// 0, or an errno value with the reason in `error`.
+    int read(ArrowSchema* schema, ArrowArray* array) noexcept {
+        try {
+            export_arrow(trace, table, schema, array);
+            return 0;
+        } catch (const std::exception& failure) {
+            error = failure.what();
+            return EIO;
+        }
+    }
+    static int get_schema(ArrowArrayStream* stream, ArrowSchema* out) noexcept {
+        ArrowArray unused;
+        const int status = of(stream).read(out, &unused);
+        if (status == 0) unused.release(&unused);
+        return status;
+    }
+    static int get_next(ArrowArrayStream* stream, ArrowArray* out) noexcept {
+        std::memset(out, 0, sizeof *out);
+        if (of(stream).is_done) return 0;
+        ArrowSchema unused;
+        const int status = of(stream).read(&unused, out);
+        if (status == 0) unused.release(&unused);
+        of(stream).is_done = true;
+        return status;
+    }
+    static const char* get_last_error(ArrowArrayStream* stream) noexcept { return of(stream).error.c_str(); }
+    static void release(ArrowArrayStream* stream) noexcept {
+        delete static_cast<TableStream*>(stream->private_data);
+        stream->release = nullptr;
+    }
+};
+
+template <class Struct>
+void free_capsule(PyObject* capsule) {
+    auto* const content = static_cast<Struct*>(PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule)));
+    if (content->release != nullptr) content->release(content);
+    delete content;
+}
+
+/// Owns `content`. Throws when there is no memory for it.
+template <class Struct>
+nb::object to_capsule(std::unique_ptr<Struct> content, const char* name) {
+    PyObject* const capsule = PyCapsule_New(content.get(), name, free_capsule<Struct>);
+    if (capsule == nullptr) throw nb::python_error();
+    content.release();
+    return nb::steal(capsule);
+}
+
+nb::object stream_of(const Trace& trace, const std::string& table) {
+    auto stream = std::make_unique<ArrowArrayStream>();
+    stream->get_schema = TableStream::get_schema;
+    stream->get_next = TableStream::get_next;
+    stream->get_last_error = TableStream::get_last_error;
+    stream->release = TableStream::release;
+    stream->private_data = new TableStream{trace, table};
+    return to_capsule(std::move(stream), "arrow_array_stream");
+}
+
+nb::object schema_of(const Trace& trace, const std::string& table) {
+    auto schema = std::make_unique<ArrowSchema>();
+    ArrowArray array;
+    export_arrow(trace, table, schema.get(), &array);
+    array.release(&array);
+    return to_capsule(std::move(schema), "arrow_schema");
+}
+
+}  // namespace
+
+void bind_arrow(nb::module_& module) {
+    module.def("table_names",
+               [] { return std::vector<std::string_view>(table_names().begin(), table_names().end()); });
+    module.def("arrow_stream", stream_of, nb::arg("trace"), nb::arg("table"));
+    module.def("arrow_schema", schema_of, nb::arg("trace"), nb::arg("table"));
+    module.def(
+        "table_csv",
+        [](const Trace& trace, const std::string& table) {
+            std::ostringstream text;
+            write_csv(trace, text, table);
+            return std::move(text).str();
+        },
+        nb::arg("trace"), nb::arg("table"));
+}
+
+}  // namespace kymo::bindings

@@ -1,0 +1,320 @@
+// averages_binding.cpp: averages, their tables and stacks, from a trace or from rows that Python gives.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <kymo/averages.h>
+#include <kymo/error.h>
+#include <kymo/export.h>
+#include <kymo/stacks.h>
+#include <kymo/table.h>
+
+#include "bindings/bind.h"
+#include "bindings/trace_values.h"
+
+namespace nb = nanobind;
+
+namespace kymo::bindings {
+namespace {
+
+constexpr double kNsPerUs = 1000.0;
+
+double micros(std::int64_t ns) {
+    return static_cast<double>(ns) / kNsPerUs;
+}
+
+/// Microseconds of any kind of number.
+std::int64_t nanoseconds(nb::handle value) {
+    const double ns = nb::cast<double>(value) * kNsPerUs;
+    if (!(std::abs(ns) < 9.2e18)) throw nb::value_error("a time is too large, or not a number");
+    return std::llround(ns);
+}
+
+nb::object optional_number(const std::optional<double>& value) {
+    return value ? nb::object(nb::float_(*value)) : nb::object(nb::none());
+}
+
+/// A dict with the fields of FunctionEventAvg, those of ours, and "first": the row of the first range.
+nb::dict row_fields(const AverageRow& row) {
+    nb::dict fields;
+    fields["key"] = text_object(row.name);
+    fields["count"] = row.count;
+    fields["node_id"] = row.node;
+    fields["is_async"] = row.is_async;
+    fields["is_remote"] = row.is_remote;
+    fields["cpu_time_total"] = micros(row.cpu_time_total_ns);
+    fields["device_time_total"] = micros(row.device_time_total_ns);
+    fields["self_cpu_time_total"] = micros(row.self_cpu_time_total_ns);
+    fields["self_device_time_total"] = micros(row.self_device_time_total_ns);
+    fields["overload_name"] = text_object(row.overload);
+    nb::list stack;
+    for (const std::string& entry : row.stack) stack.append(text_object(entry));
+    fields["stack"] = stack;
+    fields["scope"] = static_cast<int>(row.scope);
+    fields["cpu_memory_usage"] = row.cpu_memory_bytes;
+    fields["device_memory_usage"] = row.device_memory_bytes;
+    fields["self_cpu_memory_usage"] = row.self_cpu_memory_bytes;
+    fields["self_device_memory_usage"] = row.self_device_memory_bytes;
+    fields["device_type"] = static_cast<int>(row.device_type);
+    fields["is_legacy"] = row.is_legacy;
+    fields["flops"] = optional_number(row.flops);
+    fields["is_user_annotation"] = row.is_user_annotation;
+    fields["min"] = micros(row.min_ns);
+    fields["max"] = micros(row.max_ns);
+    fields["p50"] = micros(row.p50_ns);
+    fields["p90"] = micros(row.p90_ns);
+    fields["p99"] = micros(row.p99_ns);
+    fields["threads"] = row.threads;
+    fields["unfinished"] = row.unfinished;
+    fields["async_count"] = row.async_count;
+    fields["thread_name"] = text_object(row.thread_name);
+    fields["first"] =
+        row.first_range == kNoRow ? nb::object(nb::none()) : nb::object(nb::int_(row.first_range));
+    return fields;
+}
+
+/// What shares of a device's time are shares of, as in tables.
+std::int64_t device_time(const Averages& averages) {
+    std::int64_t sum = 0;
+    for (const AverageRow& row : averages.rows) {
+        const bool is_device = row.device_type != DeviceType::Cpu;
+        if (is_device ? !row.is_user_annotation : row.is_legacy) sum += row.self_device_time_total_ns;
+    }
+    return sum;
+}
+
+template <typename T>
+T item(const nb::tuple& fields, std::size_t index) {
+    return nb::cast<T>(fields[index]);
+}
+
+/// In the order in which _averages.row_of() gives them.
+AverageRow given_row(const nb::tuple& fields) {
+    AverageRow row;
+    std::size_t next = 0;
+    row.name = item<std::string>(fields, next++);
+    row.count = item<std::uint64_t>(fields, next++);
+    row.node = item<std::int32_t>(fields, next++);
+    row.is_async = item<bool>(fields, next++);
+    row.is_remote = item<bool>(fields, next++);
+    row.cpu_time_total_ns = nanoseconds(fields[next++]);
+    row.device_time_total_ns = nanoseconds(fields[next++]);
+    row.self_cpu_time_total_ns = nanoseconds(fields[next++]);
+    row.self_device_time_total_ns = nanoseconds(fields[next++]);
+    row.input_shapes = item<std::string>(fields, next++);
+    row.overload = item<std::string>(fields, next++);
+    row.stack = item<std::vector<std::string>>(fields, next++);
+    row.scope = static_cast<Scope>(item<int>(fields, next++));
+    row.cpu_memory_bytes = item<std::int64_t>(fields, next++);
+    row.device_memory_bytes = item<std::int64_t>(fields, next++);
+    row.self_cpu_memory_bytes = item<std::int64_t>(fields, next++);
+    row.self_device_memory_bytes = item<std::int64_t>(fields, next++);
+    row.device_type = static_cast<DeviceType>(item<int>(fields, next++));
+    row.is_legacy = item<bool>(fields, next++);
+    row.flops = item<std::optional<double>>(fields, next++);
+    row.is_user_annotation = item<bool>(fields, next++);
+    row.is_top_level = item<bool>(fields, next++);
+    row.min_ns = nanoseconds(fields[next++]);
+    row.max_ns = nanoseconds(fields[next++]);
+    row.p50_ns = nanoseconds(fields[next++]);
+    row.p90_ns = nanoseconds(fields[next++]);
+    row.p99_ns = nanoseconds(fields[next++]);
+    row.async_count = row.is_async ? row.count : 0;
+    row.first_range = 0;
+    return row;
+}
+
+AverageOptions average_options(bool by_input_shape, std::uint32_t stack_entries, bool by_overload,
+                               bool by_thread, bool percentiles, bool nesting, bool flops) {
+    AverageOptions options;
+    options.by_input_shape = by_input_shape;
+    options.stack_entries = stack_entries;
+    options.by_overload = by_overload;
+    options.by_thread = by_thread;
+    options.percentiles = percentiles;
+    options.nesting = nesting;
+    options.flops = flops;
+    return options;
+}
+
+TableOptions table_options(const nb::dict& given) {
+    TableOptions options;
+    for (const auto& [name, value] : given) {
+        const std::string key = nb::cast<std::string>(name);
+        if (key == "sort_by") options.sort_by = nb::cast<std::string>(value);
+        if (key == "ascending") options.ascending = nb::cast<bool>(value);
+        if (key == "row_limit") options.row_limit = nb::cast<std::int64_t>(value);
+        if (key == "max_src_column_width")
+            options.max_src_column_width = nb::cast<std::optional<std::size_t>>(value);
+        if (key == "max_name_column_width")
+            options.max_name_column_width = nb::cast<std::optional<std::size_t>>(value);
+        if (key == "max_shapes_column_width")
+            options.max_shapes_column_width = nb::cast<std::optional<std::size_t>>(value);
+        if (key == "header") options.header = nb::cast<std::optional<std::string>>(value);
+        if (key == "top_level_events_only") options.top_level_events_only = nb::cast<bool>(value);
+        if (key == "time_unit") options.time_unit = nb::cast<std::string>(value);
+        if (key == "columns") options.columns = nb::cast<std::vector<std::string>>(value);
+        if (key == "device_name") options.device_name = nb::cast<std::string>(value);
+    }
+    return options;
+}
+
+std::string text_of(const Averages& averages, const std::string& form, const TableOptions& options) {
+    const nb::gil_scoped_release unlocked;
+    if (form == "csv") return averages_csv(averages, options);
+    if (form == "markdown") return averages_markdown(averages, options);
+    return averages_table(averages, options);
+}
+
+nb::object device_of(const Trace& trace) {
+    for (const TrackInfo& track : trace.tracks()) {
+        if (track.device.type != DeviceType::Cpu && track.range_count > 0)
+            return nb::str(device_type_name(track.device.type));
+    }
+    for (const Device device : trace.memory().device) {
+        if (device.type != DeviceType::Cpu) return nb::str(device_type_name(device.type));
+    }
+    return nb::none();
+}
+
+/// Whether a table can be sorted by it.
+bool is_table_key(const std::string& key) {
+    TableOptions options;
+    options.sort_by = key;
+    try {
+        averages_table(Averages(), options);
+    } catch (const Error&) {
+        return false;
+    }
+    return true;
+}
+
+StackOptions stack_options(const std::string& metric, bool append_name, bool by_thread) {
+    StackOptions options;
+    options.metric = metric;
+    options.frames = StackFrames::Python;
+    options.append_name = append_name;
+    options.by_thread = by_thread;
+    options.microseconds = true;
+    return options;
+}
+
+void bind_averages_class(nb::module_& module) {
+    nb::class_<Averages>(module, "Averages", "Ranges grouped and summed, or one row per range.")
+        .def("__len__", [](const Averages& averages) { return averages.rows.size(); })
+        .def("row",
+             [](const Averages& averages, std::size_t index) {
+                 if (index >= averages.rows.size()) throw nb::index_error("there is no such row");
+                 return row_fields(averages.rows[index]);
+             })
+        .def("total", [](const Averages& averages) { return row_fields(total_average(averages)); })
+        .def("group",
+             [](const Averages& list, bool by_input_shape, std::uint32_t stack_entries, bool by_overload,
+                bool percentiles) {
+                 return group_rows(list, average_options(by_input_shape, stack_entries, by_overload, false,
+                                                         percentiles, false, false));
+             })
+        .def("text",
+             [](const Averages& averages, const std::string& form, const nb::dict& given) {
+                 return text_object(text_of(averages, form, table_options(given)));
+             })
+        .def("without_flops",
+             [](const Averages& averages) {
+                 Averages less = averages;
+                 for (AverageRow& row : less.rows) row.flops.reset();
+                 return less;
+             })
+        .def("json",
+             [](const Averages& averages, const Trace& trace, const nb::dict& given) {
+                 return text_object(averages_json(trace, averages, table_options(given)));
+             })
+        .def_prop_ro("self_cpu_time_total",
+                     [](const Averages& averages) { return micros(averages.recorded_ns); })
+        .def_prop_ro("self_device_time_total",
+                     [](const Averages& averages) { return micros(device_time(averages)); })
+        .def_prop_ro("has_flops",
+                     [](const Averages& averages) {
+                         return std::any_of(averages.rows.begin(), averages.rows.end(),
+                                            [](const AverageRow& row) { return row.flops.has_value(); });
+                     })
+        .def_prop_ro("has_memory", [](const Averages& averages) { return averages.has_memory; })
+        .def_prop_ro("device", [](const Averages& averages) -> nb::object {
+            if (averages.device == DeviceType::None) return nb::none();
+            return nb::str(device_type_name(averages.device));
+        });
+}
+
+}  // namespace
+
+void bind_averages(nb::module_& module) {
+    bind_averages_class(module);
+    module.def(
+        "key_averages",
+        [](const Trace& trace, bool by_input_shape, std::uint32_t stack_entries, bool by_overload,
+           bool by_thread, bool percentiles, bool nesting, bool flops, std::optional<bool> memory) {
+            Averages averages =
+                key_averages(trace, average_options(by_input_shape, stack_entries, by_overload, by_thread,
+                                                    percentiles, nesting, flops));
+            if (memory) averages.has_memory = *memory;
+            return averages;
+        },
+        nb::arg("trace"), nb::arg("by_input_shape") = false, nb::arg("stack_entries") = 0,
+        nb::arg("by_overload") = false, nb::arg("by_thread") = false, nb::arg("percentiles") = false,
+        nb::arg("nesting") = false, nb::arg("flops") = false, nb::arg("memory").none() = nb::none(),
+        nb::call_guard<nb::gil_scoped_release>());
+    module.def(
+        "list_ranges",
+        [](const Trace& trace, bool flops, std::optional<bool> memory) {
+            Averages averages = list_ranges(trace, {.flops = flops});
+            if (memory) averages.has_memory = *memory;
+            return averages;
+        },
+        nb::arg("trace"), nb::arg("flops") = false, nb::arg("memory").none() = nb::none(),
+        nb::call_guard<nb::gil_scoped_release>());
+    module.def(
+        "averages_of_rows",
+        [](const nb::list& rows, bool is_list, int device, bool has_memory) {
+            Averages averages;
+            averages.is_list = is_list;
+            averages.device = static_cast<DeviceType>(device);
+            averages.has_memory = has_memory;
+            for (const nb::handle row : rows) {
+                averages.rows.push_back(given_row(nb::cast<nb::tuple>(row)));
+                averages.recorded_ns += averages.rows.back().self_cpu_time_total_ns;
+            }
+            averages.range_count = averages.rows.size();
+            return averages;
+        },
+        nb::arg("rows"), nb::arg("is_list"), nb::arg("device"), nb::arg("has_memory"));
+    module.def("table_columns", [] {
+        nb::dict columns;
+        for (const TableColumn& column : table_columns()) columns[column.key.c_str()] = column.description;
+        return columns;
+    });
+    module.def("device_of", &device_of, nb::arg("trace"), "The kind of device that worked, or None.");
+    module.def(
+        "has_memory", [](const Trace& trace) { return trace.memory().size() > 0; }, nb::arg("trace"));
+    module.def("is_table_key", &is_table_key);
+    module.def("stack_metrics", &stack_metrics);
+    module.def(
+        "export_stacks",
+        [](const Trace& trace, const std::string& path, const std::string& metric, bool append_name,
+           bool by_thread) { write_stacks(trace, path, stack_options(metric, append_name, by_thread)); },
+        nb::arg("trace"), nb::arg("path"), nb::arg("metric") = "self_cpu_time_total",
+        nb::arg("append_name") = false, nb::arg("by_thread") = false,
+        nb::call_guard<nb::gil_scoped_release>(),
+        "Writes stacks for flame graphs, microseconds or whatever the metric counts.");
+    module.def(
+        "write_chrome_json",
+        [](const Trace& trace, const std::string& path) { write_chrome_json(trace, path); }, nb::arg("trace"),
+        nb::arg("path"), nb::call_guard<nb::gil_scoped_release>());
+}
+
+}  // namespace kymo::bindings

@@ -1,0 +1,67 @@
+// context_binding.cpp: kymo::Context for the Python side of carrying it along.
+#include <nanobind/nanobind.h>
+
+#include <kymo/context.h>
+#include <kymo/observe.h>
+
+#include "bindings/bind.h"
+#include "bindings/followed_context.h"
+
+namespace nb = nanobind;
+
+namespace kymo::bindings {
+
+PyObject* followed_variable = nullptr;
+
+FollowedContext::FollowedContext() noexcept {
+    if (PyContextVar_Get(followed_variable, nullptr, &value_) != 0) {
+        PyErr_Clear();
+        value_ = nullptr;
+    }
+    if (value_ == nullptr) return;
+    Context* context = nullptr;
+    if (nb::try_cast(nb::handle(value_), context) && context != nullptr) adoption_.emplace(*context);
+}
+
+FollowedContext::~FollowedContext() {
+    adoption_.reset();
+    Py_XDECREF(value_);
+}
+
+namespace {
+
+// Arguments, result and exceptions pass through; no Python frame comes in between.
+nb::object run_in(const Context& context, const nb::callable& function, const nb::args& args,
+                  const nb::kwargs& kwargs) {
+    const ContextAdoption adoption(context);
+    return function(*args, **kwargs);
+}
+
+void follow(nb::handle variable) {
+    if (!variable.is_none() && !PyContextVar_CheckExact(variable.ptr()))
+        throw nb::type_error("follow: a contextvars.ContextVar or None is wanted");
+    PyObject* const before = followed_variable;
+    followed_variable = variable.is_none() ? nullptr : Py_NewRef(variable.ptr());
+    Py_XDECREF(before);
+}
+
+}  // namespace
+
+void bind_context(nb::module_& module) {
+    nb::class_<Context>(module, "Context",
+                        "What a thread stands in: the sessions that follow its tasks, and what C++ libraries "
+                        "have put beside them. Immutable.")
+        .def(nb::init<>(), "An empty one.")
+        .def_static("current", &Context::current, "The calling thread's.")
+        .def_prop_ro("is_empty", &Context::is_empty)
+        .def("run", run_in, nb::arg("function"), nb::arg("args"), nb::arg("kwargs"),
+             nb::sig("def run(self, function, /, *args, **kwargs)"),
+             "Calls the function with the calling thread in this context; its result or exception.")
+        .def(
+            "adopt", [](const Context& context) { adopt(context); },
+            "Puts the calling thread into this context for good.");
+    module.def("follow", follow, nb::arg("variable").none(),
+               "The contextvars.ContextVar whose Context ranges of Python are to begin in, or None.");
+}
+
+}  // namespace kymo::bindings

@@ -1,0 +1,183 @@
+// events_binding.cpp: kymo::EventList for Python's lazy events, and lists of events made by hand as traces.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include <string>
+#include <vector>
+
+#include <kymo/assemble.h>
+
+#include "bindings/bind.h"
+#include "bindings/events_rows.h"
+#include "bindings/trace_values.h"
+
+namespace nb = nanobind;
+
+namespace kymo::bindings {
+namespace {
+
+int traverse_rows(PyObject* self, visitproc visit, void* arg) {
+    Py_VISIT(Py_TYPE(self));
+    if (!nb::inst_ready(self)) return 0;
+    return nb::inst_ptr<EventRows>(self)->traverse(visit, arg);
+}
+
+int clear_rows(PyObject* self) {
+    if (nb::inst_ready(self)) nb::inst_ptr<EventRows>(self)->clear();
+    return 0;
+}
+
+PyType_Slot kSlots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse_rows)},
+                        {Py_tp_clear, reinterpret_cast<void*>(clear_rows)},
+                        {0, nullptr}};
+
+/// Microseconds; 0 for what a device did.
+double cpu_total_us(const EventList& events, std::size_t event) {
+    const Row row = events.range(event);
+    if (row == kNoRow) return 0;
+    const Trace& trace = events.trace();
+    if (trace.tracks()[trace.track_of(row)].device.type != DeviceType::Cpu) return 0;
+    return static_cast<double>(trace.clipped_duration_ns(row)) / 1000.0;
+}
+
+nb::object index_or_none(std::uint32_t event) {
+    return event == kNoRow ? nb::object(nb::none()) : nb::object(nb::int_(event));
+}
+
+// ---- events made by hand
+
+template <typename T>
+T item(const nb::tuple& fields, std::size_t index) {
+    return nb::cast<T>(fields[index]);
+}
+
+DescribedEvent described(const nb::tuple& fields) {
+    DescribedEvent event;
+    std::size_t next = 0;
+    event.name = item<std::string>(fields, next++);
+    event.overload = item<std::string>(fields, next++);
+    event.thread = item<std::int64_t>(fields, next++);
+    event.node = item<std::int32_t>(fields, next++);
+    event.start_ns = item<std::int64_t>(fields, next++);
+    event.duration_ns = item<std::int64_t>(fields, next++);
+    const int scope = item<int>(fields, next++);
+    event.scope = scope >= 0 && scope < kScopeCount ? static_cast<Scope>(scope) : Scope::Function;
+    event.is_async = item<bool>(fields, next++);
+    event.is_remote = item<bool>(fields, next++);
+    event.device.type = static_cast<DeviceType>(item<int>(fields, next++));
+    event.device.index = item<std::int32_t>(fields, next++);
+    event.stream = item<std::int64_t>(fields, next++);
+    event.sequence = item<std::int64_t>(fields, next++);
+    event.forward_thread = item<std::int64_t>(fields, next++);
+    event.input_shapes = item<std::vector<std::vector<std::int64_t>>>(fields, next++);
+    event.stack = item<std::vector<std::string>>(fields, next++);
+    for (const nb::handle kernel : item<nb::list>(fields, next++)) {
+        const nb::tuple parts = nb::cast<nb::tuple>(kernel);
+        event.kernels.push_back(
+            {item<std::string>(parts, 0), item<std::int32_t>(parts, 1), item<std::int64_t>(parts, 2)});
+    }
+    event.cpu_bytes = item<std::int64_t>(fields, next++);
+    event.device_bytes = item<std::int64_t>(fields, next++);
+    return event;
+}
+
+AssembledTrace assembled(const nb::list& events, int device) {
+    std::vector<DescribedEvent> all;
+    all.reserve(events.size());
+    for (const nb::handle fields : events) all.push_back(described(nb::cast<nb::tuple>(fields)));
+    const nb::gil_scoped_release unlocked;
+    return assemble_trace(all, static_cast<DeviceType>(device));
+}
+
+/// For each event the index of the one around it, or None.
+nb::list nesting(const nb::list& events) {
+    const AssembledTrace made = assembled(events, static_cast<int>(DeviceType::Cuda));
+    std::vector<std::uint32_t> event_of(made.trace.ranges().size(), kNoRow);
+    for (std::uint32_t i = 0; i < made.row_of.size(); ++i) event_of[made.row_of[i]] = i;
+    nb::list parents;
+    for (const Row row : made.row_of) {
+        const Row parent = made.trace.ranges().parent[row];
+        parents.append(index_or_none(parent == kNoRow ? kNoRow : event_of[parent]));
+    }
+    return parents;
+}
+
+}  // namespace
+
+void bind_events(nb::module_& module) {
+    if (!add_event_row(module.ptr())) throw nb::python_error();
+    nb::class_<EventRows>(module, "EventRows", nb::type_slots(kSlots),
+                          "The events of a trace, in order of time.")
+        .def(nb::init<const Trace&, nb::object, nb::object, nb::object, nb::object, bool>(), nb::arg("trace"),
+             nb::arg("event_type"), nb::arg("interval_type"), nb::arg("device_type"),
+             nb::arg("use_device").none(), nb::arg("with_flops"))
+        .def("__len__", [](const EventRows& rows) { return rows.events().size(); })
+        .def("event", [](nb::handle self,
+                         std::size_t event) { return nb::cast<EventRows&>(self).object(self, event); })
+        .def("keep_event", [](EventRows& rows, std::size_t event,
+                              nb::object object) { rows.keep(rows.checked(event), std::move(object)); })
+        .def("is_changed", &EventRows::is_changed)
+        .def_prop_ro("use_device", &EventRows::use_device)
+        .def_prop_ro("with_flops", &EventRows::with_flops)
+        .def("time_range",
+             [](const EventRows& rows, std::size_t event) { return rows.time_range(rows.checked(event)); })
+        .def("cpu_total_us",
+             [](const EventRows& rows, std::size_t event) {
+                 return cpu_total_us(rows.events(), rows.checked(event));
+             })
+        .def("detail",
+             [](const EventRows& rows, std::size_t event) { return rows.detail(rows.checked(event)); })
+        .def("inputs",
+             [](const EventRows& rows, std::size_t event) { return rows.inputs(rows.checked(event)); })
+        .def("ids", [](const EventRows& rows, std::size_t event) { return rows.ids(rows.checked(event)); })
+        .def("kernels", [](EventRows& rows, std::size_t event) { return rows.kernels(rows.checked(event)); })
+        .def("stack",
+             [](const EventRows& rows, std::size_t event) {
+                 nb::list list;
+                 for (const std::string_view entry : rows.events().stack(rows.checked(event)))
+                     list.append(text_object(entry));
+                 return list;
+             })
+        .def("category",
+             [](const EventRows& rows, std::size_t event) {
+                 return text_object(rows.events().category(rows.checked(event)));
+             })
+        .def("parent",
+             [](const EventRows& rows, std::size_t event) {
+                 return index_or_none(rows.events().parent(rows.checked(event)));
+             })
+        .def("children",
+             [](const EventRows& rows, std::size_t event) {
+                 nb::list list;
+                 for (const std::uint32_t child : rows.events().children(rows.checked(event)))
+                     list.append(child);
+                 return list;
+             })
+        .def("event_of_range",
+             [](const EventRows& rows, Row range) { return index_or_none(rows.events().event_of(range)); })
+        .def("self_ns", [](const EventRows& rows,
+                           std::size_t event) { return rows.events().self_ns(rows.checked(event)); })
+        .def("device_total_ns",
+             [](const EventRows& rows, std::size_t event) {
+                 return rows.events().device_total_ns(rows.checked(event));
+             })
+        .def("bytes",
+             [](const EventRows& rows, std::size_t event) {
+                 const EventBytes bytes = rows.events().bytes(rows.checked(event));
+                 return nb::make_tuple(bytes.cpu, bytes.device, bytes.self_cpu, bytes.self_device);
+             })
+        .def("flops", [](const EventRows& rows, std::size_t event) -> nb::object {
+            const std::optional<double> flops = rows.events().flops(rows.checked(event));
+            return flops ? nb::object(nb::float_(*flops)) : nb::object(nb::none());
+        });
+    module.def(
+        "assemble", [](const nb::list& events, int device) { return assembled(events, device).trace; },
+        nb::arg("events"), nb::arg("device"), "A trace from described events.");
+    module.def("readable_symbol", &readable_symbol, nb::arg("symbol"));
+    module.def("nesting", &nesting, nb::arg("events"),
+               "For each described event the index of the one around it, or None.");
+}
+
+}  // namespace kymo::bindings

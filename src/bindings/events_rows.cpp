@@ -1,0 +1,286 @@
+// events_rows.cpp: the fields of an event, read from the trace.
+#include "bindings/events_rows.h"
+
+#include "bindings/trace_values.h"
+
+namespace nb = nanobind;
+
+namespace kymo::bindings {
+namespace {
+
+constexpr double kNsPerUs = 1000.0;
+constexpr std::string_view kStepName = "ProfilerStep#";
+
+/// The fields that an event reads from the columns each time, without keeping them.
+enum Key : std::uint8_t {
+    kId,
+    kName,
+    kTraceName,
+    kOverloadName,
+    kNodeId,
+    kThread,
+    kScope,
+    kIsAsync,
+    kIsRemote,
+    kDeviceType,
+    kDeviceIndex,
+    kDeviceResourceId,
+    kIsUserAnnotation,
+    kIsPythonFunction,
+    kKeyCount
+};
+constexpr std::array<const char*, kKeyCount> kKeyTexts = {"id",
+                                                          "name",
+                                                          "trace_name",
+                                                          "overload_name",
+                                                          "node_id",
+                                                          "thread",
+                                                          "scope",
+                                                          "is_async",
+                                                          "is_remote",
+                                                          "device_type",
+                                                          "device_index",
+                                                          "device_resource_id",
+                                                          "is_user_annotation",
+                                                          "is_python_function"};
+static_assert(kKeyCount == EventRows::kKeys);
+
+}  // namespace
+
+const char* core_key_name(std::size_t key) noexcept {
+    return kKeyTexts[key];
+}
+
+EventRows::EventRows(const Trace& trace, nb::object event_type, nb::object interval_type,
+                     nb::object device_type, nb::object use_device, bool with_flops)
+    : events_(trace),
+      event_type_(std::move(event_type)),
+      interval_type_(std::move(interval_type)),
+      device_type_(std::move(device_type)),
+      use_device_(std::move(use_device)),
+      with_flops_(with_flops) {
+    names_.resize(trace.sites().size());
+}
+
+std::size_t EventRows::checked(std::size_t event) const {
+    if (event >= events_.size()) throw nb::index_error("there is no such event");
+    return event;
+}
+
+nb::object EventRows::object(nb::handle self, std::size_t event) {
+    PyObject*& known = alive_[checked(event)];
+    if (known != nullptr && Py_REFCNT(known) > 0) return nb::borrow(known);
+    known = nullptr;
+    PyObject* const made =
+        make_event_row(reinterpret_cast<PyTypeObject*>(event_type_.ptr()), self.ptr(), event);
+    if (made == nullptr) {
+        alive_.erase(event);
+        throw nb::python_error();
+    }
+    alive_[event] = made;  // making it may have collected others
+    return nb::steal(made);
+}
+
+void EventRows::forget(std::size_t event, PyObject* object) noexcept {
+    const auto found = alive_.find(event);
+    if (found != alive_.end() && found->second == object) alive_.erase(found);
+}
+
+void EventRows::keep(std::size_t event, nb::object object) {
+    kept_[event] = std::move(object);
+}
+
+int EventRows::traverse(visitproc visit, void* argument) {
+    for (const auto& [event, object] : kept_) {
+        if (const int result = visit(object.ptr(), argument); result != 0) return result;
+    }
+    if (!event_type_.is_valid()) return 0;
+    return visit(event_type_.ptr(), argument);
+}
+
+void EventRows::clear() {
+    auto kept = std::move(kept_);
+    kept_.clear();
+}
+
+const EventRows::SiteNames& EventRows::names_of(std::uint32_t site) {
+    SiteNames& names = names_[site];
+    if (!names.name.is_valid()) {
+        const SiteInfo& info = events_.trace().sites()[site];
+        const std::string_view text = events_.trace().string(info.name);
+        names.trace_name = text_object(text);
+        names.name = text.starts_with(kStepName) ? text_object("ProfilerStep*") : names.trace_name;
+        names.overload = text_object(events_.trace().string(info.overload));
+    }
+    return names;
+}
+
+nb::object EventRows::device_object(DeviceType type) {
+    nb::object& known = devices_[static_cast<std::size_t>(type)];
+    if (!known.is_valid()) {
+        try {
+            known = device_type_(static_cast<int>(type));
+        } catch (nb::python_error&) {  // a number that Python's enumeration does not have
+            known = device_type_(static_cast<int>(DeviceType::Other));
+        }
+    }
+    return known;
+}
+
+nb::object EventRows::core(std::size_t event, std::size_t key) {
+    const Trace& trace = events_.trace();
+    const Row row = events_.range(event);
+    return row == kNoRow ? report_field(trace, events_.report(event), key) : range_field(trace, row, key);
+}
+
+nb::object EventRows::range_field(const Trace& trace, Row row, std::size_t key) {
+    const auto scope = [&] { return trace.sites()[trace.ranges().site[row]].scope; };
+    const auto track = [&]() -> const TrackInfo& { return trace.tracks()[trace.track_of(row)]; };
+    switch (key) {
+        case kId:
+            return nb::int_(std::int64_t{row} + 1);
+        case kName:
+            return names_of(trace.ranges().site[row]).name;
+        case kTraceName:
+            return names_of(trace.ranges().site[row]).trace_name;
+        case kOverloadName:
+            return names_of(trace.ranges().site[row]).overload;
+        case kScope:
+            return nb::int_(static_cast<int>(scope()));
+        case kIsAsync:
+            return nb::bool_(track().kind == TrackKind::Async);
+        case kIsRemote:
+            return nb::bool_((trace.ranges().flags[row] & kRemote) != 0);
+        case kIsUserAnnotation:
+            return nb::bool_(scope() == Scope::User || scope() == Scope::Step);
+        case kIsPythonFunction:
+            return nb::bool_(scope() == Scope::PythonFunction || scope() == Scope::CFunction);
+        case kDeviceType:
+            return device_object(track().device.type);
+        case kDeviceIndex:
+            if (track().device.type != DeviceType::Cpu) return nb::int_(track().device.index);
+            break;
+        case kDeviceResourceId:
+            if (track().device.type != DeviceType::Cpu) return nb::int_(track().stream);
+            break;
+        default:
+            break;
+    }
+    return place_field(trace, track().thread, key);
+}
+
+nb::object EventRows::report_field(const Trace& trace, Row report, std::size_t key) {
+    switch (key) {
+        case kId:
+            return nb::int_(static_cast<std::int64_t>(trace.ranges().size()) + report + 1);
+        case kName:
+            return text_object(trace.memory().out_of_memory[report] != 0 ? "[OutOfMemory]" : "[memory]");
+        case kTraceName:
+            return nb::none();
+        case kOverloadName:
+            return text_object("");
+        case kScope:
+        case kDeviceIndex:
+            return nb::int_(0);
+        case kDeviceType:
+            return device_object(DeviceType::Cpu);
+        case kIsAsync:
+        case kIsRemote:
+        case kIsUserAnnotation:
+        case kIsPythonFunction:
+            return nb::bool_(false);
+        default:
+            return place_field(trace, trace.memory().thread[report], key);
+    }
+}
+
+/// What its thread, and the process of that, tell.
+nb::object EventRows::place_field(const Trace& trace, Row thread_row, std::size_t key) const {
+    const ThreadInfo* const thread =
+        thread_row < trace.threads().size() ? &trace.threads()[thread_row] : nullptr;
+    const ProcessInfo* const process = thread != nullptr && thread->process < trace.processes().size()
+                                           ? &trace.processes()[thread->process]
+                                           : nullptr;
+    switch (key) {
+        case kNodeId:
+            return nb::int_(process != nullptr ? process->node : -1);
+        case kDeviceIndex:
+            return nb::int_(process != nullptr ? process->pid : 0);
+        case kDeviceResourceId:
+            if (thread != nullptr && thread->os_tid != 0) return nb::int_(thread->os_tid);
+            break;
+        default:
+            break;
+    }
+    return nb::int_(thread != nullptr ? thread->id : 0u);
+}
+
+nb::object EventRows::time_range(std::size_t event) const {
+    const std::int64_t start = events_.start_ns(event);
+    const std::int64_t end = start + events_.duration_ns(event);
+    return interval_type_(static_cast<double>(start) / kNsPerUs, static_cast<double>(end) / kNsPerUs);
+}
+
+/// (sequence number, thread of the forward range)
+nb::tuple EventRows::detail(std::size_t event) const {
+    const Row row = events_.range(event);
+    const RangeDetail* const detail = row == kNoRow ? nullptr : events_.trace().range_detail(row);
+    if (detail == nullptr) return nb::make_tuple(-1, 0);
+    return nb::make_tuple(detail->sequence, detail->forward_thread);
+}
+
+/// (shapes, structured shapes, structured strides, types, concrete inputs, keyword values)
+nb::tuple EventRows::inputs(std::size_t event) const {
+    const Trace& trace = events_.trace();
+    const Row row = events_.range(event);
+    nb::list shapes, structured, strides, types, concrete;
+    if (row == kNoRow) return nb::make_tuple(shapes, structured, strides, types, concrete, nb::dict());
+    const std::span<const Argument> values = trace.range_arguments(row);
+    for (const Argument& value : values) {
+        if (value.role != ArgumentRole::Input) continue;
+        shapes.append(extents(trace, value, false, false));
+        structured.append(extents(trace, value, false, true));
+        strides.append(extents(trace, value, true, true));
+        types.append(text_object(events_.input_type(value)));
+        concrete.append(value_object(trace, value));
+    }
+    return nb::make_tuple(shapes, structured, strides, types, concrete, keyword_values(trace, values));
+}
+
+/// (flow id, flow type, whether it starts there, external id, linked id, Python id, Python parent id)
+nb::tuple EventRows::ids(std::size_t event) const {
+    const Trace& trace = events_.trace();
+    const Row row = events_.range(event);
+    const auto number = [](Row range) { return range == kNoRow ? std::int64_t{0} : std::int64_t{range} + 1; };
+    if (row == kNoRow) return nb::make_tuple(0, 0, false, 0, 0, -1, -1);
+    const Scope scope = trace.sites()[trace.ranges().site[row]].scope;
+    const std::optional<EventFlow> flow = events_.flow(event);
+    const Row launch = events_.launch(event);
+    const bool on_device = trace.tracks()[trace.track_of(row)].device.type != DeviceType::Cpu;
+    const bool is_operator = !on_device && static_cast<int>(scope) <= static_cast<int>(Scope::RuntimeModel) &&
+                             scope != Scope::User;
+    const bool is_function = scope == Scope::PythonFunction || scope == Scope::CFunction;
+    const std::int64_t linked = launch == kNoRow ? 0 : number(events_.operator_around(launch));
+    const Row caller = is_function ? events_.function_around(row) : kNoRow;
+    const int flow_type = !flow                                     ? 0
+                          : flow->kind == LinkKind::ForwardBackward ? 1
+                          : flow->kind == LinkKind::Launch          ? 2
+                                                                    : 3;
+    return nb::make_tuple(flow ? flow->link : 0, flow_type, flow && flow->is_start,
+                          is_operator ? number(row) : linked, linked, is_function ? number(row) : -1,
+                          caller == kNoRow ? -1 : number(caller));
+}
+
+/// (name, number of the device, microseconds) of each
+nb::list EventRows::kernels(std::size_t event) {
+    const Trace& trace = events_.trace();
+    nb::list list;
+    for (const Row range : events_.launches(event)) {
+        list.append(nb::make_tuple(names_of(trace.ranges().site[range]).name,
+                                   trace.tracks()[trace.track_of(range)].device.index,
+                                   static_cast<double>(trace.clipped_duration_ns(range)) / kNsPerUs));
+    }
+    return list;
+}
+
+}  // namespace kymo::bindings

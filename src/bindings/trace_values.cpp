@@ -1,0 +1,106 @@
+// trace_values.cpp: what a trace holds, as Python objects.
+#include "bindings/trace_values.h"
+
+#include <algorithm>
+
+namespace nb = nanobind;
+
+namespace kymo::bindings {
+namespace {
+
+constexpr int kDeepest = 16;  // of lists in lists; a damaged trace could hold a cycle
+
+const ArrayInfo* array_of(const Trace& trace, const Argument& value) {
+    if (value.kind != ValueKind::Array || value.array >= trace.arrays().size()) return nullptr;
+    return &trace.arrays()[value.array];
+}
+
+std::span<const Argument> items_of(const Trace& trace, const Argument& value) {
+    const std::span<const Argument> items = trace.list_items();
+    if (value.kind != ValueKind::List || value.list.first > items.size()) return {};
+    return items.subspan(value.list.first,
+                         std::min<std::size_t>(value.list.count, items.size() - value.list.first));
+}
+
+std::span<const std::int64_t> extents_of(const Trace& trace, const ArrayInfo& array, bool strides) {
+    const std::span<const std::int64_t> all = trace.array_extents();
+    const std::size_t first = array.first_extent + std::size_t{strides ? array.dimensions : 0};
+    const bool is_known = array.is_defined && (!strides || array.has_strides) && first <= all.size() &&
+                          array.dimensions <= all.size() - first;
+    return is_known ? all.subspan(first, array.dimensions) : std::span<const std::int64_t>();
+}
+
+nb::list integers(std::span<const std::int64_t> values) {
+    nb::list list;
+    for (const std::int64_t value : values) list.append(value);
+    return list;
+}
+
+nb::object value_object(const Trace& trace, const Argument& value, int depth) {
+    switch (value.kind) {
+        case ValueKind::Bool:
+            return nb::bool_(value.boolean);
+        case ValueKind::Int:
+            return nb::int_(value.integer);
+        case ValueKind::Double:
+            return nb::float_(value.real);
+        case ValueKind::String:
+            return text_object(trace.string(value.string));
+        case ValueKind::List: {
+            nb::list list;
+            if (depth >= kDeepest) return list;
+            for (const Argument& item : items_of(trace, value))
+                list.append(value_object(trace, item, depth + 1));
+            return list;
+        }
+        default:
+            return nb::none();
+    }
+}
+
+}  // namespace
+
+nb::object text_object(std::string_view text) {
+    PyObject* const made = PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace");
+    if (made == nullptr) throw nb::python_error();
+    return nb::steal(made);
+}
+
+nb::object value_object(const Trace& trace, const Argument& value) {
+    return value_object(trace, value, 0);
+}
+
+nb::dict keyword_values(const Trace& trace, std::span<const Argument> values) {
+    nb::dict dict;
+    for (const Argument& value : values) {
+        if (value.role != ArgumentRole::Keyword) continue;
+        const std::string_view key = trace.string(value.key);
+        if (key != "Call stack") dict[text_object(key)] = value_object(trace, value);
+    }
+    return dict;
+}
+
+nb::list extents(const Trace& trace, const Argument& value, bool strides, bool nested) {
+    if (const ArrayInfo* const array = array_of(trace, value); array != nullptr)
+        return integers(extents_of(trace, *array, strides));
+    nb::list list;
+    if (!nested) return list;
+    const std::span<const Argument> items = items_of(trace, value);
+    const bool are_arrays = std::all_of(
+        items.begin(), items.end(), [&](const Argument& item) { return array_of(trace, item) != nullptr; });
+    if (!are_arrays) return list;
+    for (const Argument& item : items)
+        list.append(integers(extents_of(trace, *array_of(trace, item), strides)));
+    return list;
+}
+
+nb::object array_object(const Trace& trace, const Argument& value) {
+    const ArrayInfo* const array = array_of(trace, value);
+    if (array == nullptr || !array->is_defined) return nb::none();
+    return nb::make_tuple(array->storage, array->storage_id, dtype_name(array->dtype),
+                          static_cast<int>(array->layout), static_cast<int>(array->device.type),
+                          array->device.index, integers(extents_of(trace, *array, false)),
+                          integers(extents_of(trace, *array, true)));
+}
+
+}  // namespace kymo::bindings

@@ -1,0 +1,134 @@
+// tree_binding.cpp: kymo::EventTree, node by node.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+
+#include <kymo/event_list.h>
+
+#include "bindings/bind.h"
+#include "bindings/trace_values.h"
+
+namespace nb = nanobind;
+
+namespace kymo::bindings {
+namespace {
+
+std::uint32_t checked(const EventTree& tree, std::uint32_t node) {
+    if (node >= tree.size()) throw nb::index_error("there is no such node");
+    return node;
+}
+
+const char* tag_of(const EventTree& tree, std::uint32_t node) {
+    const Trace& trace = tree.trace();
+    const std::size_t ranges = trace.ranges().size();
+    if (node >= ranges)
+        return trace.memory().out_of_memory[node - ranges] != 0 ? "OutOfMemory" : "Allocation";
+    if (trace.tracks()[trace.track_of(node)].device.type != DeviceType::Cpu) return "Kineto";
+    switch (trace.sites()[trace.ranges().site[node]].scope) {
+        case Scope::PythonFunction:
+            return "PyCall";
+        case Scope::CFunction:
+            return "PyCCall";
+        case Scope::GarbageCollection:
+            return "PythonGC";
+        case Scope::Device:
+        case Scope::DeviceRuntime:
+            return "Kineto";
+        default:
+            return "TorchOp";
+    }
+}
+
+nb::list numbers(std::span<const std::uint32_t> values) {
+    nb::list list;
+    for (const std::uint32_t value : values) list.append(value);
+    return list;
+}
+
+/// (tag, name, overload, start, end, thread); times in nanoseconds since 1970, in the window.
+nb::tuple facts(const EventTree& tree, std::uint32_t node) {
+    const Trace& trace = tree.trace();
+    const WindowInfo& window = trace.window();
+    const std::size_t ranges = trace.ranges().size();
+    const bool is_range = checked(tree, node) < ranges;
+    const Row thread_row =
+        is_range ? trace.tracks()[trace.track_of(node)].thread : trace.memory().thread[node - ranges];
+    const bool is_known = thread_row < trace.threads().size();
+    const Row process = is_known ? trace.threads()[thread_row].process : kNoRow;
+    const std::int64_t offset =
+        process < trace.processes().size() ? trace.processes()[process].realtime_offset_ns : 0;
+    std::int64_t start = is_range ? trace.ranges().start_ns[node] : trace.memory().time_ns[node - ranges];
+    start = std::clamp(start, window.start_ns, std::max(window.start_ns, window.end_ns));
+    const std::int64_t end = start + (is_range ? trace.clipped_duration_ns(node) : 0);
+    const char* const tag = tag_of(tree, node);
+    nb::object name =
+        is_range ? text_object(trace.range_name(node))
+                 : text_object(std::string_view(tag) == "OutOfMemory" ? "[OutOfMemory]" : "[memory]");
+    nb::object overload =
+        text_object(is_range ? trace.string(trace.sites()[trace.ranges().site[node]].overload) : "");
+    return nb::make_tuple(tag, name, overload, start + offset, end + offset,
+                          is_known ? trace.threads()[thread_row].id : 0u);
+}
+
+nb::object input_object(const Trace& trace, const Argument& value) {
+    if (value.kind == ValueKind::Array) return array_object(trace, value);
+    if (value.kind == ValueKind::List && value.list.first <= trace.list_items().size()) {
+        const std::span<const Argument> all = trace.list_items().subspan(value.list.first);
+        const std::span<const Argument> items =
+            all.first(std::min<std::size_t>(value.list.count, all.size()));
+        if (!items.empty() && items[0].kind == ValueKind::Array) {
+            nb::list list;
+            for (const Argument& item : items) list.append(array_object(trace, item));
+            return list;
+        }
+    }
+    return value_object(trace, value);
+}
+
+/// Of a range: (inputs, scope, sequence number, file, line). Arrays are tuples, as array_object() has them.
+nb::tuple operation(const EventTree& tree, std::uint32_t node) {
+    const Trace& trace = tree.trace();
+    if (checked(tree, node) >= trace.ranges().size()) throw nb::index_error("this node is no range");
+    const SiteInfo& site = trace.sites()[trace.ranges().site[node]];
+    const RangeDetail* const detail = trace.range_detail(node);
+    nb::list inputs;
+    for (const Argument& value : trace.range_arguments(node)) {
+        if (value.role == ArgumentRole::Input) inputs.append(input_object(trace, value));
+    }
+    return nb::make_tuple(inputs, static_cast<int>(site.scope), detail == nullptr ? -1 : detail->sequence,
+                          text_object(trace.string(site.file)), site.line);
+}
+
+/// Of a report: (address, bytes, total allocated, total reserved, device type, device index).
+nb::tuple allocation(const EventTree& tree, std::uint32_t node) {
+    const MemoryColumns memory = tree.trace().memory();
+    const std::size_t ranges = tree.trace().ranges().size();
+    if (checked(tree, node) < ranges) throw nb::index_error("this node is no report");
+    const std::size_t report = node - ranges;
+    return nb::make_tuple(memory.address[report], memory.bytes[report], memory.total_allocated[report],
+                          memory.total_reserved[report], static_cast<int>(memory.device[report].type),
+                          memory.device[report].index);
+}
+
+}  // namespace
+
+void bind_tree(nb::module_& module) {
+    nb::class_<EventTree>(module, "EventTree", "Ranges and allocation reports, one inside the other.")
+        .def(nb::init<Trace>(), nb::arg("trace"))
+        .def("__len__", &EventTree::size)
+        .def("roots", [](const EventTree& tree) { return numbers(tree.roots()); })
+        .def("parent",
+             [](const EventTree& tree, std::uint32_t node) -> nb::object {
+                 const std::uint32_t parent = tree.parent(checked(tree, node));
+                 return parent == kNoRow ? nb::object(nb::none()) : nb::object(nb::int_(parent));
+             })
+        .def("children", [](const EventTree& tree,
+                            std::uint32_t node) { return numbers(tree.children(checked(tree, node))); })
+        .def("facts", &facts)
+        .def("operation", &operation)
+        .def("allocation", &allocation);
+}
+
+}  // namespace kymo::bindings

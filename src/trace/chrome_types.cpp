@@ -1,0 +1,80 @@
+// chrome_types.cpp: the words that PyTorch's traces have for the types of values.
+#include "trace/chrome_types.h"
+
+#include <algorithm>
+
+namespace kymo {
+namespace {
+
+const ArrayInfo* array_of(const Trace& trace, const Argument& value) noexcept {
+    if (value.kind != ValueKind::Array || value.array >= trace.arrays().size()) return nullptr;
+    return &trace.arrays()[value.array];
+}
+
+std::span<const Argument> items_of(const Trace& trace, const Argument& value) noexcept {
+    const std::span<const Argument> items = trace.list_items();
+    if (value.kind != ValueKind::List || value.list.first > items.size()) return {};
+    return items.subspan(value.list.first,
+                         std::min<std::size_t>(value.list.count, items.size() - value.list.first));
+}
+
+bool is_scalar(ValueKind kind) noexcept {
+    return kind == ValueKind::Bool || kind == ValueKind::Int || kind == ValueKind::Double;
+}
+
+}  // namespace
+
+std::string_view element_type_text(DType dtype) noexcept {
+    switch (dtype) {
+        case DType::Bool:
+            return "bool";
+        case DType::Int8:
+            return "signed char";
+        case DType::Int16:
+            return "short int";
+        case DType::Int32:
+            return "int";
+        case DType::Int64:
+            return "long int";
+        case DType::UInt8:
+            return "unsigned char";
+        case DType::Float16:
+            return "c10::Half";
+        case DType::BFloat16:
+            return "c10::BFloat16";
+        case DType::Float32:
+            return "float";
+        case DType::Float64:
+            return "double";
+        case DType::Complex64:
+            return "c10::complex<float>";
+        case DType::Complex128:
+            return "c10::complex<double>";
+        default:
+            return dtype_name(dtype);
+    }
+}
+
+bool is_array_list(const Trace& trace, const Argument& value) noexcept {
+    const std::span<const Argument> items = items_of(trace, value);
+    return !items.empty() && !value.truncated &&
+           std::all_of(items.begin(), items.end(), [&](const Argument& item) {
+               const ArrayInfo* const array = array_of(trace, item);
+               return array != nullptr && array->is_defined;
+           });
+}
+
+std::string_view input_type_text(const Trace& trace, const Argument& value) noexcept {
+    if (const ArrayInfo* const array = array_of(trace, value); array != nullptr)
+        return array->is_defined ? element_type_text(array->dtype) : std::string_view();
+    if (is_scalar(value.kind) || is_scalar(value.left_out)) return "Scalar";
+    if (value.kind != ValueKind::List) return "";
+    const std::span<const Argument> items = items_of(trace, value);
+    if (!items.empty() && array_of(trace, items[0]) != nullptr)
+        return value.truncated || is_array_list(trace, value) ? "TensorList" : "";
+    const bool are_scalars =
+        std::all_of(items.begin(), items.end(), [](const Argument& item) { return is_scalar(item.kind); });
+    return are_scalars ? "ScalarList" : "";
+}
+
+}  // namespace kymo

@@ -1,0 +1,24 @@
+// facts.h: the metadata of a trace under construction.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <kymo/trace.h>
+
+namespace kymo {
+
+/// Adds a fact; one of the same key gives way to it.
+inline void put_fact(std::vector<MetadataInfo>& facts, std::string key, std::string json) {
+    const auto same =
+        std::find_if(facts.begin(), facts.end(), [&](const MetadataInfo& fact) { return fact.key == key; });
+    if (same != facts.end()) {
+        same->json = std::move(json);
+    } else {
+        facts.push_back({std::move(key), std::move(json)});
+    }
+}
+
+}  // namespace kymo

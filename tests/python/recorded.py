@@ -1,0 +1,53 @@
+"""Recording something and looking at its ranges, for the tests of this folder."""
+
+import contextlib
+
+import kymo
+from kymo import _kymo
+
+ASYNC, UNFINISHED, BEGAN_BEFORE = 4, 2, 1
+
+
+class Recorded:
+    """What a session has seen. Filled when the block of `recording` ends."""
+
+    rows = ()
+
+    def names(self):
+        return [row["name"] for row in self.rows]
+
+    def named(self, name):
+        return [row for row in self.rows if row["name"] == name]
+
+    def one(self, name):
+        (row,) = self.named(name)
+        return row
+
+    def parent(self, row):
+        """The name of a row's parent, None for a root."""
+        return None if row["parent"] is None else self.rows[row["parent"]]["name"]
+
+    def path(self, row):
+        """The names from the root down to a row."""
+        names = [row["name"]]
+        while row["parent"] is not None:
+            row = self.rows[row["parent"]]
+            names.append(row["name"])
+        return tuple(reversed(names))
+
+
+@contextlib.contextmanager
+def recording(**options):
+    """A session around a block; gives a Recorded."""
+    session = kymo.Session()
+    recorded = Recorded()
+    session.start(**options)
+    try:
+        yield recorded
+    finally:
+        recorded.trace = session.stop()
+        recorded.rows = _kymo.range_rows(recorded.trace)
+
+
+def is_async(row):
+    return row["flags"] & ASYNC != 0

@@ -1,0 +1,304 @@
+"""Where work goes, context goes: sessions of one thread and its tasks follow what it starts."""
+
+import asyncio
+import contextlib
+import contextvars
+import inspect
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import kymo
+from kymo import _context
+from recorded import recording
+
+
+@contextlib.contextmanager
+def following(threads="tasks"):
+    with recording(threads=threads) as seen:
+        token = _context.install()
+        try:
+            yield seen
+        finally:
+            _context.remove(token)
+
+
+def mark(name):
+    with kymo.record_function(name):
+        return threading.get_ident()
+
+
+def run_thread(function, *args):
+    thread = threading.Thread(target=function, args=args)
+    thread.start()
+    thread.join()
+
+
+def test_threads_that_the_thread_starts_are_followed():
+    """upstream: test_with_enable_profiler_in_child_thread_cuda (its way of opting in)"""
+    def outer():
+        mark("outer")
+        run_thread(mark, "inner")
+
+    with following() as seen:
+        mark("own")
+        run_thread(outer)
+    assert sorted(seen.names()) == ["inner", "outer", "own"]
+
+
+def test_threads_of_others_are_not_followed():
+    """upstream: test_without_enable_profiler_in_child_thread_cuda"""
+    begin, done = threading.Event(), threading.Event()
+
+    def other():
+        begin.wait()
+        mark("other")
+        run_thread(mark, "of other")
+        done.set()
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    with following() as seen:
+        begin.set()
+        done.wait()
+        mark("own")
+    thread.join()
+    assert seen.names() == ["own"]
+
+
+def test_subclasses_of_thread_that_override_run_are_followed():
+    class Mine(threading.Thread):
+        def run(self):
+            mark("mine")
+
+    with following() as seen:
+        thread = Mine()
+        thread.start()
+        thread.join()
+        timer = threading.Timer(0, mark, ["timer"])
+        timer.start()
+        timer.join()
+    assert seen.names() == ["mine", "timer"]
+
+
+def test_tasks_of_a_pool_have_the_context_of_whoever_submits_them():
+    with ThreadPoolExecutor(1) as pool:
+        before = pool.submit(mark, "before").result()
+        with following() as seen:
+            assert pool.submit(mark, "mine").result() == before
+            results = []
+            run_outside(lambda: results.append(pool.submit(mark, "of other").result()))
+            assert list(pool.map(mark, ["m1", "m2"])) == [before, before]
+            assert results == [before]
+        pool.submit(mark, "after").result()
+    assert sorted(seen.names()) == ["m1", "m2", "mine"]
+
+
+_work = None
+_wake, _done = threading.Semaphore(0), threading.Semaphore(0)
+
+
+def _outside():
+    while True:
+        _wake.acquire()
+        _work()
+        _done.release()
+
+
+threading.Thread(target=_outside, daemon=True).start()
+
+
+def run_outside(function):
+    """Runs it on a thread that was there before any session."""
+    global _work
+    _work = function
+    _wake.release()
+    _done.acquire()
+
+
+def test_a_pool_made_while_profiling_keeps_no_context():
+    with following() as seen, ThreadPoolExecutor(1) as pool:
+        pool.submit(mark, "mine").result()
+        run_outside(lambda: pool.submit(mark, "of other").result())
+    assert seen.names() == ["mine"]
+
+
+def test_tasks_of_a_loop_on_another_thread_are_followed():
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+
+    async def work(name):
+        mark(name)
+        await asyncio.sleep(0)
+        mark(name)
+        await asyncio.gather(inner(name), asyncio.to_thread(mark, name + " thread"))
+
+    async def inner(name):
+        await asyncio.sleep(0.001)
+        mark(name + " inner")
+
+    with following() as seen:
+        asyncio.run_coroutine_threadsafe(work("mine"), loop).result()
+        run_outside(lambda: asyncio.run_coroutine_threadsafe(work("of other"), loop).result())
+        fired = threading.Event()
+        loop.call_soon_threadsafe(lambda: (mark("soon"), fired.set()))
+        fired.wait()
+    asyncio.run_coroutine_threadsafe(work("after"), loop).result()
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join()
+    assert sorted(seen.names()) == ["mine", "mine", "mine inner", "mine thread", "soon"]
+
+
+def test_a_contextvars_context_brings_it_along():
+    fast = kymo.record_function_fast("fast")
+    decorated = kymo.record_function("decorated")(lambda: None)
+
+    def work():
+        mark("with")
+        with fast:
+            pass
+        decorated()
+        kymo.begin("begun")
+        kymo.end()
+
+    with following() as seen:
+        carried = contextvars.copy_context()
+        run_outside(lambda: carried.run(work))
+        run_outside(work)
+    run_outside(lambda: carried.run(work))
+    assert seen.names() == ["with", "fast", "decorated", "begun"]
+
+
+def test_a_loop_of_its_own_thread_is_left_alone():
+    async def main():
+        mark("main")
+        await asyncio.gather(*(asyncio.create_task(child(i)) for i in range(3)))
+
+    async def child(i):
+        await asyncio.sleep(0)
+        mark(f"child {i}")
+
+    with following() as seen:
+        asyncio.run(main())
+    assert sorted(seen.names()) == ["child 0", "child 1", "child 2", "main"]
+
+
+def test_sessions_that_nest_each_see_their_own_tasks():
+    with following() as outer:
+        run_thread(mark, "first")
+        with following() as inner:
+            run_thread(mark, "second")
+        run_thread(mark, "third")
+    assert outer.names() == ["first", "second", "third"]
+    assert inner.names() == ["second"]
+
+
+PATCHED = [(threading.Thread, "start"), (threading.Thread, "_bootstrap_inner"), (ThreadPoolExecutor, "submit"),
+           (asyncio.events.Handle, "_run")]
+
+
+def test_what_is_replaced_is_put_back_with_the_last():
+    before = [owner.__dict__[name] for owner, name in PATCHED]
+    with following():
+        with following("all"):
+            pass
+        for (owner, name), original in zip(PATCHED, before):
+            wrapper = owner.__dict__[name]
+            assert wrapper is not original and wrapper.__wrapped__ is original
+            assert wrapper.__name__ == original.__name__
+            assert inspect.signature(wrapper) == inspect.signature(original)
+    assert [owner.__dict__[name] for owner, name in PATCHED] == before
+
+
+def test_what_somebody_else_has_replaced_meanwhile_stays_theirs():
+    original = threading.Thread.start
+    calls = []
+    with following():
+        ours = threading.Thread.start
+
+        def theirs(self):
+            calls.append(self)
+            return ours(self)
+
+        theirs.__wrapped__ = ours
+        threading.Thread.start = theirs
+    try:
+        assert threading.Thread.start is theirs
+        run_thread(lambda: None)
+        with following() as seen:
+            assert threading.Thread.start is theirs  # ours is still behind it
+            run_thread(mark, "x")
+        assert seen.names() == ["x"] and len(calls) == 2
+        threading.Thread.start = ours
+        with following() as seen:
+            run_thread(mark, "y")
+        assert seen.names() == ["y"]
+    finally:
+        threading.Thread.start = original
+    assert threading.Thread.start is original
+
+
+def test_exceptions_and_results_come_through():
+    def fail():
+        raise LookupError("x")
+
+    with following(), ThreadPoolExecutor(1) as pool:
+        with pytest.raises(LookupError) as caught:
+            pool.submit(fail).result()
+        assert [entry.name for entry in caught.traceback][-1] == "fail"
+        assert "kymo/_context.py" not in "".join(str(entry.path) for entry in caught.traceback[1:])
+        assert pool.submit(dict, a=1).result() == {"a": 1}
+        with pytest.raises(TypeError):
+            pool.submit()
+        thread = threading.Thread(target=lambda: None)
+        thread.start()
+        with pytest.raises(RuntimeError, match="once"):
+            thread.start()
+        thread.join()
+    with pytest.raises(RuntimeError, match="after shutdown"):
+        pool.submit(fail)
+
+
+def test_contexts_are_values():
+    empty = kymo._kymo.Context()
+    assert empty.is_empty and empty.run(lambda *a, **k: (a, k), 1, b=2) == ((1,), {"b": 2})
+    assert kymo._kymo.Context.current().is_empty
+    with following():
+        context = kymo._kymo.Context.current()
+        assert not context.is_empty
+        assert not empty.run(kymo.is_recording) and kymo.is_recording()
+        with pytest.raises(ZeroDivisionError):
+            context.run(lambda: 1 / 0)
+        with pytest.raises(TypeError):
+            context.run()
+    assert not context.run(kymo.is_recording)  # a session that has stopped is out of every context
+
+
+def test_forked_children_keep_working(run_python):
+    out = run_python("""
+import multiprocessing, sys, threading
+import kymo
+from kymo import _context
+
+def work(n):
+    with kymo.record_function("child"):
+        results = []
+        thread = threading.Thread(target=lambda: results.append(n * 2))
+        thread.start(); thread.join()
+        return results[0]
+
+if __name__ == "__main__":
+    for method in ("fork", "spawn", "forkserver"):
+        session = kymo.Session(); session.start(threads="tasks")
+        token = _context.install()
+        with multiprocessing.get_context(method).Pool(2) as pool:
+            print(method, sorted(pool.map(work, range(4))))
+        with kymo.record_function("parent"):
+            pass
+        _context.remove(token)
+        print(len(session.stop()))
+""")
+    assert out.split("\n")[:6] == [line for method in ("fork", "spawn", "forkserver")
+                                   for line in (f"{method} [0, 2, 4, 6]", "1")]

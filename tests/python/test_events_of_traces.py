@@ -1,0 +1,364 @@
+"""Events, averages and tables of what was recorded."""
+
+import gc
+import json
+import pickle
+import threading
+import weakref
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import kymo
+from kymo._activities import DeviceType
+from kymo._averages import FunctionEventAvg
+from kymo._event_list import EventList
+from kymo._events import FunctionEvent
+from kymo._trace_events import averages_of, events_of
+
+
+def recorded(program, **options):
+    session = kymo.Session()
+    session.start(**options)
+    program()
+    return session.stop()
+
+
+def nested():
+    with kymo.record_function("outer"):
+        with kymo.record_function("inner"):
+            pass
+        with kymo.record_function("inner"):
+            pass
+    with kymo.record_function("ProfilerStep#7"):
+        pass
+
+
+def made_by_hand(*events, **options):
+    made = EventList(events, **options)
+    made._build_tree()
+    return made
+
+
+def on_a_device():
+    """A trace in which a call inside another launches two kernels."""
+    outer = FunctionEvent(1, "outer", 1, 0, 100, use_device="cuda", cpu_memory_usage=64)
+    inner = FunctionEvent(2, "inner", 1, 10, 20, use_device="cuda", cpu_memory_usage=64, input_shapes=[[2, 3], []])
+    kernel = FunctionEvent(3, "k", 7, 15, 45, use_device="cuda", device_type=DeviceType.CUDA, device_index=1)
+    inner.append_kernel("k", 1, 30)
+    inner.append_kernel("unseen", 0, 5)
+    return made_by_hand(outer, inner, kernel, use_device="cuda", profile_memory=True)._trace()
+
+
+def test_events_come_in_order_with_their_fields():
+    events = events_of(recorded(nested))
+    assert [event.name for event in events] == ["outer", "inner", "inner", "ProfilerStep*"]
+    assert [event.trace_name for event in events][-1] == "ProfilerStep#7"
+    outer, first, second, _ = events
+    assert first.cpu_parent is outer and outer.cpu_parent is None
+    assert outer.cpu_children == [first, second]
+    assert isinstance(outer, FunctionEvent) and type(outer).__name__ == "FunctionEvent"
+    assert outer.key == "outer" and outer.count == 1 and outer.is_user_annotation and outer.scope == 7
+    assert outer.time_range.start <= first.time_range.start <= first.time_range.end <= outer.time_range.end
+    assert outer.time_range.elapsed_us() == pytest.approx(outer.cpu_time_total)
+    inside = first.cpu_time_total + second.cpu_time_total
+    assert outer.self_cpu_time_total == pytest.approx(outer.cpu_time_total - inside)
+    assert (outer.is_async, outer.is_remote, outer.sequence_nr, outer.fwd_thread) == (False, False, -1, 0)
+    assert (outer.node_id, outer.overload_name, outer.device_type) == (-1, "", DeviceType.CPU)
+    assert (outer.flops, outer.kernels, outer.stack, outer.input_shapes, outer.kwinputs) == (0, [], [], [], {})
+    assert outer.activity_type == "user_annotation" and outer.is_legacy is False
+    assert "<FunctionEvent id=1 name=outer" in repr(outer)
+    with pytest.raises(AttributeError, match="nothing"):
+        outer.nothing
+
+
+def test_inputs_and_keywords_are_on_the_event():
+    def program():
+        with kymo.record_function_fast("op", [1, 2.5, "x", [3, 4], None], {"k": 3, "s": "t"}):
+            pass
+
+    (event,) = events_of(recorded(program, record_shapes=True, concrete_inputs=True))
+    assert event.concrete_inputs == [1, 2.5, "x", [3, 4], None]
+    assert event.input_shapes == [[]] * 5 and event.structured_input_shapes == [[]] * 5
+    assert event.input_dtypes == ["Scalar", "Scalar", "", "ScalarList", ""]
+    assert event.kwinputs == {"k": 3, "s": "t"}
+    assert event.external_id == event.id and not event.is_user_annotation
+
+
+def test_the_same_row_is_the_same_object_while_it_is_held():
+    events = events_of(recorded(nested))
+    outer = events[0]
+    assert events[0] is outer and next(iter(events)) is outer and events[1].cpu_parent is outer
+    gone = weakref.ref(events[3])
+    assert gone() is None
+    del outer
+    gc.collect()
+    assert events[0].name == "outer"
+
+
+def test_a_list_of_events_is_a_list():
+    events = events_of(recorded(nested))
+    assert isinstance(events, list) and isinstance(events, EventList)
+    assert len(events) == 4 and bool(events) and events[-1].name == "ProfilerStep*"
+    assert [event.name for event in events[1:3]] == ["inner", "inner"] and type(events[1:3]) is list
+    assert [event.id for event in reversed(events)] == [4, 3, 2, 1]
+    assert events[1] in events and events.index(events[2]) == 2 and events.count(events[0]) == 1
+    assert sorted(events, key=lambda event: -event.id)[0].id == 4
+    assert len(events + [1]) == 5 and len([1] + events) == 5 and list(events) == events
+    assert [*events][0] is events[0]
+    with pytest.raises(IndexError):
+        events[4]
+    with pytest.raises(TypeError):
+        events["text"]
+    nothing = events_of(recorded(lambda: None))
+    assert nothing == [] and not nothing and nothing.table() == ""
+
+
+def test_a_list_that_is_changed_is_an_ordinary_one():
+    events = events_of(recorded(nested))
+    first = events[0]
+    events.append(FunctionEvent(9, "late", 1, 0, 5000))
+    assert type(events) is EventList and len(events) == 5 and events[0] is first
+    assert first.name == "outer" and first.cpu_children[0].name == "inner"
+    assert "late" in events.table() and "late" in [avg.key for avg in events.key_averages()]
+    for change in (
+        lambda some: some.sort(key=lambda event: -event.id),
+        lambda some: some.__delitem__(0),
+        lambda some: some.__setitem__(slice(0, 2), []),
+        lambda some: some.pop(),
+        lambda some: some.clear(),
+    ):
+        some = events_of(recorded(nested))
+        change(some)
+        assert type(some) is EventList and len(some) <= 4
+
+
+def test_what_is_set_on_an_event_stays():
+    events = events_of(recorded(nested))
+    events[1].name = "renamed"
+    gc.collect()
+    assert events[1].name == "renamed" and events[1].thread == 1
+    assert "renamed" in events.table()
+    assert [avg.key for avg in events.key_averages()] == ["outer", "renamed", "inner", "ProfilerStep*"]
+    with pytest.raises(AttributeError):
+        events[0].cpu_time_total = 3
+
+
+def test_changed_events_and_their_lists_are_freed():
+    events = events_of(recorded(nested))
+    events[0].note = events
+    held = weakref.ref(events[0])
+    assert held() is not None
+    del events
+    gc.collect()
+    assert held() is None
+
+
+def test_averages_are_those_of_the_events():
+    trace = recorded(nested)
+    averages = averages_of(trace)
+    assert [(avg.key, avg.count) for avg in averages] == [("outer", 1), ("inner", 2), ("ProfilerStep*", 1)]
+    assert all(isinstance(avg, FunctionEventAvg) for avg in averages)
+    events = events_of(trace)
+    assert averages[1].cpu_time_total == pytest.approx(events[1].cpu_time_total + events[2].cpu_time_total)
+    assert averages[0].cpu_children == [events[1], events[2]] or [e.id for e in averages[0].cpu_children] == [2, 3]
+    assert averages[1].cpu_parent.name == "outer" and averages[0].cpu_parent is None
+    assert averages[1].min <= averages[1].cpu_time <= averages[1].max
+    assert events.self_cpu_time_total == pytest.approx(sum(avg.self_cpu_time_total for avg in averages))
+    total = events.total_average()
+    assert (total.key, total.count) == ("Total", 4)
+    assert total.self_cpu_time_total == pytest.approx(events.self_cpu_time_total)
+    assert averages_of(trace, percentiles=True)[1].p99 == averages[1].max
+    with pytest.raises(kymo.Error):
+        averages.key_averages()
+
+
+def test_the_table_of_a_trace_is_that_of_its_events_by_hand():
+    trace = recorded(nested)
+    for view in (events_of(trace), averages_of(trace)):
+        assert str(view) == view.table() == EventList(list(view)).table()
+        assert view.table(sort_by="cpu_time_total", row_limit=2) == EventList(list(view)).table(
+            sort_by="cpu_time_total", row_limit=2
+        )
+
+
+def test_averages_of_threads_are_apart_when_asked():
+    def program():
+        thread = threading.Thread(target=nested)
+        thread.start()
+        thread.join()
+        nested()
+
+    trace = recorded(program)
+    events = events_of(trace)
+    assert len({event.thread for event in events}) == 2
+    assert len({event.device_resource_id for event in events}) == 2
+    assert [avg.count for avg in averages_of(trace) if avg.key == "inner"] == [4]
+    assert [avg.count for avg in averages_of(trace, group_by_thread=True) if avg.key == "inner"] == [2, 2]
+
+
+def test_device_work_memory_and_links_are_on_the_events():
+    events = events_of(on_a_device())
+    by_name = {event.name: event for event in events}
+    outer, inner, kernel = by_name["outer"], by_name["inner"], by_name["k"]
+    assert outer.use_device == "cuda"
+    assert [tuple(each) for each in inner.kernels] == [("unseen", 0, 5.0), ("k", 1, 30.0)]
+    assert (outer.device_time_total, outer.self_device_time_total) == (35, 0)
+    assert (inner.device_time_total, inner.self_device_time_total) == (35, 35)
+    assert (kernel.cpu_time_total, kernel.device_time_total, kernel.device_index) == (0, 30, 1)
+    assert kernel.device_type == DeviceType.CUDA and kernel.cpu_parent is None
+    assert (inner.cpu_memory_usage, inner.self_cpu_memory_usage) == (64, 64)
+    assert (outer.cpu_memory_usage, outer.self_cpu_memory_usage) == (64, 0)
+    assert inner.input_shapes == [[2, 3], []]
+    assert inner.flow_start is True and inner.flow_type == 2
+    assert kernel.flow_start is False and kernel.flow_type == 2
+    assert kernel.activity_type == "kernel"
+    table = events.key_averages().table()
+    assert "Self CUDA time total: 35.000us" in table and "CPU Mem" in table
+
+
+def test_numbers_of_events_are_those_of_the_exported_trace(tmp_path):
+    """upstream: test_profiler_external_id_parity, test_profiler_activity_type_parity,
+    test_profiler_timestamp_consistency"""
+
+    def program():
+        with kymo.record_function_fast("op"):
+            nested()
+
+    for trace in (recorded(program), on_a_device()):
+        path = tmp_path / "trace.json"
+        events = events_of(trace)
+        events.export_chrome_trace(path)
+        written = [
+            (entry["name"], entry["cat"], entry["ts"], entry["dur"], entry.get("args", {}).get("External id", 0))
+            for entry in json.loads(path.read_text())["traceEvents"]
+            if entry["ph"] == "X" and entry["cat"] != "Trace"
+        ]
+        told = [
+            (
+                event.trace_name,
+                event.activity_type,
+                event.time_range.start,
+                round(event.time_range.elapsed_us(), 3),
+                event.external_id,
+            )
+            for event in events
+        ]
+        assert sorted(written) == sorted(told)
+
+
+def test_reports_in_no_range_are_events_of_their_own():
+    # What a kernel's event owns is reported on a thread that does nothing else.
+    kernel = FunctionEvent(1, "k", 5, 0, 10, use_device="cuda", device_type=DeviceType.CUDA)
+    host = FunctionEvent(2, "call", 1, 0, 10, use_device="cuda", cpu_memory_usage=5)
+    kernel.__class__ = type("Owner", (FunctionEvent,), {"self_cpu_memory_usage": 7})
+    events = events_of(EventList([kernel, host], use_device="cuda")._trace())
+    (loose,) = [event for event in events if event.name == "[memory]"]
+    assert (loose.cpu_memory_usage, loose.self_cpu_memory_usage, loose.trace_name) == (7, 7, None)
+    assert loose.cpu_time_total == 0 and loose.cpu_parent is None and loose.id == 3
+    assert loose.input_shapes == [] and loose.stack == [] and loose.device_type == DeviceType.CPU
+    averages = {avg.key: avg for avg in events.key_averages()}
+    assert averages["[memory]"].cpu_memory_usage == 7 and averages["[memory]"].cpu_parent is None
+
+
+def test_events_pickle_as_plain_ones():
+    events = events_of(recorded(nested))
+    again = pickle.loads(pickle.dumps(events))
+    assert type(again) is EventList and type(again[0]) is FunctionEvent
+    assert again.table() == EventList(list(events)).table()
+    assert again[1].cpu_parent is again[0]
+    averages = pickle.loads(pickle.dumps(averages_of(recorded(nested))))
+    assert [avg.key for avg in averages] == ["outer", "inner", "ProfilerStep*"]
+
+
+def test_stacks_of_a_trace_are_exported(tmp_path):
+    trace = made_by_hand(FunctionEvent(1, "a", 1, 0, 10, stack=["f", "main"]))._trace()
+    path = tmp_path / "stacks"
+    events_of(trace).export_stacks(path, "self_cpu_time_total")
+    assert path.read_text() == "main;f 10\n"
+    events_of(trace).export_stacks(path, "self_cpu_time_total", append_name=True)
+    assert path.read_text() == "main;f;a 10\n"
+    with pytest.raises(ValueError):
+        events_of(trace).export_stacks(path, "nothing")
+    assert averages_of(trace, group_by_stack_n=1)[0].stack == ["f"]
+
+
+def test_an_average_that_was_changed_shows_in_the_table():
+    averages = averages_of(recorded(nested))
+    averages[0].key = "other name"
+    assert "other name" in averages.table()
+
+
+def test_averages_are_made_without_the_events():
+    events = events_of(recorded(nested))
+    events.key_averages().table()
+    assert "_source" not in vars(events)
+
+
+def test_csv_and_markdown_have_the_rows():
+    averages = averages_of(recorded(nested))
+    assert len(averages.to_csv().splitlines()) == 4
+    assert averages.to_markdown(columns=["name", "count"]).count("\n") >= 4
+    assert "<pre>" in averages._repr_html_()
+
+
+events_strategy = st.lists(
+    st.tuples(
+        st.sampled_from("abc"),
+        st.integers(0, 60),
+        st.integers(0, 40),
+        st.integers(1, 2),
+        st.booleans(),
+        st.integers(0, 3),
+    ),
+    max_size=25,
+)
+
+
+def plain_tree(events):
+    """Nesting by its definition."""
+    parents = {}
+    for thread in {event.thread for event in events}:
+        open_events = []
+        own = [event for event in events if event.thread == thread and not event.is_async]
+        for event in sorted(own, key=lambda each: (each.time_range.start, -each.time_range.end)):
+            start, end = event.time_range.start, event.time_range.end
+            while open_events and (
+                start >= open_events[-1].time_range.end or end > open_events[-1].time_range.end
+            ):
+                open_events.pop()
+            parents[event.id] = open_events[-1].id if open_events else None
+            open_events.append(event)
+    return parents
+
+
+@settings(max_examples=200, deadline=None)
+@given(events_strategy)
+def test_events_made_by_hand_nest_as_the_rule_says(described):
+    events = EventList(
+        FunctionEvent(i, name, thread, start, start + length, is_async=is_async and kernels == 3)
+        for i, (name, start, length, thread, is_async, kernels) in enumerate(described)
+    )
+    events._populate_cpu_children()
+    found = {event.id: event.cpu_parent and event.cpu_parent.id for event in events if not event.is_async}
+    wanted = plain_tree(events)
+    assert {id: parent if parent is None else parent for id, parent in found.items()} == wanted
+    for event in events:
+        assert all(child.cpu_parent is event for child in event.cpu_children)
+
+
+@settings(max_examples=100, deadline=None)
+@given(events_strategy)
+def test_a_trace_of_events_made_by_hand_has_their_averages(described):
+    events = EventList(
+        [
+            FunctionEvent(i, name, thread, start, start + length + 1, is_async=is_async and kernels == 3)
+            for i, (name, start, length, thread, is_async, kernels) in enumerate(described)
+        ]
+    )
+    trace = events._trace()
+    events._build_tree()
+    by_hand = {avg.key: (avg.count, avg.cpu_time_total) for avg in events.key_averages()}
+    of_trace = {avg.key: (avg.count, avg.cpu_time_total) for avg in averages_of(trace)}
+    assert by_hand == of_trace

@@ -1,0 +1,245 @@
+"""The decorator on generators, coroutines and async generators."""
+
+import asyncio
+import functools
+import inspect
+import types
+
+import pytest
+
+import kymo
+from recorded import is_async, recording
+
+
+@kymo.record_function("gen")
+def countdown(n):
+    """counts"""
+    got = []
+    while n:
+        try:
+            got.append((yield n))
+        except KeyError as error:
+            got.append(repr(error))
+        n -= 1
+    return got
+
+
+@kymo.record_function("co")
+async def waits(n):
+    for _ in range(n):
+        with kymo.record_function("inside"):
+            pass
+        await asyncio.sleep(0)
+    return n
+
+
+@kymo.record_function("agen")
+async def emits(n):
+    try:
+        for i in range(n):
+            await asyncio.sleep(0)
+            try:
+                sent = yield i
+            except KeyError:
+                sent = "key error"
+            if sent is not None:
+                await asyncio.sleep(0)
+                yield sent
+    finally:
+        with kymo.record_function("cleanup"):
+            await asyncio.sleep(0)
+
+
+def test_each_stretch_of_a_generator_is_a_range_and_its_life_is_async():
+    with recording() as seen:
+        with kymo.record_function("consumer"):
+            for _ in countdown(3):
+                with kymo.record_function("body"):
+                    pass
+    stretches = seen.named("gen")
+    assert len(stretches) == 4
+    assert not any(is_async(row) for row in stretches)
+    life = seen.one("gen (life)")
+    assert is_async(life)
+    assert life["start_ns"] <= stretches[0]["start_ns"]
+    assert all(row["start_ns"] + row["duration_ns"] <= life["start_ns"] + life["duration_ns"] for row in stretches)
+    assert [seen.parent(row) for row in seen.named("body")] == ["consumer"] * 3
+
+
+def test_generators_keep_their_protocol():
+    with recording():
+        gen = countdown(3)
+        assert next(gen) == 3
+        assert gen.send("a") == 2
+        assert gen.throw(KeyError("k")) == 1
+        with pytest.raises(StopIteration) as stopped:
+            gen.send("b")
+        assert stopped.value.value == ["a", "KeyError('k')", "b"]
+        gen = countdown(3)
+        next(gen)
+        with pytest.raises(ValueError):
+            gen.throw(ValueError)
+        gen = countdown(3)
+        next(gen)
+        gen.close()
+        assert list(gen) == []
+
+
+def test_a_generator_that_is_closed_or_dropped_ends_its_life():
+    with recording() as seen:
+        gen = countdown(5)
+        next(gen)
+        del gen
+        with kymo.record_function("after"):
+            pass
+    assert len(seen.named("gen")) == 2  # a first stretch, and the one of closing
+    assert seen.one("gen (life)")["flags"] == 4
+    assert seen.parent(seen.one("after")) is None
+
+
+def test_a_generator_that_never_ran_leaves_nothing():
+    with recording() as seen:
+        countdown(5).close()
+    assert seen.names() == []
+
+
+def test_coroutines_tell_running_from_waiting():
+    async def main():
+        return await asyncio.gather(waits(2), waits(3), asyncio.sleep(0.01))
+
+    with recording() as seen:
+        assert asyncio.run(main())[:2] == [2, 3]
+    assert len(seen.named("co")) == 3 + 4
+    assert len(seen.named("co (life)")) == 2
+    assert not any(is_async(row) for row in seen.named("co"))
+    assert {seen.parent(row) for row in seen.named("inside")} == {"co"}
+
+
+def test_coroutines_pass_exceptions_and_cancellation_through():
+    @kymo.record_function("fails")
+    async def fails():
+        await asyncio.sleep(0)
+        raise LookupError("x")
+
+    @kymo.record_function("slow")
+    async def slow():
+        try:
+            await asyncio.sleep(100)
+        except asyncio.CancelledError:
+            await asyncio.sleep(0)
+            raise
+
+    async def main():
+        with pytest.raises(LookupError):
+            await fails()
+        task = asyncio.create_task(slow())
+        await asyncio.sleep(0)
+        task.cancel("why")
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(slow(), 0.001)
+
+    with recording() as seen:
+        asyncio.run(main())
+    assert len(seen.named("slow (life)")) == 2
+    assert not any(row["flags"] & 2 for row in seen.rows)
+
+
+def test_async_generators_keep_their_protocol():
+    async def main():
+        assert [i async for i in emits(3)] == [0, 1, 2]
+        agen = emits(3)
+        assert await agen.__anext__() == 0
+        assert await agen.asend("sent") == "sent"
+        assert await agen.asend(None) == 1
+        assert await agen.athrow(KeyError) == "key error"
+        await agen.aclose()
+        with pytest.raises(StopAsyncIteration):
+            await agen.__anext__()
+        agen = emits(2)
+        await agen.__anext__()
+        with pytest.raises(ValueError):
+            await agen.athrow(ValueError("x"))
+
+    with recording() as seen:
+        asyncio.run(main())
+    assert len(seen.named("agen (life)")) == 3
+    assert len(seen.named("cleanup")) == 3
+    assert not any(row["flags"] & 2 for row in seen.rows)
+    lives = sum(row["duration_ns"] for row in seen.named("agen (life)"))
+    assert 0 < sum(row["duration_ns"] for row in seen.named("agen")) < lives
+
+
+def test_what_is_decorated_stays_what_it_is():
+    assert inspect.isgeneratorfunction(countdown)
+    assert inspect.iscoroutinefunction(waits) and asyncio.iscoroutinefunction(waits)
+    assert inspect.isasyncgenfunction(emits)
+    assert not inspect.iscoroutinefunction(kymo.record_function("x")(len))
+    assert countdown.__doc__ == "counts" and countdown.__name__ == "countdown"
+    assert countdown.__wrapped__ is not countdown
+    assert str(inspect.signature(countdown)) == "(n)"
+
+    partial = kymo.record_function("p")(functools.partial(waits.__wrapped__, 1))
+    assert inspect.iscoroutinefunction(partial)
+
+    @kymo.record_function("old")
+    @types.coroutine
+    def old():
+        yield from asyncio.sleep(0)
+        return 5
+
+    async def main():
+        return await old()
+
+    assert asyncio.run(main()) == 5
+
+
+def test_methods_that_suspend():
+    class Things:
+        @kymo.record_function("m")
+        async def method(self, x):
+            await asyncio.sleep(0)
+            return x
+
+        @classmethod
+        @kymo.record_function("c")
+        def each(cls, n):
+            yield from range(n)
+
+        @kymo.record_function("s")
+        @staticmethod
+        async def static(x):
+            return x
+
+    with recording() as seen:
+        assert asyncio.run(Things().method(3)) == 3
+        assert list(Things.each(2)) == [0, 1]
+        assert asyncio.run(Things.static(4)) == 4
+    assert len(seen.named("m")) == 2 and len(seen.named("c")) == 3 and len(seen.named("s")) == 1
+
+
+def test_suspending_functions_run_the_same_while_nothing_records():
+    assert list(countdown(2)) == [2, 1]
+    assert asyncio.run(waits(1)) == 1
+
+    async def main():
+        return [i async for i in emits(2)]
+
+    assert asyncio.run(main()) == [0, 1]
+
+
+def test_a_block_around_an_await_is_async_where_it_crosses_others():
+    async def one(name, first, second):
+        with kymo.record_function(name):
+            first.set()
+            await second.wait()
+
+    async def main():
+        a, b = asyncio.Event(), asyncio.Event()
+        await asyncio.gather(one("a", a, b), one("b", b, a))
+
+    with recording() as seen:
+        asyncio.run(main())
+    assert sorted(seen.names()) == ["a", "b"]
+    assert not any(row["flags"] & 2 for row in seen.rows)
