@@ -59,8 +59,9 @@ KINDS = {
 
 # External headers that only some rooms may see, by how the include begins.
 EXTERNAL = {
-    "Python.h":   ["src/sources/python", "src/bindings", "benchmarks"],
-    "nanobind/":  ["src/bindings"],
+    "Python.h":   ["src/sources/python", "src/bindings", "tests/python", "benchmarks"],
+    "nanobind/":  ["src/bindings", "tests/python"],
+    "pybind11/":  ["tests/python"],
     "cupti":      ["src/sources/cuda"],
     "cuda":       ["src/sources/cuda"],
     "nvtx3/":     ["src/sources/cuda", "src/emitters", "tests"],
