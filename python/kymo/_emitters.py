@@ -1,5 +1,6 @@
 """``emit_nvtx`` and ``emit_itt``: pass ranges on to other tools while their block runs."""
 
+from kymo._activities import ActiveProfilerType
 from kymo._kymo import Error, IttEmitter, NvtxEmitter
 from kymo._live import running
 
@@ -25,7 +26,7 @@ class _Emitter:
         self._emitter = self._start(bool(self.record_shapes))
         self.entered = True
         self._alive = object()
-        running.add(self._alive)
+        running[self._alive] = ActiveProfilerType[self._kind]
         return self
 
     def __exit__(self, exc_type, exc_value, traceback):
@@ -41,7 +42,7 @@ class _Emitter:
         if emitter is None:
             return
         emitter.stop()
-        running.discard(self._alive)
+        running.pop(self._alive, None)
 
 
 class emit_nvtx(_Emitter):

@@ -1,7 +1,7 @@
 """``kymo.profile``: recording with schedules, steps and callbacks."""
 
 from kymo import _choices, _context
-from kymo._activities import ProfilerActivity, ProfilerConfig, ProfilerState, _ExperimentalConfig
+from kymo._activities import ActiveProfilerType, ProfilerActivity, ProfilerConfig, ProfilerState, _ExperimentalConfig
 from kymo._cycle import Cycle
 from kymo._kymo import Error, Session, join_traces, record_function
 from kymo._live import running
@@ -126,7 +126,7 @@ class profile(Results):
         if self in running:
             raise Error("Profiler context manager is not reentrant: this one is running")
         action = self._next_action(0)
-        running.add(self)
+        running[self] = ActiveProfilerType.KINETO
         self.step_num = 0
         if not self.acc_events:
             self._traces = []
@@ -149,7 +149,7 @@ class profile(Results):
             self._close()
 
     def _close(self):
-        running.discard(self)
+        running.pop(self, None)
         KinetoStepTracker.erase_step_count(_STEP_REQUESTER)
         self._is_prepared = False
         if self.execution_trace_observer is not None:
