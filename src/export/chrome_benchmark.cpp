@@ -119,7 +119,7 @@ class TrainingTrace {
         std::int64_t now = kEpoch;
         for (std::size_t step = 0; step < steps; ++step, now += kStepNs) {
             const auto name = static_cast<std::uint32_t>(step % kNames) * 5;
-            const auto batch = static_cast<std::int64_t>(16 << step % 5);
+            const auto batch = std::int64_t{16} << step % 5;
             const Row outer = add_range(now, 4000, name, kNoRow, 0);
             attach(outer, {array(batch, 1024), array(1024, 4096), integer(1, ArgumentRole::Input)});
             const auto sequence = static_cast<std::int64_t>(step);
