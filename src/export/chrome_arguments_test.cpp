@@ -200,5 +200,48 @@ TEST_F(ChromeArgumentsTest, KeysThatDifferOnlyInBrokenBytesAreMadeToDiffer) {
     EXPECT_EQ(members(), "{\"a\xEF\xBF\xBD\":1,\"a\xEF\xBF\xBD (2)\":2}");
 }
 
+TEST_F(ChromeArgumentsTest, ValuesThatDifferAnywhereAreNotTakenForThoseSeenBefore) {
+    const auto with_role = [](Argument value, ArgumentRole role, StringId key = 0) {
+        value.role = role;
+        value.key = key;
+        return value;
+    };
+    constexpr auto kInput = ArgumentRole::Input;
+    const StringId correlation = fixture_.string("correlation"), other = fixture_.string("other");
+    const std::vector<std::vector<Argument>> lists = {
+        {with_role(array(DType::Float32, {2, 3}, {3, 1}), kInput)},
+        {with_role(array(DType::Float32, {2, 3}, {3, 1}), kInput)},  // equal, at another place
+        {with_role(array(DType::Float32, {2, 3}, {1, 2}), kInput)},
+        {with_role(array(DType::Float64, {2, 3}, {3, 1}), kInput)},
+        {with_role(array(DType::Float32, {2, 3, 3, 1}), kInput)},
+        {with_role(array(DType::Float32, {2, 3}, {3, 1}, false), kInput)},
+        {with_role(array(DType::Float32, {2, 3}, {3, 1}), ArgumentRole::Output)},
+        {with_role(integer(2), kInput), with_role(integer(3), kInput)},
+        {with_role(integer(3), kInput), with_role(integer(2), kInput)},
+        {with_role(integer(2), ArgumentRole::Keyword, correlation)},
+        {with_role(integer(2), ArgumentRole::Keyword, other)},
+        {with_role(real(2), ArgumentRole::Keyword, other)},
+        {},
+    };
+    const Trace trace = fixture_.trace();
+    std::ostringstream stream;
+    OutputFile file(stream);
+    ChromeText out(file);
+    const auto written = [&](ChromeArguments& arguments, const std::vector<Argument>& values) {
+        const std::uint64_t start = out.position();
+        arguments.begin();
+        arguments.append_values(values);
+        arguments.append_number(kCorrelation, 77);
+        return std::string(out.since(start));
+    };
+    ChromeArguments arguments(trace, out);
+    for (int round = 0; round < 3; ++round) {
+        for (const std::vector<Argument>& values : lists) {
+            ChromeArguments fresh(trace, out);
+            EXPECT_EQ(written(arguments, values), written(fresh, values)) << round;
+        }
+    }
+}
+
 }  // namespace
 }  // namespace kymo
