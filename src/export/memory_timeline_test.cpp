@@ -21,8 +21,7 @@ Trace sample() {
     thread.process = assembler.add_process(process);
     thread.id = 1;
     const Row row = assembler.add_thread(thread);
-    const auto report = [&](std::int64_t time, std::uint64_t address, std::int64_t bytes,
-                            Device device = {}) {
+    const auto add = [&](std::int64_t time, std::uint64_t address, std::int64_t bytes, Device device = {}) {
         TraceAssembler::MemoryReport report;
         report.time_ns = time;
         report.address = address;
@@ -30,10 +29,10 @@ Trace sample() {
         report.device = device;
         assembler.add_memory(row, report);
     };
-    report(1000, 1, 100);
-    report(2000, 2, -50);  // taken before the window
-    report(3000, 1, -100);
-    report(4000, 3, 7, {DeviceType::Cuda, 0});
+    add(1000, 1, 100);
+    add(2000, 2, -50);  // taken before the window
+    add(3000, 1, -100);
+    add(4000, 3, 7, {DeviceType::Cuda, 0});
     assembler.set_window(0, 10'000);
     return assembler.finish();
 }
