@@ -37,9 +37,9 @@ PyTypeObject* ranged_function_type = nullptr;
 
 [[gnu::always_inline]] inline PyObject* call_inner(PyObject* function, PyObject* const* args,
                                                    std::size_t flags, PyObject* names) noexcept {
-    const vectorcallfunc direct = PyVectorcall_Function(function);
-    return direct != nullptr ? direct(function, args, flags, names)
-                             : PyObject_Vectorcall(function, args, flags, names);
+    if (PyFunction_Check(function)) [[likely]]
+        return reinterpret_cast<PyFunctionObject*>(function)->vectorcall(function, args, flags, names);
+    return PyObject_Vectorcall(function, args, flags, names);
 }
 
 PyObject* call(PyObject* object, PyObject* const* args, std::size_t flags, PyObject* names) {
