@@ -183,6 +183,13 @@ def test_the_table_of_a_trace_is_that_of_its_events_by_hand():
         )
 
 
+def test_a_table_of_picked_events_changes_nothing():
+    events = events_of(recorded(nested))
+    picked = EventList(events[1:3])
+    assert "inner" in picked.table() and picked[0].self_cpu_percent.endswith("%")
+    assert not events._is_changed()
+
+
 def test_averages_of_threads_are_apart_when_asked():
     def program():
         thread = threading.Thread(target=nested)
