@@ -340,7 +340,7 @@ def plain_tree(events):
     return parents
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(events_strategy)
 def test_events_made_by_hand_nest_as_the_rule_says(described):
     events = EventList(
@@ -355,7 +355,7 @@ def test_events_made_by_hand_nest_as_the_rule_says(described):
         assert all(child.cpu_parent is event for child in event.cpu_children)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(events_strategy)
 def test_a_trace_of_events_made_by_hand_has_their_averages(described):
     events = EventList(
