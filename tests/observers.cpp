@@ -70,6 +70,28 @@ TEST_F(Observing, ARangeHasOneScopeAndTheNumbersOfTheFirstTenAreKept) {
     EXPECT_EQ(seen, (std::vector{Scope::User, Scope::Function, Scope::BackwardFunction}));
 }
 
+TEST_F(Observing, InstantsAreSeenByThoseThatAskForThemAndForTheirScope) {
+    Observer observer{.data = &a_};
+    observer.instant = [](const ObservedRange& instant, void* data) {
+        auto& notes = *static_cast<Notes*>(data);
+        notes.calls->push_back(std::string(instant.name()) + " of " + kymo::scope_name(instant.scope()));
+        kymo::instant("in a callback");
+    };
+    kymo::add_observer(observer);
+    observer.scopes = {Scope::Step};
+    kymo::add_observer(observer);
+    kymo::add_observer(noting(b_));
+    kymo::instant("plain");
+    kymo::instant("with values", "key", 5);
+    { KYMO_RANGE("range"); }
+    kymo::Session session;
+    session.start();
+    kymo::instant("recorded", "key", 5);
+    EXPECT_EQ(session.stop().instants().size(), 2u);
+    EXPECT_EQ(calls_,
+              (Calls{"plain of user", "with values of user", "b+range", "b-range", "recorded of user"}));
+}
+
 // R4 R7 R69
 TEST_F(Observing, ScopesChooseAndAnEmptySetMeansAll) {
     Observer functions = noting(a_);

@@ -282,8 +282,8 @@ TEST(Recording, TakesAScopeThatAnotherThreadEndsOutOfTheNesting) {
 // R10
 TEST(Recording, AScopeThatAnotherThreadEndsIsAsyncToItsObserversToo) {
     static bool was_async = false;
-    const auto handle = kymo::add_observer(
-        {.end = [](const kymo::ObservedRange& range, kymo::ObserverContext*, void*) {
+    const auto handle =
+        kymo::add_observer({.end = [](const kymo::ObservedRange& range, kymo::ObserverContext*, void*) {
             was_async = range.is_async();
         }});
     kymo::Session session(kymo::SessionOptions{});

@@ -59,13 +59,13 @@ KINDS = {
 
 # External headers that only some rooms may see, by how the include begins.
 EXTERNAL = {
-    "Python.h":   ["src/sources/python", "src/bindings", "tests/python"],
+    "Python.h":   ["src/sources/python", "src/bindings", "tests/python", "benchmarks"],
     "nanobind/":  ["src/bindings", "tests/python"],
     "pybind11/":  ["tests/python"],
     "cupti":      ["src/sources/cuda"],
     "cuda":       ["src/sources/cuda"],
-    "nvtx3/":     ["src/sources/cuda", "src/emitters", "tests/python"],
-    "ittnotify":  ["src/emitters", "tests/python"],
+    "nvtx3/":     ["src/sources/cuda", "src/emitters", "tests"],
+    "ittnotify":  ["src/emitters"],
     "fmt/":       ["src/cli"],
     "CLI/":       ["src/cli"],
     "sqlite3.h":  ["src/query", "src/import"],

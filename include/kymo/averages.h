@@ -23,6 +23,9 @@ struct AverageOptions {
     /// A range whose parent has the same name and no other child is not counted: it is the parent once more,
     /// as operators that dispatch again have it. Its self time, memory and kernels are the parent's.
     bool merge_repeated = true;
+    /// Memory as PyTorch has it: a report counts for the ranges of all threads that were open then, not only
+    /// for those of its own.
+    bool memory_of_any_thread = false;
     bool flops = false;    ///< fill the flops of those that have a formula (kymo/flops.h)
     bool nesting = false;  ///< fill covered_ns and the overheads: two more passes
 };
@@ -105,7 +108,7 @@ struct Averages {
 /// "[OutOfMemory]". Linear in the number of ranges.
 KYMO_API Averages key_averages(const Trace& trace, const AverageOptions& options = {});
 /// Every range as a row of its own, with its shapes, overload and whole stack. Of the options only
-/// merge_repeated, flops and nesting matter.
+/// merge_repeated, memory_of_any_thread, flops and nesting matter.
 KYMO_API Averages list_ranges(const Trace& trace, const AverageOptions& options = {});
 /// The same for rows that are given, each with its own numbers: rows of equal keys (and of equal is_legacy)
 /// are one, in order of their first. Of the options, by_thread, flops, nesting and merge_repeated do not

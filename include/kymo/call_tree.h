@@ -38,11 +38,12 @@ struct CallTreeNode {
     bool is_thread = false;  ///< with by_thread: stands for a thread, not for ranges
     bool is_async = false;   ///< from async tracks: overlaps what others do, so that no sum or share holds it
     bool is_device = false;  ///< ran on a device, beside what the threads did
+    std::optional<std::int64_t> step = {};  ///< of roots, with step or by_step: the number (kymo/steps.h)
     std::uint64_t count = 0;
     std::int64_t total_ns = 0;  ///< clipped to the window
-    std::int64_t self_ns = 0;
+    std::int64_t self_ns = 0;   ///< 0 for the user's annotations on a device: the work there is the others'
     /// What total_ns (bottom-up: self_ns) is of CallTree::recorded_ns, on a device of CallTree::device_ns: 0
-    /// to 1, any number for async ones.
+    /// to 1, any number for async ones and for a device's annotations, which span its pauses too.
     double share = 0;
 };
 
@@ -51,7 +52,7 @@ struct CallTree {
     /// stands before its children, a subtree is contiguous.
     std::vector<CallTreeNode> nodes;
     std::int64_t recorded_ns = 0;  ///< sum of the totals of root ranges on threads that are not async
-    std::int64_t device_ns = 0;    ///< the same of devices
+    std::int64_t device_ns = 0;    ///< time that devices worked: self times of their nodes
     bool by_thread = false;
     bool bottom_up = false;
 };

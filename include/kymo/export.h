@@ -54,8 +54,9 @@ KYMO_API std::string memory_use_json(const Trace& trace, const MemoryUse& use);
 /// ".gz" compresses. Throws kymo::Error.
 KYMO_API void write_speedscope(const Trace& trace, const std::string& path);
 
-/// fold_stacks() as text: one line "a;b;c 123" each. ".gz" compresses. Throws kymo::Error.
-KYMO_API void write_stacks(const Trace& trace, const std::string& path, const StackOptions& options);
+/// fold_stacks() as text: one line "a;b;c 123" each. ".gz" compresses. Returns how many lines; throws
+/// kymo::Error.
+KYMO_API std::size_t write_stacks(const Trace& trace, const std::string& path, const StackOptions& options);
 /// The same with the usual options: whole paths of ranges, self time in nanoseconds.
 KYMO_API void write_folded(const Trace& trace, const std::string& path);
 /// The same as PyTorch's export_stacks: Python's entries, microseconds.

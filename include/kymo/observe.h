@@ -68,6 +68,8 @@ struct Observer {
     /// `context` is what start gave; null if it gave none, threw, or is null itself.
     void (*end)(const ObservedRange& range, ObserverContext* context, void* data) = nullptr;
     void (*memory)(const MemoryReport& report, void* data) = nullptr;
+    /// A point in time (kymo::instant); `instant` has its name, scope and thread. Never sampled.
+    void (*instant)(const ObservedRange& instant, void* data) = nullptr;
     void* data = nullptr;  ///< handed to every callback; must live until remove_and_drain has returned
     bool needs_inputs = false;
     bool needs_outputs = false;

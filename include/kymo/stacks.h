@@ -38,7 +38,8 @@ struct FoldedStack {
 /// self_cpu_time_total: time of threads. self_device_time_total, or of one kind of device (self_cuda_...):
 /// time of devices, on the innermost range around the call that launched it which is no call of a device's
 /// runtime; of StackFrames::Ranges the device's own range is the last entry, and what nobody launched stands
-/// alone. count: ranges. allocated_bytes: allocation reports, on the innermost range of their thread.
+/// alone; the user's annotations on a device are entries, but have no time of their own. count: ranges.
+/// allocated_bytes: allocation reports, on the innermost range of their thread.
 KYMO_API std::vector<std::string> stack_metrics();
 
 /// Equal stacks are one. In order of first appearance; what is 0 or less is left out, and so are async

@@ -31,9 +31,9 @@ KYMO_API std::span<const ValidationRule> validation_rules() noexcept;
 /// Checks a trace in memory: at most one finding for each rule, in the order of the rules; empty: it keeps
 /// them all. Linear in the size of the trace, but for sorting what has numbers.
 KYMO_API std::vector<Finding> validate(const Trace& trace);
-/// Checks a file of any format that open_trace reads, and Chrome's JSON (also gzip) as a text too. Throws
-/// kymo::Error when it cannot be read.
-KYMO_API std::vector<Finding> validate_file(const std::string& path);
+/// Checks a file of any format that open_trace reads, and Chrome's JSON (also gzip) as a text too. `format`
+/// as there: empty, the file's first bytes tell it. Throws kymo::Error when it cannot be read.
+KYMO_API std::vector<Finding> validate_file(const std::string& path, std::string_view format = {});
 
 /// {"file": ..., "clean": ..., "findings": [{"rule", "count", "example"}]}
 KYMO_API std::string findings_json(std::span<const Finding> findings, std::string_view file);

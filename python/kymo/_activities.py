@@ -81,6 +81,17 @@ class ProfilerState(Enum):
     KINETO_PRIVATEUSE1 = 9
 
 
+class ActiveProfilerType(Enum):
+    """What runs."""
+
+    NONE = 0
+    LEGACY = 1
+    KINETO = 2
+    NVTX = 3
+    ITT = 4
+    PRIVATEUSE1 = 5
+
+
 class _ExperimentalConfig:
     """Options that seldom matter. By position or keyword, picklable, compared by value."""
 

@@ -1,4 +1,4 @@
-"""Carries the thread context along to where work goes: threads, executors, asyncio and contextvars.
+"""Carries the thread context along to where work goes: threads, executors, asyncio, contextvars, processes.
 
 Installed while a profiler runs, counted; what it replaces is put back with the last one, unless somebody else has
 replaced it meanwhile. Then the wrapper stays and passes through.
@@ -19,8 +19,11 @@ _following = 0
 _wrappers = []  # (owner, name, original, wrapper)
 
 
-def install():
-    """Begins to carry contexts. Gives what `remove` takes."""
+def install(session=None):
+    """Begins to carry contexts, on the thread that has started `session`. Gives what `remove` takes.
+
+    A session that follows tasks follows them into processes of multiprocessing too, if it is given.
+    """
     global _installed, _following
     context = Context.current()
     token = None
@@ -31,22 +34,35 @@ def install():
         if not context.is_empty:
             _following += 1
             _kymo.follow(_variable)
-            token = (_variable.set(context), context)
+            processes = None if session is None else _follow_processes()
+            token = (_variable.set(context), context, session, processes)
     return token
 
 
 def remove(token=None):
-    """Undoes one `install`, on any thread."""
+    """Undoes one `install`, on any thread, before its session stops."""
     global _installed, _following
     with _lock:
         if token is not None:
             _following -= 1
             if _following == 0:
                 _kymo.follow(None)
-            _forget(*token)
+            _forget(*token[:2])
         _installed -= 1
         if _installed == 0:
             _unwrap_all()
+    if token is not None and token[3] is not None:
+        from kymo import _processes
+
+        _processes.take_in(token[3], token[2])
+
+
+def _follow_processes():
+    if "multiprocessing.process" not in sys.modules:
+        return None
+    from kymo import _processes
+
+    return _processes.follow(_kymo.active_options())
 
 
 def is_installed():

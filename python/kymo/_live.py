@@ -1,8 +1,15 @@
 """Which profilers and emitters run."""
 
-running = set()
+from kymo._activities import ActiveProfilerType
+
+running = {}  # what stands for a profiler or an emitter -> its ActiveProfilerType
 
 
 def is_profiler_enabled():
     """Whether any profiler or emitter runs."""
     return bool(running)
+
+
+def profiler_type():
+    """The kind of what runs; of several, the one that was started first."""
+    return next(iter(running.values()), ActiveProfilerType.NONE)

@@ -1,7 +1,7 @@
 """``kymo.profile``: recording with schedules, steps and callbacks."""
 
 from kymo import _choices, _context
-from kymo._activities import ProfilerActivity, ProfilerConfig, ProfilerState, _ExperimentalConfig
+from kymo._activities import ActiveProfilerType, ProfilerActivity, ProfilerConfig, ProfilerState, _ExperimentalConfig
 from kymo._cycle import Cycle
 from kymo._kymo import Error, Session, join_traces, record_function
 from kymo._live import running
@@ -58,6 +58,8 @@ class profile(Results):
             raise ValueError(f"policy must be 'stop', 'drop' or 'ring', not {policy!r}")
         if schedule is not None and not callable(schedule):
             raise TypeError(f"schedule must be callable, not {schedule!r}")
+        if schedule is not None and schedule(0) is ProfilerAction.DEVICE_STOPPED:
+            raise ValueError("a schedule cannot say DEVICE_STOPPED")
         self.enabled = enabled
         self.experimental_config = experimental_config if experimental_config is not None else _ExperimentalConfig()
         self.activities, self.activity_filters = _choices.choose_activities(
@@ -90,20 +92,14 @@ class profile(Results):
         self._metadata = {}  # of the next start, and what the running sessions were given
         self.trace_id = None
         self._session = None  # while a cycle records
+        self._carried = None  # what _context.install gave then
         self._stretches = []  # traces of this cycle, ended by toggle_collection_dynamic
         self._traces = []
         self._events = None
         self._stats = ProfilerStats()
         self._is_prepared = False
         self._has_warned = False
-        self._cycle = Cycle(
-            {
-                "prepare": self.prepare_trace,
-                "start": self.start_trace,
-                "stop": self.stop_trace,
-                "ready": self._trace_ready,
-            }
-        )
+        self._cycle = Cycle()
 
     # ---- recording
 
@@ -130,13 +126,13 @@ class profile(Results):
         if self in running:
             raise Error("Profiler context manager is not reentrant: this one is running")
         action = self._next_action(0)
-        running.add(self)
+        running[self] = ActiveProfilerType.KINETO
         self.step_num = 0
         if not self.acc_events:
             self._traces = []
         KinetoStepTracker.init_step_count(_STEP_REQUESTER)
         try:
-            self._cycle.move_to(action)
+            self._cycle.move_to(action, self)
         except BaseException:
             self._close()
             raise
@@ -148,12 +144,12 @@ class profile(Results):
             return
         try:
             self._close_step()
-            self._cycle.move_to(None)
+            self._cycle.move_to(None, self)
         finally:
             self._close()
 
     def _close(self):
-        running.discard(self)
+        running.pop(self, None)
         KinetoStepTracker.erase_step_count(_STEP_REQUESTER)
         self._is_prepared = False
         if self.execution_trace_observer is not None:
@@ -167,14 +163,18 @@ class profile(Results):
         self._close_step()
         self.step_num += 1
         try:
-            self._cycle.move_to(action)
+            self._cycle.move_to(action, self, self._device_has_stopped())
         finally:
             KinetoStepTracker.increment_step(_STEP_REQUESTER)
             self._open_step()
 
+    def _device_has_stopped(self):
+        """Whether the recorder of the device has given up, since its memory is full."""
+        return False
+
     def _next_action(self, step):
         action = self.schedule(step)
-        if not isinstance(action, ProfilerAction):
+        if not isinstance(action, ProfilerAction) or action is ProfilerAction.DEVICE_STOPPED:
             raise ValueError(f"a schedule gives a ProfilerAction, not {action!r}")
         return action
 
@@ -214,12 +214,7 @@ class profile(Results):
             **(self._metadata if self._session is None and not self._traces else {}),
         }
         with timed(self._stats, "profiler_enable_call_duration_us"):
-            _context.install()
-            try:
-                self._start_session()
-            except BaseException:
-                _context.remove()
-                raise
+            self._start_session()
 
     def _start_session(self):
         self._session = Session()
@@ -243,6 +238,7 @@ class profile(Results):
             raise
         for key, value in self._metadata.items():
             self._session.add_metadata(key, value)
+        self._carried = _context.install()
 
     def stop_trace(self):
         if self.execution_trace_observer is not None:
@@ -250,7 +246,6 @@ class profile(Results):
         stats = self._stats
         with timed(stats, "profiler_disable_call_duration_us"):
             self._stop_session()
-            _context.remove()
             trace = self._stretches[0] if len(self._stretches) == 1 else join_traces(self._stretches)
         self._stretches = []
         stats.number_of_events = len(trace)
@@ -263,6 +258,7 @@ class profile(Results):
         if self._session is not None:
             session, self._session = self._session, None
             self._stretches.append(session.stop())
+            _context.remove(self._carried)
 
     def _trace_ready(self):
         if self.on_trace_ready is not None:

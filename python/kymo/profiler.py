@@ -12,6 +12,7 @@ from kymo._profile import profile
 from kymo._steps import KinetoStepTracker
 
 _KinetoProfile = profile
+_profiler_type = _live.profiler_type
 
 __all__ = [
     "EnforceUnique",

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <unordered_map>
 
 #include <kymo/error.h>
 
@@ -108,13 +109,13 @@ PathTree inverted(const std::vector<Node>& nodes, std::size_t names, std::uint32
     return result;
 }
 
-MergeOptions merge_options(const Trace& trace, const NameSlots& slots, const CallTreeOptions& options) {
+/// `steps`: those that are the roots, filled where the options ask for steps.
+MergeOptions merge_options(const Trace& trace, const NameSlots& slots, const CallTreeOptions& options,
+                           std::vector<StepRange>& steps) {
     const int given = !options.inside.empty() + (options.inside_range != kNoRow) + options.step.has_value() +
                       options.by_step;
-    if (given > 1)
-        throw Error("call tree: of a name, a range, a step and all steps only one can be looked inside");
-    if (options.by_step && options.bottom_up)
-        throw Error("call tree: steps can be told apart only from the root down");
+    if (given > 1) throw Error("of a name, a range, a step and all steps only one can be looked inside");
+    if (options.by_step && options.bottom_up) throw Error("steps can be told apart only from the root down");
     MergeOptions result;
     result.by_thread = options.by_thread;
     result.keep_apart = options.by_step;
@@ -122,8 +123,8 @@ MergeOptions merge_options(const Trace& trace, const NameSlots& slots, const Cal
     std::vector<Row>& rows = result.inside.emplace();
     if (options.inside_range != kNoRow) {
         if (options.inside_range >= trace.ranges().size())
-            throw Error("call tree: there is no range " + std::to_string(options.inside_range) +
-                        "; the trace has " + std::to_string(trace.ranges().size()));
+            throw Error("there is no range " + std::to_string(options.inside_range) + "; the trace has " +
+                        std::to_string(trace.ranges().size()));
         rows.push_back(options.inside_range);
     } else if (!options.inside.empty()) {
         const auto name = std::find(slots.names.begin(), slots.names.end(), options.inside);
@@ -133,9 +134,10 @@ MergeOptions merge_options(const Trace& trace, const NameSlots& slots, const Cal
             if (slots.of_site[ranges.site[row]] == slot) rows.push_back(row);
         }
     } else {
-        for (const StepRange& step : find_steps(trace, options.step_name)) {
-            if (options.by_step || step.number == *options.step) rows.push_back(step.row);
-        }
+        steps = find_steps(trace, options.step_name);
+        if (options.step)
+            std::erase_if(steps, [&](const StepRange& step) { return step.number != *options.step; });
+        for (const StepRange& step : steps) rows.push_back(step.row);
     }
     return result;
 }
@@ -157,14 +159,17 @@ CallTreeNode public_node(const Trace& trace, const NameSlots& slots, const Node&
 
 CallTree call_tree(const Trace& trace, const CallTreeOptions& options) {
     const NameSlots slots(trace);
-    PathTree paths = merge_ranges(trace, slots, merge_options(trace, slots, options)).tree;
+    std::vector<StepRange> steps;
+    MergedRanges merged = merge_ranges(trace, slots, merge_options(trace, slots, options, steps));
+    PathTree& paths = merged.tree;
+    std::unordered_map<std::uint32_t, std::int64_t> step_of;  // of roots
+    for (const StepRange& step : steps) step_of.emplace(merged.node_of[step.row], step.number);
     CallTree tree;
     tree.by_thread = options.by_thread;
     tree.bottom_up = options.bottom_up;
     for (const Node& node : paths.nodes) {
-        if (node.parent != kNoRow) continue;
-        if (node.place == Place::Host) tree.recorded_ns += node.total_ns;
-        if (node.place == Place::Device) tree.device_ns += node.total_ns;
+        if (node.place == Place::Host && node.parent == kNoRow) tree.recorded_ns += node.total_ns;
+        if (node.place == Place::Device) tree.device_ns += node.self_ns;
     }
     if (options.bottom_up) paths = inverted(paths.nodes, slots.names.size(), options.caller_levels);
     const Order by = options.bottom_up ? Order::Self : options.by_step ? Order::Time : Order::Total;
@@ -174,6 +179,9 @@ CallTree call_tree(const Trace& trace, const CallTreeOptions& options) {
         const Node& node = paths.nodes[index];
         place[index] = static_cast<std::uint32_t>(tree.nodes.size());
         CallTreeNode& out = tree.nodes.emplace_back(public_node(trace, slots, node));
+        const bool is_root = node.parent == kNoRow || paths.nodes[node.parent].is_thread;
+        if (const auto step = step_of.find(index); is_root && !options.bottom_up && step != step_of.end())
+            out.step = step->second;
         if (node.parent != kNoRow) {
             out.parent = place[node.parent];
             out.depth = tree.nodes[out.parent].depth + 1;

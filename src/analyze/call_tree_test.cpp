@@ -103,14 +103,16 @@ Trace overlapping_trace() {
     device.kind = TrackKind::Device;
     device.device = {DeviceType::Cuda, 0};
     const std::uint32_t host_lane = assembler.add_lane(host), device_lane = assembler.add_lane(device);
-    const auto site = [&](const char* name) { return assembler.site({assembler.string(name), 0, 0}); };
+    const auto site = [&](const char* name, Scope scope = Scope::Function) {
+        return assembler.site({assembler.string(name), 0, 0, scope});
+    };
     assembler.add_range(host_lane, 0, 100, site("outer"));
     assembler.add_range(host_lane, 10, 30, site("left"));
     assembler.add_range(host_lane, 30, 40, site("right"));  // crosses "left"
     assembler.add_range(host_lane, 50, 10, site("inner"));
-    assembler.add_range(device_lane, 20, 200, site("kernel"));
-    assembler.add_range(device_lane, 30, 300, site("kernel"));
-    assembler.add_range(device_lane, 400, 50, site("outer"));
+    assembler.add_range(device_lane, 20, 200, site("kernel", Scope::Device));
+    assembler.add_range(device_lane, 30, 300, site("kernel", Scope::Device));
+    assembler.add_range(device_lane, 400, 50, site("outer", Scope::Device));
     return assembler.finish();
 }
 
@@ -135,6 +137,43 @@ TEST(CallTreeTest, WorkOfDevicesHasRootsAndAWholeOfItsOwn) {
     EXPECT_TRUE(tree.nodes[4].is_device);
     EXPECT_DOUBLE_EQ(tree.nodes[4].share, 500 / 550.0);
     EXPECT_TRUE(tree.nodes[5].is_device);
+}
+
+/// A queue of a device: annotations around two kernels, around one of the very same times, and across one.
+Trace annotated_trace() {
+    TraceAssembler assembler;
+    assembler.add_process({});
+    ThreadInfo thread;
+    thread.id = 1;
+    thread.name = assembler.string("stream 7");
+    Lane lane{assembler.add_thread(thread), TrackKind::Device, {DeviceType::Cuda, 0}, 7, 0};
+    const std::uint32_t queue = assembler.add_lane(lane);
+    const auto add = [&](const char* name, Scope scope, std::int64_t start, std::int64_t duration) {
+        assembler.add_range(queue, start, duration, assembler.site({assembler.string(name), 0, 0, scope}));
+    };
+    add("forward", Scope::User, 0, 100);
+    add("gemm", Scope::Device, 10, 30);
+    add("relu", Scope::Device, 50, 20);
+    add("copy", Scope::Device, 200, 40);
+    add("load", Scope::User, 200, 40);  // inside the copy, for all that their times tell
+    add("crossing", Scope::User, 220, 60);
+    return assembler.finish();
+}
+
+TEST(CallTreeTest, AnnotationsOnADeviceHaveNoTimeBesideTheWorkTheyCover) {
+    const CallTree tree = call_tree(annotated_trace());
+    EXPECT_EQ(drawing(tree),
+              "forward 1 100 0\n"
+              "  gemm 1 30 30\n"
+              "  relu 1 20 20\n"
+              "crossing 1 60 0\n"
+              "copy 1 40 40\n"
+              "  load 1 40 0\n");
+    EXPECT_EQ(tree.device_ns, 30 + 20 + 40);
+    EXPECT_DOUBLE_EQ(tree.nodes[1].share, 30 / 90.0);
+    EXPECT_EQ(call_tree(annotated_trace(), {.by_thread = true}).nodes[0].total_ns, 90);
+    EXPECT_EQ(call_tree(annotated_trace(), {.inside = "forward"}).device_ns, 50);
+    EXPECT_EQ(call_tree(annotated_trace(), {.bottom_up = true}).device_ns, 90);
 }
 
 TEST(CallTreeTest, BottomUpEveryNameIsARootAndItsCallersStandBelow) {
@@ -211,6 +250,24 @@ TEST(CallTreeTest, StepsAreRootsInOrderOfTime) {
     EXPECT_TRUE(call_tree(trace, {.step = 9}).nodes.empty());
 }
 
+TEST(CallTreeTest, TheRootsOfStepsHaveTheirNumbers) {
+    TraceFixture fixture;
+    fixture.site("round", Scope::Step);
+    fixture.thread("t", {{"round", 0, 10, {{"a", 1, 2}}}, {"round", 20, 90}});
+    const Trace trace = fixture.trace();
+    const auto numbers = [&](const CallTreeOptions& options) {
+        std::string text;
+        for (const CallTreeNode& node : call_tree(trace, options).nodes)
+            text += node.name + (node.step ? std::to_string(*node.step) : "") + " ";
+        return text;
+    };
+    EXPECT_EQ(numbers({.by_step = true}), "round0 a round1 ");
+    EXPECT_EQ(numbers({.by_thread = true, .by_step = true}), "t round0 a round1 ");
+    EXPECT_EQ(numbers({.step = 1}), "round1 ");
+    EXPECT_EQ(numbers({.bottom_up = true, .step = 1}), "round ");
+    EXPECT_EQ(numbers({.inside = "round"}), "round a ");
+}
+
 TEST(CallTreeTest, LimitsTakeNodesAwayWithWhatIsBelowThem) {
     const Trace trace =
         TraceFixture()
@@ -267,17 +324,25 @@ TEST(CallTreeTest, TheHotPathOfThreadsBeginsWithTheBusiest) {
 TEST(CallTreeTest, SelfTimesAddUpWhicheverWayTheTreeStands) {
     for (unsigned seed = 0; seed < 40; ++seed) {
         const Trace trace = testing::random_training_trace(seed);
-        std::int64_t recorded = 0, device = 0;  // what no other range is around
+        std::int64_t recorded = 0, device = 0;  // what no other range is around; on a device, what is work
         std::map<std::string, std::int64_t> self;
         std::map<std::string, std::uint64_t> count;
         for (const TrackInfo& track : trace.tracks()) {
             if (track.kind == TrackKind::Async) continue;
             for (Row row = track.first_range; row < track.first_range + track.range_count; ++row) {
                 const bool on_device = track.device.type == DeviceType::Cuda;
-                if (trace.ranges().parent[row] == kNoRow)
-                    (on_device ? device : recorded) += trace.clipped_duration_ns(row);
-                self[std::string(trace.range_name(row))] += trace.ranges().self_ns[row];
                 ++count[std::string(trace.range_name(row))];
+                Row work = row;
+                while (on_device && work != kNoRow &&
+                       trace.sites()[trace.ranges().site[work]].scope == Scope::User)
+                    work = trace.ranges().parent[work];
+                if (work == kNoRow) continue;
+                self[std::string(trace.range_name(work))] += trace.ranges().self_ns[row];
+                if (on_device) {
+                    device += trace.ranges().self_ns[row];
+                } else if (trace.ranges().parent[row] == kNoRow) {
+                    recorded += trace.clipped_duration_ns(row);
+                }
             }
         }
         for (const bool by_thread : {false, true}) {

@@ -1,7 +1,26 @@
 // device_time.cpp: follows launch links to their owners, and adds up from children to parents.
 #include "analyze/device_time.h"
 
+#include "analyze/range_groups.h"
+
 namespace kymo {
+
+bool is_device_work(const SiteInfo& site) noexcept {
+    return !is_user_annotation(site.scope);
+}
+
+Row DeviceWork::at(Row range) {
+    if (is_work(range)) return range;
+    const Row parent = trace_.ranges().parent[range];
+    if (parent == kNoRow) return kNoRow;
+    Row work = parent;
+    if (!is_work(parent)) {
+        const auto known = around_.find(parent);
+        work = known == around_.end() ? kNoRow : known->second;
+    }
+    if (work != kNoRow) around_.emplace(range, work);
+    return work;
+}
 
 std::vector<LaunchedTime> launched_times(const Trace& trace) {
     const RangeColumns ranges = trace.ranges();
@@ -12,6 +31,7 @@ std::vector<LaunchedTime> launched_times(const Trace& trace) {
         if (link.kind != LinkKind::Launch || link.from >= ranges.size() || link.to >= ranges.size()) continue;
         const Row track = trace.track_of(link.to);
         if (track == kNoRow || trace.tracks()[track].device.type == DeviceType::Cpu) continue;
+        if (!is_device_work(sites[ranges.site[link.to]])) continue;
         is_seen.resize(ranges.size());
         if (is_seen[link.to]) continue;
         is_seen[link.to] = true;

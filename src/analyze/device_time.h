@@ -2,11 +2,33 @@
 #pragma once
 
 #include <cstdint>
+#include <unordered_map>
 #include <vector>
 
 #include <kymo/trace.h>
 
 namespace kymo {
+
+/// Whether a site is of ranges that are work when they run on a device. The user's annotations there only
+/// span the work that they cover: no sum holds their time.
+bool is_device_work(const SiteInfo& site) noexcept;
+
+/// Tells which work of a device the self time of a range there is.
+class DeviceWork {
+  public:
+    explicit DeviceWork(const Trace& trace) : trace_(trace) {}
+    /// The nearest range that is work: itself, or around it. kNoRow: none, the time is nobody's. Ranges are
+    /// asked for in rising order; around those that were not, there is none.
+    Row at(Row range);
+
+  private:
+    bool is_work(Row range) const noexcept {
+        return is_device_work(trace_.sites()[trace_.ranges().site[range]]);
+    }
+
+    const Trace& trace_;
+    std::unordered_map<Row, Row> around_;  ///< of annotations that have some
+};
 
 struct LaunchedTime {
     Row owner;  ///< the range that launched it
@@ -15,7 +37,8 @@ struct LaunchedTime {
 };
 
 /// What was launched, once each: the owner is the nearest range around the launching host call that is no
-/// such call itself, or that call where there is none. Async ranges own nothing. In order of the links.
+/// such call itself, or that call where there is none. Async ranges own nothing, and annotations are not
+/// launched. In order of the links.
 std::vector<LaunchedTime> launched_times(const Trace& trace);
 
 /// Per range of the trace: what it and the ranges inside it launched. Empty when `launched` is.

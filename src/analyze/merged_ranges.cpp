@@ -2,13 +2,15 @@
 // to.
 #include "analyze/merged_ranges.h"
 
+#include "analyze/device_time.h"
+
 namespace kymo {
 namespace {
 
 class Merge {
   public:
     Merge(const Trace& trace, const NameSlots& slots, const MergeOptions& options)
-        : trace_(trace), slots_(slots), options_(options), clip_(trace) {
+        : trace_(trace), slots_(slots), options_(options), clip_(trace), work_(trace) {
         thread_node_.resize(options.by_thread ? trace.threads().size() : 0, kNoRow);
     }
 
@@ -39,10 +41,24 @@ class Merge {
             const std::int64_t duration = clip_.duration(ranges.start_ns[row], ranges.duration_ns[row]);
             ++node.count;
             node.total_ns += duration;
+            if (place == Place::Device) {
+                add_work(row);
+                continue;
+            }
             node.self_ns += ranges.self_ns[row];
             if (!is_nested && node.parent != kNoRow && place != Place::Async)
                 tree.nodes[node.parent].total_ns += duration;
         }
+    }
+
+    /// The self time of a device's range, where it is time of work.
+    void add_work(Row row) {
+        const Row work = work_.at(row);
+        if (work == kNoRow || result_.node_of[work] == kNoRow) return;
+        const std::int64_t self = trace_.ranges().self_ns[row];
+        PathTree::Node& node = result_.tree.nodes[result_.node_of[work]];
+        node.self_ns += self;
+        if (node.thread != kNoRow) result_.tree.nodes[thread_node_[node.thread]].total_ns += self;
     }
 
     /// Rows come in rising order.
@@ -79,6 +95,7 @@ class Merge {
     const NameSlots& slots_;
     const MergeOptions& options_;
     WindowClip clip_;
+    DeviceWork work_;
     MergedRanges result_;
     std::vector<std::uint32_t> thread_node_;
     std::size_t next_wanted_ = 0;

@@ -87,6 +87,11 @@ bool is_user_annotation(Scope scope) noexcept {
     return scope == Scope::User || scope == Scope::Step;
 }
 
+std::int32_t node_of_thread(const Trace& trace, Row thread) noexcept {
+    const Row process = thread < trace.threads().size() ? trace.threads()[thread].process : kNoRow;
+    return process < trace.processes().size() ? trace.processes()[process].node : -1;
+}
+
 SiteKeys::SiteKeys(const Trace& trace, bool by_overload) {
     std::unordered_map<std::string_view, std::uint32_t> texts;
     const auto number = [&](std::string_view text) {
@@ -119,9 +124,7 @@ void RangeGroups::order_tracks(bool by_thread) {
     using Class = std::tuple<std::int32_t, DeviceType, Row>;
     const auto class_of = [&](Row track, bool with_thread) -> Class {
         const TrackInfo& info = trace_.tracks()[track];
-        const Row process = trace_.threads()[info.thread].process;
-        const std::int32_t node = process < trace_.processes().size() ? trace_.processes()[process].node : -1;
-        return {node, info.device.type, with_thread ? info.thread : 0};
+        return {node_of_thread(trace_, info.thread), info.device.type, with_thread ? info.thread : 0};
     };
     order_.resize(trace_.tracks().size());
     std::iota(order_.begin(), order_.end(), Row{0});

@@ -25,6 +25,8 @@ struct SiteKeys {
 std::string_view group_name(std::string_view name) noexcept;
 /// Marked by hand.
 bool is_user_annotation(Scope scope) noexcept;
+/// The rank or node that the process of a row of the thread table has; -1: none.
+std::int32_t node_of_thread(const Trace& trace, Row thread) noexcept;
 
 class RangeGroups {
   public:

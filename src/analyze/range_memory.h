@@ -31,6 +31,11 @@ struct RangeMemory {
 /// Linear in reports; ranges between them are skipped.
 RangeMemory range_memory(const Trace& trace);
 
+/// As PyTorch has it: a range owns all that was reported from its start to its end by any thread, so that
+/// several may own the same report; `self` is that without what the ranges directly inside it own, and
+/// `owner` any range that has none around it. Of ranges of the processor that are not async.
+RangeMemory range_memory_by_time(const Trace& trace);
+
 /// Per range that owns reports or has a range inside it that does, sorted by range: the sum of all of them.
 std::vector<RangeBytes> total_range_memory(const Trace& trace, std::span<const RangeBytes> self);
 

@@ -6,6 +6,8 @@
 #include <map>
 #include <random>
 
+#include <kymo/averages.h>
+
 #include "analyze/trace_fixture.h"
 #include "trace/trace_assembler.h"
 
@@ -53,6 +55,44 @@ std::vector<std::string> owners(const Trace& trace) {
     return names;
 }
 using Names = std::vector<std::string>;
+
+// Q13
+TEST(RangeMemory, AsPyTorchHasItAReportBelongsToTheRangesOfAllThreadsThatWereOpen) {
+    const Trace trace = Writer()
+                            .thread()
+                            .range(0, 100)
+                            .range(10, 50)
+                            .report(15, 8)
+                            .report(99, 1, kCpu, true)
+                            .report(300, 7)
+                            .thread()
+                            .range(15, 60)
+                            .range(400, 500, true)
+                            .report(55, 100)
+                            .report(450, 1)
+                            .trace();
+    const RangeMemory memory = range_memory_by_time(trace);
+    std::string selves, totals;
+    const auto text = [&](const RangeBytes& row) {
+        return std::string(trace.range_name(row.range)) + " " + std::to_string(row.cpu_bytes) + ", ";
+    };
+    for (const RangeBytes& row : memory.self) selves += text(row);
+    for (const RangeBytes& row : total_range_memory(trace, memory.self)) totals += text(row);
+    EXPECT_EQ(selves, "0-100 100, 10-50 8, 15-60 108, ");
+    EXPECT_EQ(totals, "0-100 108, 10-50 8, 15-60 108, ");
+    std::string owned;  // in order of threads, then times
+    for (const Row owner : memory.owner) owned += owner == kNoRow ? '-' : 'x';
+    EXPECT_EQ(owned, "xx-x-");
+
+    const auto cpu_memory = [&](bool any_thread) {
+        std::string lines;
+        for (const AverageRow& row : key_averages(trace, {.memory_of_any_thread = any_thread}).rows)
+            lines += row.name + " " + std::to_string(row.cpu_memory_bytes) + ", ";
+        return lines;
+    };
+    EXPECT_NE(cpu_memory(true).find("0-100 108, "), std::string::npos) << cpu_memory(true);
+    EXPECT_NE(cpu_memory(false).find("0-100 8, "), std::string::npos) << cpu_memory(false);
+}
 
 // Q13
 TEST(RangeMemory, AReportBelongsToTheInnermostRangeOfItsOwnThread) {

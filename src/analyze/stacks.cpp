@@ -177,25 +177,24 @@ class Folding {
 
     void add_launched() {
         const RangeColumns ranges = trace_.ranges();
-        std::vector<bool> is_launched(ranges.size(), false);
         for (const LaunchedTime& launched : launched_times(trace_)) {
             if (!is_wanted(trace_.tracks()[trace_.track_of(launched.range)])) continue;
             const Row owner = launched.owner;
             const Scope scope = site(owner).scope;
             if (scope == Scope::DeviceRuntime) continue;  // nothing stands around the call
-            is_launched[launched.range] = true;
             if (shows_ranges()) {
-                add(child(node_of_[owner], of_site_[ranges.site[launched.range]]),
-                    ranges.self_ns[launched.range]);
+                node_of_[launched.range] = child(node_of_[owner], of_site_[ranges.site[launched.range]]);
             } else {
                 add(is_stack_entry(scope) ? node_of_[owner] : value_node_[owner], launched.duration_ns);
             }
         }
         if (!shows_ranges()) return;
+        DeviceWork work(trace_);
         for (const TrackInfo& track : trace_.tracks()) {
             if (!is_wanted(track)) continue;
             for (Row row = track.first_range; row < track.first_range + track.range_count; ++row) {
-                if (!is_launched[row]) add(node_of_[row], ranges.self_ns[row]);
+                const Row range = work.at(row);
+                if (range != kNoRow) add(node_of_[range], ranges.self_ns[row]);
             }
         }
     }

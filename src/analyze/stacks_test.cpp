@@ -7,6 +7,7 @@
 #include <kymo/stacks.h>
 
 #include "analyze/trace_fixture.h"
+#include "trace/argument_fixture.h"
 #include "trace/random_trace_fixture.h"
 
 namespace kymo {
@@ -19,10 +20,7 @@ std::string text(const std::vector<FoldedStack>& stacks) {
 }
 
 Argument text_value(TraceFixture& fixture, const std::string& text) {
-    Argument value;
-    value.kind = ValueKind::String;
-    value.string = fixture.string(text);
-    return value;
+    return testing::string_value(fixture.string(text));
 }
 
 /// train.py calls an operator that launches two kernels, through the runtime; a third kernel is nobody's.
@@ -56,6 +54,8 @@ Trace torch_trace() {
     assembler.add_link(first, add(queue, "gemm", Scope::Device, 50, 30), LinkKind::Launch);
     assembler.add_link(second, add(queue, "gemm", Scope::Device, 90, 20), LinkKind::Launch);
     add(queue, "Memset", Scope::Device, 120, 4);
+    // Around them all.
+    assembler.add_link(second, add(queue, "step", Scope::User, 50, 80), LinkKind::Launch);
     return assembler.finish();
 }
 
@@ -117,7 +117,7 @@ TEST(StacksTest, WhatRunsBackwardCountsForTheStackOfTheForwardRange) {
 TEST(StacksTest, DeviceTimeBelongsToTheOperatorThatLaunchedIt) {
     const Trace trace = torch_trace();
     EXPECT_EQ(text(fold_stacks(trace, {.metric = "self_cuda_time_total", .microseconds = true})),
-              "Memset 4\ntrain.py(3):_<module>;train.py(9):_step;aten::linear;aten::addmm;gemm 50\n");
+              "step;Memset 4\ntrain.py(3):_<module>;train.py(9):_step;aten::linear;aten::addmm;gemm 50\n");
     EXPECT_EQ(text(fold_stacks(trace, {.metric = "self_cuda_time_total",
                                        .frames = StackFrames::Python,
                                        .append_name = true,
@@ -193,7 +193,10 @@ TEST(StacksTest, AllStacksTogetherAreAllTheSelfTime) {
             if (track.kind == TrackKind::Async) continue;
             for (Row row = track.first_range; row < track.first_range + track.range_count; ++row) {
                 if (track.device.type == DeviceType::Cuda) {
-                    device += trace.ranges().self_ns[row];
+                    Row work = row;
+                    while (work != kNoRow && trace.sites()[trace.ranges().site[work]].scope == Scope::User)
+                        work = trace.ranges().parent[work];
+                    if (work != kNoRow) device += trace.ranges().self_ns[row];
                     continue;
                 }
                 std::string path;

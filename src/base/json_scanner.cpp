@@ -1,7 +1,7 @@
 // json_scanner.cpp: reads strict JSON (RFC 8259, UTF-8) piece by piece, without keeping any of it.
 #include "base/json_scanner.h"
 
-#include "base/json_writer.h"
+#include "base/utf8.h"
 
 namespace kymo {
 namespace {
@@ -217,7 +217,8 @@ const char* JsonScanner::escape() {
 }
 
 bool JsonScanner::character() {
-    const std::size_t length = utf8_length(text_.substr(at_, 4));
+    std::size_t broken = 0;
+    const std::size_t length = at_ < text_.size() ? utf8_length(text_.substr(at_, 4), broken) : 0;
     at_ += length;
     return length != 0;
 }

@@ -44,11 +44,6 @@ void append_chars(std::string& out, T value) {
 
 }  // namespace
 
-std::size_t utf8_length(std::string_view text) {
-    std::size_t broken = 0;
-    return text.empty() ? 0 : utf8_length(text, broken);
-}
-
 void append_json_string(std::string& out, std::string_view bytes) {
     out += '"';
     std::size_t plain = 0;  // start of the part that can be copied as it is

@@ -9,8 +9,6 @@
 
 namespace kymo {
 
-/// Length of the UTF-8 character at the start of `text`; 0 when that is none.
-std::size_t utf8_length(std::string_view text);
 /// Appends `bytes` as a quoted JSON string. Control characters are escaped; what is not UTF-8 becomes U+FFFD,
 /// one for each maximal broken part.
 void append_json_string(std::string& out, std::string_view bytes);

@@ -205,6 +205,7 @@ void OutputFile::flush(bool all) {
     }
     std::memmove(buffer_.get(), buffer_.get() + size, kept);
     cursor_ = buffer_.get() + kept;
+    flushed_ += size;
 }
 
 void OutputFile::write_to_disk(const char* bytes, std::size_t size) {

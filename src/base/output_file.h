@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <iosfwd>
 #include <memory>
 #include <string>
@@ -35,6 +36,16 @@ class OutputFile {
         return cursor_;
     }
     void advance(char* end) noexcept { cursor_ = end; }
+    /// How many bytes were written so far.
+    std::uint64_t position() const noexcept {
+        return flushed_ + static_cast<std::uint64_t>(cursor_ - buffer_.get());
+    }
+    /// The bytes from a position on; empty where some of them have left the buffer.
+    std::string_view written_since(std::uint64_t position) const noexcept {
+        if (position < flushed_) return {};
+        const char* const from = buffer_.get() + (position - flushed_);
+        return {from, static_cast<std::size_t>(cursor_ - from)};
+    }
 
     /// Flushes, closes and renames into place. Call once; nothing may be written afterwards.
     void commit();
@@ -60,6 +71,7 @@ class OutputFile {
     std::unique_ptr<char[]> buffer_;
     char* cursor_ = nullptr;
     char* limit_ = nullptr;
+    std::uint64_t flushed_ = 0;  ///< bytes that came before those in the buffer
     std::unique_ptr<Compressor> compressor_;
 };
 

@@ -111,6 +111,23 @@ TEST_F(OutputFileTest, KeepsEveryByteWhateverTheSizesOfThePieces) {
     EXPECT_TRUE(content(path("a.bin")) == expected + large + "end");
 }
 
+TEST_F(OutputFileTest, WhatWasWrittenSinceAPositionIsThereUntilItLeavesTheBuffer) {
+    OutputFile file(path("a.bin"));
+    file.write("before");
+    const std::uint64_t start = file.position();
+    EXPECT_EQ(start, 6u);
+    file.write("behind");
+    EXPECT_EQ(file.written_since(start), "behind");
+    const std::string large(2 * OutputFile::kBufferBytes, 'L');
+    file.write(large);
+    EXPECT_EQ(file.written_since(start), "");
+    const std::uint64_t late = file.position();
+    EXPECT_EQ(late, start + 6 + large.size());
+    file.write("late");
+    EXPECT_EQ(file.written_since(late), "late");
+    file.commit();
+}
+
 TEST_F(OutputFileTest, DevicesAreWrittenInPlace) {
     OutputFile file("/dev/null");
     file.write("gone");

@@ -15,5 +15,7 @@ void bind_events(nanobind::module_& module);
 void bind_tree(nanobind::module_& module);
 void bind_arrow(nanobind::module_& module);
 void bind_memory(nanobind::module_& module);
+void bind_emitters(nanobind::module_& module);
+void bind_execution_trace(nanobind::module_& module);
 
 }  // namespace kymo::bindings

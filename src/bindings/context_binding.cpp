@@ -1,8 +1,10 @@
 // context_binding.cpp: kymo::Context for the Python side of carrying it along.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
 
 #include <kymo/context.h>
-#include <kymo/observe.h>
+#include <kymo/remote.h>
+#include <kymo/session.h>
 
 #include "bindings/bind.h"
 #include "bindings/followed_context.h"
@@ -45,6 +47,24 @@ void follow(nb::handle variable) {
     Py_XDECREF(before);
 }
 
+// What the sessions that see the calling thread ask for, as arguments of Session.start.
+nb::dict wanted_options() {
+    const SessionOptions options = active_options();
+    nb::dict made;
+    made["scopes"] = options.scopes.bits();
+    made["record_shapes"] = options.record_shapes;
+    made["concrete_inputs"] = options.concrete_inputs;
+    made["profile_memory"] = options.profile_memory;
+    made["with_flops"] = options.with_flops;
+    made["with_stack"] = options.with_stack;
+    made["with_modules"] = options.with_modules;
+    return made;
+}
+
+void add_capture(Session& session, const std::string& path) {
+    session.add_events(pack_events(events_of(Trace::load(path))));
+}
+
 }  // namespace
 
 void bind_context(nb::module_& module) {
@@ -60,6 +80,11 @@ void bind_context(nb::module_& module) {
         .def(
             "adopt", [](const Context& context) { adopt(context); },
             "Puts the calling thread into this context for good.");
+    module.def("active_options", wanted_options,
+               "What the sessions that see the calling thread ask for together: arguments of Session.start.");
+    module.def("add_capture", add_capture, nb::arg("session"), nb::arg("path"),
+               nb::call_guard<nb::gil_scoped_release>(),
+               "Takes the events of a capture of another process into a session that runs.");
     module.def("follow", follow, nb::arg("variable").none(),
                "The contextvars.ContextVar whose Context ranges of Python are to begin in, or None.");
 }

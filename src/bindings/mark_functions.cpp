@@ -35,8 +35,14 @@ PyObject* begin(PyObject*, PyObject* name) {
     Py_RETURN_NONE;
 }
 
-PyObject* end(PyObject*, PyObject*) {
-    if (!detail::end_inline()) kymo_end();
+// Of the kinds of functions without arguments, this is the one that interpreters call straight.
+PyObject* end(PyObject*, PyObject* const*, Py_ssize_t count) {
+    if (count != 0) [[unlikely]] {
+        PyErr_Format(PyExc_TypeError, "end() takes no arguments (%zd given)", count);
+        return nullptr;
+    }
+    if (!detail::end_inline()) [[unlikely]]
+        kymo_end();
     Py_RETURN_NONE;
 }
 
@@ -92,7 +98,8 @@ PyObject* ask_recording(PyObject*, PyObject*) {
 PyMethodDef kFunctions[] = {
     {"begin", begin, METH_O,
      "begin(name, /)\n--\n\nBegins a range that end() ends: for code that has no block to put it around."},
-    {"end", end, METH_NOARGS, "end()\n--\n\nEnds the innermost range that begin() began on this thread."},
+    {"end", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(end)), METH_FASTCALL,
+     "end()\n--\n\nEnds the innermost range that begin() began on this thread."},
     {"instant", mark_instant, METH_O, "instant(name, /)\n--\n\nMarks a point in time."},
     {"counter", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(mark_counter)), METH_FASTCALL,
      "counter(name, value, /)\n--\n\nRecords the value of something that changes over time."},

@@ -8,8 +8,7 @@ NB_MODULE(_kymo, module) {
     namespace nb = nanobind;
     if (!kymo::bindings::add_record_function(module.ptr()) ||
         !kymo::bindings::add_record_function_fast(module.ptr()) ||
-        !kymo::bindings::add_mark_functions(module.ptr()) ||
-        !kymo::bindings::add_open_ranges(module.ptr()))
+        !kymo::bindings::add_mark_functions(module.ptr()) || !kymo::bindings::add_open_ranges(module.ptr()))
         throw nb::python_error();
     kymo::bindings::bind_errors(module);
     kymo::bindings::bind_trace(module);
@@ -21,4 +20,6 @@ NB_MODULE(_kymo, module) {
     kymo::bindings::bind_tree(module);
     kymo::bindings::bind_arrow(module);
     kymo::bindings::bind_memory(module);
+    kymo::bindings::bind_emitters(module);
+    kymo::bindings::bind_execution_trace(module);
 }

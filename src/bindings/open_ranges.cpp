@@ -74,9 +74,9 @@ PyType_Slot kOpenSlots[] = {
     {Py_tp_methods, kOpenMethods},
     {0, nullptr},
 };
-PyType_Spec kOpenSpec = {
-    "kymo.open_range", sizeof(OpenRange), 0,
-    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION, kOpenSlots};
+PyType_Spec kOpenSpec = {"kymo.open_range", sizeof(OpenRange), 0,
+                         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                         kOpenSlots};
 
 PyMethodDef kAsyncMethods[] = {
     {"end", end_async, METH_NOARGS, "Ends the range, on any thread; ending twice is harmless."},

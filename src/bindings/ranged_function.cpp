@@ -35,13 +35,19 @@ PyTypeObject* ranged_function_type = nullptr;
     return opened;
 }
 
+[[gnu::always_inline]] inline PyObject* call_inner(PyObject* function, PyObject* const* args,
+                                                   std::size_t flags, PyObject* names) noexcept {
+    const vectorcallfunc direct = PyVectorcall_Function(function);
+    return direct != nullptr ? direct(function, args, flags, names)
+                             : PyObject_Vectorcall(function, args, flags, names);
+}
+
 PyObject* call(PyObject* object, PyObject* const* args, std::size_t flags, PyObject* names) {
     auto* const self = reinterpret_cast<RangedFunction*>(object);
     const bool is_usual = self->site != 0 && followed_variable == nullptr;
-    const detail::Opened opened =
-        is_usual ? detail::open_range(self->site, Scope::User) : open_unusual(self);
-    if (opened.index == detail::kNotOpen) return PyObject_Vectorcall(self->function, args, flags, names);
-    PyObject* const result = PyObject_Vectorcall(self->function, args, flags, names);
+    const detail::Opened opened = is_usual ? detail::open_range(self->site, Scope::User) : open_unusual(self);
+    if (opened.index == detail::kNotOpen) return call_inner(self->function, args, flags, names);
+    PyObject* const result = call_inner(self->function, args, flags, names);
     detail::close_range(opened);
     return result;
 }

@@ -41,16 +41,30 @@ void open_with_args(RecordFunction* self) noexcept {
     self->range.take(std::move(operation));
 }
 
-PyObject* enter(PyObject* object, PyObject*) {
-    auto* const self = reinterpret_cast<RecordFunction*>(object);
-    if (!self->range.enter()) return nullptr;
+// With a text, under a name that is not known yet, or wanted only where the context that is followed leads.
+[[gnu::noinline]] void open_unusual(RecordFunction* self) noexcept {
     open_if_wanted(Scope::User, [self]() noexcept {
-        if (self->args == nullptr || !inputs_wanted()) [[likely]] {
+        if (self->args == nullptr || !inputs_wanted()) {
             self->range.open(site_cache.site(self->name, Scope::User), Scope::User);
         } else {
             open_with_args(self);
         }
     });
+}
+
+PyObject* enter(PyObject* object, PyObject*) {
+    auto* const self = reinterpret_cast<RecordFunction*>(object);
+    if (!self->range.enter()) return nullptr;
+    if (detail::is_wanted(Scope::User)) {
+        const std::uint32_t site = site_cache.known_site(self->name, Scope::User);
+        if (site != 0 && self->args == nullptr) [[likely]] {
+            self->range.open(site, Scope::User);
+        } else {
+            open_unusual(self);
+        }
+    } else if (followed_variable != nullptr) [[unlikely]] {
+        open_unusual(self);
+    }
     return Py_NewRef(object);
 }
 
@@ -97,19 +111,22 @@ PyObject* decorate(PyObject* object, PyObject* args, PyObject* kwargs) {
     return make_ranged_function(function, self->name, self->args);
 }
 
-// One of the kept ones, or a new one; without name and args.
-RecordFunction* take_object(PyTypeObject* type) noexcept {
-    if (type == record_function_type && free_count != 0) [[likely]] {
-        RecordFunction* const self = free_objects[--free_count];
-#if defined(Py_REF_DEBUG) || defined(Py_TRACE_REFS)
-        _Py_NewReference(reinterpret_cast<PyObject*>(self));
-#else
-        Py_SET_REFCNT(reinterpret_cast<PyObject*>(self), 1);
-#endif
-        return self;
-    }
+[[gnu::noinline]] RecordFunction* new_object(PyTypeObject* type) noexcept {
     auto* const self = reinterpret_cast<RecordFunction*>(type->tp_alloc(type, 0));
     if (self != nullptr) self->range.init();
+    return self;
+}
+
+// One of the kept ones, or a new one; without name and args.
+[[gnu::always_inline]] inline RecordFunction* take_object(PyTypeObject* type) noexcept {
+    if (type != record_function_type || free_count == 0) [[unlikely]]
+        return new_object(type);
+    RecordFunction* const self = free_objects[--free_count];
+#if defined(Py_REF_DEBUG) || defined(Py_TRACE_REFS)
+    _Py_NewReference(reinterpret_cast<PyObject*>(self));
+#else
+    Py_SET_REFCNT(reinterpret_cast<PyObject*>(self), 1);
+#endif
     return self;
 }
 
@@ -142,7 +159,7 @@ PyObject* construct(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
 }
 
 [[gnu::noinline]] PyObject* construct_generally(PyObject* type, PyObject* const* args, Py_ssize_t count,
-                                                 PyObject* names) noexcept {
+                                                PyObject* names) noexcept {
     const bool is_plain = names == nullptr || PyTuple_GET_SIZE(names) == 0;
     PyObject* const tuple = PyTuple_New(count);
     if (tuple == nullptr) return nullptr;
@@ -176,7 +193,7 @@ void destroy(PyObject* object) {
     Py_DECREF(self->name);
     Py_XDECREF(self->args);
     PyTypeObject* const type = Py_TYPE(object);
-    if (type == record_function_type && free_count < kMostFree) {
+    if (type == record_function_type && free_count < kMostFree) [[likely]] {
         free_objects[free_count++] = self;  // with its reference to the type
         return;
     }

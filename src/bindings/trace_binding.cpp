@@ -55,6 +55,7 @@ nb::list formats_of(std::span<const ExportFormat> formats) {
 void bind_trace(nb::module_& module) {
     const auto no_gil = nb::call_guard<nb::gil_scoped_release>();
     nb::class_<Trace>(module, "Trace", "A finished recording. Immutable.")
+        .def(nb::init<>())
         .def("__len__", [](const Trace& trace) { return trace.ranges().size(); })
         .def_prop_ro("name", [](const Trace& trace) { return trace.window().session_name; })
         .def_prop_ro("start_ns", [](const Trace& trace) { return trace.window().start_ns; })

@@ -10,11 +10,15 @@
 
 namespace kymo::cli {
 
-void CaptureArgument::declare(Options& options) {
+void declare_file(Options& options, std::string& file, std::string& from) {
     options.required(file, "FILE", "The capture, or a trace of another tool");
     std::vector<std::string> names;
     for (const ImportFormat& format : import_formats()) names.emplace_back(format.name);
     options.choice(from, "--from", names, "The format of FILE (told by its content)");
+}
+
+void CaptureArgument::declare(Options& options) {
+    declare_file(options, file, from);
     options.number(session, "--session",
                    "The session to show, where the capture holds several (see kymo info)");
 }

@@ -11,6 +11,9 @@
 
 namespace kymo::cli {
 
+/// FILE and --from. Both must outlive the parsing.
+void declare_file(Options& options, std::string& file, std::string& from);
+
 struct CaptureArgument {
     std::string file;
     std::string from;  ///< the name of its format; empty: its content tells

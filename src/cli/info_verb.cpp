@@ -61,11 +61,13 @@ class InfoVerb final : public Verb {
 
     void show_processes(const Trace& trace) {
         for (const ProcessInfo& process : trace.processes()) {
-            std::string text = fmt::format("{} {}", process.pid, printable(trace.string(process.name)));
+            std::string text = fmt::format("{}", process.pid);
+            if (process.name != 0) text += " " + printable(trace.string(process.name));
             if (process.node >= 0) text += fmt::format(", rank {}", process.node);
             fact("process", text);
-            fact("command", command_line(trace.string(process.command_line)));
-            fact("host", printable(trace.string(process.host)));
+            const std::string command = command_line(trace.string(process.command_line));
+            if (!command.empty()) fact("command", command);
+            if (process.host != 0) fact("host", printable(trace.string(process.host)));
         }
     }
 

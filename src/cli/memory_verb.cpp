@@ -48,7 +48,8 @@ class MemoryVerb final : public Verb {
                "ranges inside\n"
                "them. given back: in these ranges, whoever took it. kept: taken in the window and not given "
                "back in it.\n"
-               "A report belongs to the innermost range that its thread had open.";
+               "The counts are of allocations; --sort count sorts by taken count. A report belongs to the "
+               "innermost range that its thread had open.";
     }
     void declare(Options& options) override {
         capture_.declare(options);
@@ -146,13 +147,13 @@ class MemoryVerb final : public Verb {
     void show_holders(const DeviceMemory& memory) {
         Table table({{by_, true, true},
                      {"at peak"},
-                     {"count"},
+                     {"peak count"},
                      {"taken"},
-                     {"count"},
+                     {"taken count"},
                      {"total"},
                      {"given back"},
                      {"kept"},
-                     {"count"}});
+                     {"kept count"}});
         const std::uint64_t limit = limit_.value_or(kUsualLimit);
         std::size_t shown = 0;
         for (const MemoryHolder& holder : memory.holders) {

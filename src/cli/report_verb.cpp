@@ -80,8 +80,12 @@ class ReportVerb final : public Verb {
         options.choice(by_, "--by", {"name", "thread"}, "One row per name, or per name and thread");
         options.flag(by_overload_, "--by-overload", "One row per name and overload");
         options.flag(list_, "--list", "One row per range");
-        options.flag(top_level_, "--top-level", "Only what has no range around it");
+        options.flag(
+            top_level_, "--top-level",
+            "Only names whose first range lies in no other one, and rows of devices and of async ranges");
         options.flag(merge_, "--merge-repeated", "A range alone in one of its own name is not counted");
+        options.flag(any_thread_, "--memory-of-any-thread",
+                     "Memory counts for the ranges of all threads that were open then, as in PyTorch");
         options.flag(subtract_, "--subtract-overhead", "Take the estimated cost of profiling off the times");
         options.text(filter_, "--filter", "TEXT", "Only names that hold TEXT (upper and lower case alike)");
         options.choice(unit_, "--time-unit", {"s", "ms", "us", "auto"}, "One unit for all times");
@@ -102,6 +106,7 @@ class ReportVerb final : public Verb {
                          : key_averages(trace, average_options(table));
         }();
         if (subtract_) subtract_overhead(averages);
+        say_what_is_missing(trace, averages);
         if (format_ == "csv") {
             write_out(averages_csv(averages, table));
         } else if (format_ == "json") {
@@ -138,6 +143,16 @@ class ReportVerb final : public Verb {
         }
     }
 
+    /// An option that changed nothing would look like a result.
+    void say_what_is_missing(const Trace& trace, const Averages& averages) const {
+        if (subtract_ && trace.costs().empty())
+            print_error("kymo: the trace does not say what recording cost: nothing was subtracted\n");
+        const bool has_stacks = std::any_of(averages.rows.begin(), averages.rows.end(),
+                                            [](const AverageRow& row) { return !row.stack.empty(); });
+        if (by_stack_.value_or(0) > 0 && !has_stacks)
+            print_error("kymo: no range has a call stack: --by-stack changes nothing\n");
+    }
+
     AverageOptions average_options(const TableOptions& table) const {
         AverageOptions options;
         options.by_thread = by_thread_ || by_ == "thread";
@@ -146,6 +161,7 @@ class ReportVerb final : public Verb {
         options.stack_entries =
             static_cast<std::uint32_t>(std::min<std::uint64_t>(by_stack_.value_or(0), 1000));
         options.merge_repeated = merge_;
+        options.memory_of_any_thread = any_thread_;
         options.flops = true;
         const bool is_data = format_ == "csv" || format_ == "json";
         const auto wants = [&](std::string_view key) {
@@ -216,6 +232,7 @@ class ReportVerb final : public Verb {
     bool list_ = false;
     bool top_level_ = false;
     bool merge_ = false;  // recursion is common in programs, and its calls count
+    bool any_thread_ = false;
     bool subtract_ = false;
     std::string filter_;
     std::string unit_ = "auto";

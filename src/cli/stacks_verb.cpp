@@ -38,15 +38,21 @@ class StacksVerb final : public Verb {
         }
         const Trace trace = capture_.load();
         const bool to_stdout = output_.empty() || output_ == "-";
+        std::size_t count = 0;
         if (to_stdout) {
+            const std::vector<FoldedStack> stacks = fold_stacks(trace, options_);
+            count = stacks.size();
             std::string text;
-            for (const FoldedStack& stack : fold_stacks(trace, options_))
+            for (const FoldedStack& stack : stacks)
                 text += stack.stack + " " + std::to_string(stack.value) + "\n";
             write_out(text);
         } else {
             const Progress progress("writing " + output_);
-            write_stacks(trace, output_, options_);
+            count = write_stacks(trace, output_, options_);
         }
+        if (count == 0)
+            print_error("kymo: no stacks: no range " + std::string(torch_ ? "with a stack of Python " : "") +
+                        "has any " + options_.metric + "\n");
         print_error(problem_lines(trace, standard_error()));
         return kSuccess;
     }

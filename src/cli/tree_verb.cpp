@@ -56,10 +56,7 @@ class TreeVerb final : public Verb {
     int run() override {
         if (hot_ && bottom_up_) throw Error("tree: --hot and --bottom-up exclude each other");
         const Trace trace = capture_.load();
-        CallTree tree = [&] {
-            const Progress progress("building the tree");
-            return call_tree(trace, tree_options());
-        }();
+        CallTree tree = make_tree(trace);
         if (tree.nodes.empty()) refuse_if_nothing_is_inside(trace);
         if (hot_) {
             write_out(json_ ? hot_paths_json(trace, tree, limit_.value_or(kUsualPaths))
@@ -77,6 +74,15 @@ class TreeVerb final : public Verb {
     }
 
   private:
+    CallTree make_tree(const Trace& trace) const {
+        const Progress progress("building the tree");
+        try {
+            return call_tree(trace, tree_options());
+        } catch (const Error& error) {
+            throw Error(std::string("tree: ") + error.what());
+        }
+    }
+
     CallTreeOptions tree_options() const {
         CallTreeOptions options;
         options.by_thread = by_ == "thread";
@@ -144,6 +150,8 @@ class TreeVerb final : public Verb {
         std::string text = node.is_thread ? thread_label(trace, node.thread) : printable(node.name);
         const bool is_outermost = node.parent == kNoRow;
         if (node.is_device && is_outermost && !node.is_thread) text += " (device)";
+        if (node.step && !text.ends_with(fmt::format("#{}", *node.step)))
+            text += fmt::format(" (step {})", *node.step);
         return text;
     }
 

@@ -3,6 +3,7 @@
 
 #include <kymo/validate.h>
 
+#include "cli/capture_argument.h"
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "cli/text_format.h"
@@ -20,7 +21,7 @@ class ValidateVerb final : public Verb {
         return "Ends with 0 when nothing was found and with 1 otherwise.";
     }
     void declare(Options& options) override {
-        options.required(file_, "FILE", "The capture, or a trace of another tool");
+        declare_file(options, file_, from_);
         options.flag(json_, "--json", "The findings as JSON");
         options.flag(rules_, "--rules", "Also list every rule with what was found");
     }
@@ -28,7 +29,7 @@ class ValidateVerb final : public Verb {
         std::vector<Finding> findings;
         {
             const Progress progress("checking " + file_);
-            findings = validate_file(file_);
+            findings = validate_file(file_, from_);
         }
         if (json_) {
             write_out(findings_json(findings, file_));
@@ -62,6 +63,7 @@ class ValidateVerb final : public Verb {
     }
 
     std::string file_;
+    std::string from_;
     bool json_ = false;
     bool rules_ = false;
 };

@@ -9,7 +9,6 @@
 namespace kymo {
 namespace {
 
-constexpr std::size_t kPlainWidth = 12;
 constexpr std::size_t kRoom = 4;  ///< beyond the longest text
 constexpr std::string_view kGap = "  ";
 constexpr std::string_view kDots = "...";
@@ -74,7 +73,7 @@ class TextTable {
                 return capped(length + kRoom, options_.max_src_column_width);
             }
             default:
-                return kPlainWidth;
+                return column.width;
         }
     }
 

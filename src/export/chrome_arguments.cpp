@@ -25,48 +25,6 @@ bool is_reserved(std::string_view key) {
     return std::find(std::begin(kReserved), std::end(kReserved), key) != std::end(kReserved);
 }
 
-/// A short constant that is copied whole, and counts as far as it goes.
-struct Word {
-    static constexpr std::size_t kBytes = 32;
-    std::array<char, kBytes> text{};
-    std::uint8_t size = 0;
-
-    constexpr Word() = default;
-    constexpr Word(std::string_view word, std::string_view before, std::string_view after) {
-        for (const std::string_view part : {before, word, after}) {
-            for (const char c : part) text[size++] = c;
-        }
-    }
-    char* put(char* out) const noexcept {
-        std::memcpy(out, text.data(), kBytes);
-        return out + size;
-    }
-};
-
-/// The start of a member, which has a comma before it that the first member goes without.
-char* put_start(char* out, const Word& start, bool& is_first) noexcept {
-    if (!is_first) return start.put(out);
-    is_first = false;
-    std::memcpy(out, start.text.data() + 1, Word::kBytes - 1);
-    return out + start.size - 1;
-}
-
-struct NumberKey {
-    ChromeNumber number;
-    std::string_view key;
-    Word start;  ///< of its member, with a comma before it
-    constexpr NumberKey(ChromeNumber which, std::string_view text)
-        : number(which), key(text), start(text, ",\"", "\":") {}
-};
-/// In order of their bits.
-constexpr NumberKey kNumberKeys[] = {
-    {kExternalId, "External id"},        {kEventIndex, "Ev Idx"},
-    {kFunctionId, "Record function id"}, {kSequence, "Sequence number"},
-    {kForwardThread, "Fwd thread id"},   {kPythonId, "Python id"},
-    {kPythonParent, "Python parent id"}, {kCorrelation, "correlation"},
-    {kDeviceNumber, "device"},           {kStream, "stream"},
-};
-
 /// Names of element types in quotes, by number.
 const std::array<Word, 256>& type_words() {
     static const std::array<Word, 256> words = [] {
@@ -98,7 +56,7 @@ void append_real_text(std::string& text, double value) {
 }  // namespace
 
 ChromeArguments::ChromeArguments(const Trace& trace, ChromeText& out)
-    : trace_(trace), arrays_(trace.arrays()), extents_(trace.array_extents()), out_(out) {}
+    : trace_(trace), arrays_(trace.arrays()), extents_(trace.array_extents()), cache_(trace), out_(out) {}
 
 const ArrayInfo* ChromeArguments::array_of(const Argument& value) const {
     if (value.kind != ValueKind::Array || value.array >= arrays_.size()) return nullptr;
@@ -309,6 +267,20 @@ void ChromeArguments::append_positional(std::span<const Argument> values, Argume
 }
 
 void ChromeArguments::append_values(std::span<const Argument> values) {
+    const ChromeValueCache::Known* const known = is_empty_ ? cache_.find(values) : nullptr;
+    if (known != nullptr) {
+        out_.put(known->text);
+        is_empty_ = false;
+        given_ |= known->given;
+        return;
+    }
+    const bool is_first = is_empty_;
+    const std::uint64_t start = out_.position();
+    render_values(values);
+    if (is_first) cache_.learn(out_.since(start), given_);
+}
+
+void ChromeArguments::render_values(std::span<const Argument> values) {
     bool has_inputs = false;
     bool has_outputs = false;
     used_.clear();
@@ -340,10 +312,6 @@ char* ChromeArguments::put_detail(char* out, const RangeDetail& detail) noexcept
     return out;
 }
 
-char* ChromeArguments::put_number_key(char* out, ChromeNumber which) noexcept {
-    return put_start(out, kNumberKeys[std::countr_zero(static_cast<unsigned>(which))].start, is_empty_);
-}
-
 std::uint32_t ChromeArguments::canonical(const std::string& text) {
     return canonical_.try_emplace(text, static_cast<std::uint32_t>(canonical_.size())).first->second;
 }
@@ -357,7 +325,7 @@ const ChromeArguments::Key& ChromeArguments::key_of(StringId id) {
         text += ':';
         const std::uint32_t number = canonical(text);
         Key key{Stamp(std::move(text)), number, 0, is_reserved(name)};
-        for (const NumberKey& known : kNumberKeys) {
+        for (const ChromeNumberKey& known : kChromeNumberKeys) {
             if (known.key == name) key.number = known.number;
         }
         keys_.push_back(std::move(key));

@@ -2,6 +2,7 @@
 // know.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -13,6 +14,7 @@
 #include <kymo/trace.h>
 
 #include "export/chrome_text.h"
+#include "export/chrome_value_cache.h"
 
 namespace kymo {
 
@@ -28,6 +30,22 @@ enum ChromeNumber : std::uint32_t {
     kCorrelation = 1 << 7,
     kDeviceNumber = 1 << 8,
     kStream = 1 << 9,
+};
+
+struct ChromeNumberKey {
+    ChromeNumber number;
+    std::string_view key;
+    Word start;  ///< of its member, with a comma before it
+    constexpr ChromeNumberKey(ChromeNumber which, std::string_view text)
+        : number(which), key(text), start(text, ",\"", "\":") {}
+};
+/// In order of their bits.
+inline constexpr ChromeNumberKey kChromeNumberKeys[] = {
+    {kExternalId, "External id"},        {kEventIndex, "Ev Idx"},
+    {kFunctionId, "Record function id"}, {kSequence, "Sequence number"},
+    {kForwardThread, "Fwd thread id"},   {kPythonId, "Python id"},
+    {kPythonParent, "Python parent id"}, {kCorrelation, "correlation"},
+    {kDeviceNumber, "device"},           {kStream, "stream"},
 };
 
 /// Appends members of a JSON object to a text, each after the first with a comma before it.
@@ -93,13 +111,17 @@ class ChromeArguments {
         return is_new;
     }
     bool use_late(std::uint32_t canonical);
+    void render_values(std::span<const Argument> values);
     bool append_integer(const Argument& value);
     void append_key(const Argument& value, std::size_t index);
     void append_changed_key(const Argument& value, std::size_t index);
     void append_value(const Argument& value, int level);
     void append_positional(std::span<const Argument> values, ArgumentRole role);
     bool append_small_positional(std::span<const Argument> values, ArgumentRole role);
-    char* put_number_key(char* out, ChromeNumber which) noexcept;
+    char* put_number_key(char* out, ChromeNumber which) noexcept {
+        const auto& key = kChromeNumberKeys[std::countr_zero(static_cast<unsigned>(which))];
+        return put_start(out, key.start, is_empty_);
+    }
     template <typename Entry>
     void append_list(std::string_view start, std::span<const Argument> values, ArgumentRole role,
                      Entry entry);
@@ -114,6 +136,7 @@ class ChromeArguments {
     const Trace& trace_;
     const std::span<const ArrayInfo> arrays_;
     const std::span<const std::int64_t> extents_;
+    ChromeValueCache cache_;
     ChromeText& out_;
     bool is_empty_ = true;
     std::uint32_t given_ = 0;  ///< ChromeNumbers

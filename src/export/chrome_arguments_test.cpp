@@ -9,39 +9,21 @@
 
 #include "analyze/trace_fixture.h"
 #include "base/strict_json.h"
+#include "trace/argument_fixture.h"
 
 namespace kymo {
 namespace {
+
+using testing::boolean;
+using testing::integer;
+using testing::real;
 
 /// A range's values, put together by hand.
 class ChromeArgumentsTest : public ::testing::Test {
   protected:
     ChromeArgumentsTest() { fixture_.thread("main", {{"a", 0, 10}}); }
 
-    static Argument integer(std::int64_t number) {
-        Argument value;
-        value.kind = ValueKind::Int;
-        value.integer = number;
-        return value;
-    }
-    static Argument real(double number) {
-        Argument value;
-        value.kind = ValueKind::Double;
-        value.real = number;
-        return value;
-    }
-    static Argument boolean(bool truth) {
-        Argument value;
-        value.kind = ValueKind::Bool;
-        value.boolean = truth;
-        return value;
-    }
-    Argument text(const std::string& text) {
-        Argument value;
-        value.kind = ValueKind::String;
-        value.string = fixture_.string(text);
-        return value;
-    }
+    Argument text(const std::string& text) { return testing::string_value(fixture_.string(text)); }
     Argument array(DType dtype, const std::vector<std::int64_t>& sizes,
                    const std::vector<std::int64_t>& strides = {}, bool is_defined = true) {
         TraceData& data = fixture_.data();
@@ -216,6 +198,49 @@ TEST_F(ChromeArgumentsTest, KeysThatDifferOnlyInBrokenBytesAreMadeToDiffer) {
     put(integer(1), ArgumentRole::Keyword, "a\xFF");
     put(integer(2), ArgumentRole::Keyword, "a\xFE");
     EXPECT_EQ(members(), "{\"a\xEF\xBF\xBD\":1,\"a\xEF\xBF\xBD (2)\":2}");
+}
+
+TEST_F(ChromeArgumentsTest, ValuesThatDifferAnywhereAreNotTakenForThoseSeenBefore) {
+    const auto with_role = [](Argument value, ArgumentRole role, StringId key = 0) {
+        value.role = role;
+        value.key = key;
+        return value;
+    };
+    constexpr auto kInput = ArgumentRole::Input;
+    const StringId correlation = fixture_.string("correlation"), other = fixture_.string("other");
+    const std::vector<std::vector<Argument>> lists = {
+        {with_role(array(DType::Float32, {2, 3}, {3, 1}), kInput)},
+        {with_role(array(DType::Float32, {2, 3}, {3, 1}), kInput)},  // equal, at another place
+        {with_role(array(DType::Float32, {2, 3}, {1, 2}), kInput)},
+        {with_role(array(DType::Float64, {2, 3}, {3, 1}), kInput)},
+        {with_role(array(DType::Float32, {2, 3, 3, 1}), kInput)},
+        {with_role(array(DType::Float32, {2, 3}, {3, 1}, false), kInput)},
+        {with_role(array(DType::Float32, {2, 3}, {3, 1}), ArgumentRole::Output)},
+        {with_role(integer(2), kInput), with_role(integer(3), kInput)},
+        {with_role(integer(3), kInput), with_role(integer(2), kInput)},
+        {with_role(integer(2), ArgumentRole::Keyword, correlation)},
+        {with_role(integer(2), ArgumentRole::Keyword, other)},
+        {with_role(real(2), ArgumentRole::Keyword, other)},
+        {},
+    };
+    const Trace trace = fixture_.trace();
+    std::ostringstream stream;
+    OutputFile file(stream);
+    ChromeText out(file);
+    const auto written = [&](ChromeArguments& arguments, const std::vector<Argument>& values) {
+        const std::uint64_t start = out.position();
+        arguments.begin();
+        arguments.append_values(values);
+        arguments.append_number(kCorrelation, 77);
+        return std::string(out.since(start));
+    };
+    ChromeArguments arguments(trace, out);
+    for (int round = 0; round < 3; ++round) {
+        for (const std::vector<Argument>& values : lists) {
+            ChromeArguments fresh(trace, out);
+            EXPECT_EQ(written(arguments, values), written(fresh, values)) << round;
+        }
+    }
 }
 
 }  // namespace

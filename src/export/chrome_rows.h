@@ -53,16 +53,19 @@ class ChromeRows {
         for (const ProcessInfo& info : trace.processes()) process.push_back(claim_pid(info.pid));
         if (process.empty()) process.push_back(claim_pid(0));
         claim_threads(trace);
-        std::vector<bool> taken(thread.size(), false);
+        std::vector<bool> taken(thread.size(), false), has_queue(thread.size(), false);
         for (const TrackInfo& info : trace.tracks()) {
             const bool of_thread = info.thread < thread.size();
             const std::int64_t pid = of_thread ? thread[info.thread].pid : process.front();
             if (is_of_device(info)) {
                 track.push_back(claim_device_row(trace, info));
-                if (of_thread && is_device_thread[info.thread] && !taken[info.thread]) {
-                    taken[info.thread] = true;
-                    thread[info.thread] = track.back();
-                }
+                if (!of_thread || !is_device_thread[info.thread]) continue;
+                // The row of its first queue or, where it has none, of its first track.
+                const bool is_queue = info.kind == TrackKind::Device;
+                if (is_queue ? has_queue[info.thread] : taken[info.thread]) continue;
+                if (is_queue) has_queue[info.thread] = true;
+                taken[info.thread] = true;
+                thread[info.thread] = track.back();
             } else if (info.kind == TrackKind::Thread && of_thread && !taken[info.thread]) {
                 taken[info.thread] = true;
                 track.push_back(thread[info.thread]);

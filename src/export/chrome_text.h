@@ -1,6 +1,8 @@
 // chrome_text.h: JSON text on its way into a file, made for loops that write millions of events.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <cstring>
 #include <string>
 #include <string_view>
@@ -23,8 +25,9 @@ class Stamp {
     }
     /// Writes up to kBlock bytes behind the end that it returns.
     char* put(char* out) const noexcept {
-        std::memcpy(out, text_.data(), kBlock);
-        if (size_ > kBlock) std::memcpy(out + kBlock, text_.data() + kBlock, size_ - kBlock);
+        const char* const text = text_.data();
+        std::memcpy(out, text, kBlock);
+        for (std::size_t i = kBlock; i < size_; i += kBlock) std::memcpy(out + i, text + i, kBlock);
         return out + size_;
     }
     std::size_t size() const noexcept { return size_; }
@@ -34,6 +37,32 @@ class Stamp {
     std::string text_;
     std::size_t size_;
 };
+
+/// A short constant that is copied whole, and counts as far as it goes.
+struct Word {
+    static constexpr std::size_t kBytes = 32;
+    std::array<char, kBytes> text{};
+    std::uint8_t size = 0;
+
+    constexpr Word() = default;
+    constexpr Word(std::string_view word, std::string_view before, std::string_view after) {
+        for (const std::string_view part : {before, word, after}) {
+            for (const char c : part) text[size++] = c;
+        }
+    }
+    char* put(char* out) const noexcept {
+        std::memcpy(out, text.data(), kBytes);
+        return out + size;
+    }
+};
+
+/// The start of a member, which has a comma before it that the first member goes without.
+inline char* put_start(char* out, const Word& start, bool& is_first) noexcept {
+    if (!is_first) return start.put(out);
+    is_first = false;
+    std::memcpy(out, start.text.data() + 1, Word::kBytes - 1);
+    return out + start.size - 1;
+}
 
 /// Copies a literal. Returns the end.
 template <std::size_t N>
@@ -58,6 +87,10 @@ class ChromeText {
     /// Room for `bytes` bytes, until the next call; take() takes over what was written there.
     char* room(std::size_t bytes) { return file_.reserve(bytes); }
     void take(char* end) noexcept { file_.advance(end); }
+
+    /// Where the text is, and what was put there since; empty where that is no longer at hand.
+    std::uint64_t position() const noexcept { return file_.position(); }
+    std::string_view since(std::uint64_t position) const noexcept { return file_.written_since(position); }
 
     void put(char c) {
         char* const out = room(1);

@@ -5,7 +5,7 @@
 
 namespace kymo {
 
-void write_stacks(const Trace& trace, const std::string& path, const StackOptions& options) {
+std::size_t write_stacks(const Trace& trace, const std::string& path, const StackOptions& options) {
     const std::vector<FoldedStack> stacks = fold_stacks(trace, options);
     OutputFile file(path);
     for (const FoldedStack& stack : stacks) {
@@ -13,6 +13,7 @@ void write_stacks(const Trace& trace, const std::string& path, const StackOption
         file.write(" " + std::to_string(stack.value) + "\n");
     }
     file.commit();
+    return stacks.size();
 }
 
 void write_folded(const Trace& trace, const std::string& path) {

@@ -5,10 +5,15 @@
 #include <string>
 #include <vector>
 
+#include "trace/argument_fixture.h"
 #include "trace/trace_assembler.h"
 
 namespace kymo {
 namespace {
+
+using testing::boolean;
+using testing::integer;
+using testing::real;
 
 class FullTrace {
   public:
@@ -64,30 +69,7 @@ class FullTrace {
         value.role = role;
         return value;
     }
-    static Argument integer(std::int64_t number) {
-        Argument value;
-        value.kind = ValueKind::Int;
-        value.integer = number;
-        return value;
-    }
-    static Argument real(double number) {
-        Argument value;
-        value.kind = ValueKind::Double;
-        value.real = number;
-        return value;
-    }
-    static Argument boolean(bool truth) {
-        Argument value;
-        value.kind = ValueKind::Bool;
-        value.boolean = truth;
-        return value;
-    }
-    Argument text(const std::string& bytes) {
-        Argument value;
-        value.kind = ValueKind::String;
-        value.string = assembler_.string(bytes);
-        return value;
-    }
+    Argument text(const std::string& bytes) { return testing::string_value(assembler_.string(bytes)); }
     Argument list(const std::vector<Argument>& items) {
         Argument value;
         value.kind = ValueKind::List;

@@ -32,6 +32,11 @@ bool is_queue(const TrackInfo& track) {
     return track.kind == TrackKind::Device;
 }
 
+/// Whether a track's ranges only span time of a device: waits for it.
+bool is_wait(const TrackInfo& track) {
+    return track.kind == TrackKind::Async && track.device.type != DeviceType::Cpu;
+}
+
 std::int32_t as_id(std::int64_t id) {
     return static_cast<std::int32_t>(id);
 }
@@ -63,7 +68,7 @@ void PerfettoTracks::number_threads() {
     std::vector<bool> has_queue(trace_.threads().size()), has_calls(trace_.threads().size());
     for (const TrackInfo& track : trace_.tracks()) {
         if (track.thread >= has_queue.size() || track.kind == TrackKind::Overlap) continue;
-        (is_queue(track) ? has_queue : has_calls)[track.thread] = true;
+        (is_queue(track) || is_wait(track) ? has_queue : has_calls)[track.thread] = true;
     }
     std::set<std::int64_t> taken;
     for (std::size_t row = 0; row < trace_.threads().size(); ++row) {
@@ -108,9 +113,9 @@ void PerfettoTracks::number_tracks() {
             continue;
         }
         tracks_.push_back(next_uuid_++);
-        if (is_queue(track)) {
+        if (is_queue(track) || is_wait(track)) {
             parents_.push_back(queues_[queues_of(process_of(track.thread), track.device)].uuid);
-            first.emplace(key, tracks_.back());
+            if (is_queue(track)) first.emplace(key, tracks_.back());
             if (has_thread && thread_events_[track.thread] == 0)
                 thread_events_[track.thread] = tracks_.back();
         } else if (const auto found = first.find(key);
@@ -119,6 +124,14 @@ void PerfettoTracks::number_tracks() {
         } else {
             parents_.push_back(thread != 0 ? thread : processes_[process_of(track.thread)]);
         }
+    }
+    // Waits for a queue stand below it.
+    for (std::size_t row = 0; row < tracks_.size(); ++row) {
+        const TrackInfo& track = trace_.tracks()[row];
+        if (!is_wait(track)) continue;
+        const auto queue = first.find(
+            {track.thread, static_cast<std::uint8_t>(track.device.type), track.device.index, track.stream});
+        if (queue != first.end()) parents_[row] = queue->second;
     }
 }
 
@@ -254,9 +267,11 @@ std::string PerfettoTracks::describe_track(std::size_t row) const {
     std::string_view name = trace_.string(info.name);
     if (name.empty()) name = info.kind == TrackKind::Async ? "async" : "track";
     track.add_string(TrackField::Name, name);
-    if (is_queue(info)) {
+    if (is_queue(info) || is_wait(info)) {
         if (info.stream >= 0 && info.stream <= std::numeric_limits<std::int32_t>::max())
             track.add_int32(TrackField::SiblingRank, static_cast<std::int32_t>(info.stream));
+    }
+    if (is_queue(info)) {
         track.add_string(TrackField::Description, kDeviceTrack);
     } else {
         track.add_string(TrackField::Description,

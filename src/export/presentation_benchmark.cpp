@@ -1,5 +1,5 @@
-// presentation_benchmark.cpp: what exporting and summing up 10 million ranges costs, CPU time per range on
-// one core. bench_presentation [FILE [MILLIONS]]; the file is removed.
+// presentation_benchmark.cpp: what exporting, saving, loading and summing up 10 million ranges costs, CPU
+// time per range on one core. bench_presentation [FILE [MILLIONS]]; the file is removed.
 #include <fcntl.h>
 #include <malloc.h>
 #include <sys/stat.h>
@@ -157,6 +157,15 @@ void measure_export(const Trace& trace, const std::string& path) {
         median(exports), bytes / count, median(floors), median(exports) / median(floors));
 }
 
+/// Saving the tables and loading them again.
+void measure_saving(const Trace& trace, const std::string& path) {
+    const std::string saved = path + ".kymo";
+    trace.save(saved);  // unmeasured: the first to touch memory pays for it
+    measure("save", "", trace.ranges().size(), [&] { trace.save(saved); });
+    measure("load", "", trace.ranges().size(), [&] { Trace::load(saved); });
+    std::remove(saved.c_str());
+}
+
 /// The trace with inputs, as operators have them: two arrays of two sizes and a number on two ranges of
 /// three, of a thousand different shapes.
 Trace make_operator_trace(std::size_t count) {
@@ -268,6 +277,7 @@ int run(int argc, char** argv) {
     const Trace trace = make_trace(millions * 1'000'000);
     const std::size_t count = trace.ranges().size();
     measure_export(trace, path);
+    measure_saving(trace, path);
     measure("averages", "<= 40 ns", count, [&] { key_averages(trace); });
     measure("averages_with_percentiles", "<= 80 ns", count,
             [&] { key_averages(trace, {.percentiles = true}); });

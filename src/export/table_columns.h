@@ -39,6 +39,7 @@ struct ColumnInfo {
     CellKind kind;
     CellValue (*value)(const AverageRow& row);
     std::string_view description;
+    std::size_t width = 12;  ///< of numbers
 };
 
 std::span<const ColumnInfo> known_columns() noexcept;

@@ -14,6 +14,7 @@ void write_place(JsonWriter& json, const Trace& trace, const CallTreeNode& node)
         json.member("thread", trace.string(thread.name)).member("thread_id", thread.id);
         json.member("is_thread", node.is_thread);
     }
+    if (node.step) json.member("step", *node.step);
     json.member("is_async", node.is_async).member("is_device", node.is_device);
 }
 

@@ -22,6 +22,9 @@ TEST(TreeTablesTest, AreStrictJson) {
     expect_golden(step_report_json(trace, step_report(trace)), "export/steps.json");
     StrictJson::Value value;
     EXPECT_EQ(StrictJson::parse(call_tree_json(trace, tree), value), "");
+    EXPECT_EQ(value["nodes"].items.at(1)["step"].text, "");
+    EXPECT_EQ(StrictJson::parse(call_tree_json(trace, call_tree(trace, {.by_step = true})), value), "");
+    EXPECT_EQ(value["nodes"].items.at(2)["step"].text, "1");
     EXPECT_EQ(StrictJson::parse(hot_paths_json(trace, tree, 2), value), "");
     EXPECT_EQ(StrictJson::parse(step_report_json(trace, step_report(trace)), value), "");
 }

@@ -128,7 +128,7 @@ bool ImportedArguments::read_special(JsonCursor& cursor, ChromeKey which, String
     const char first = cursor.peek();
     if (is_positional(which) && first == '[') {
         present_ |= bit;
-        return cursor.skip_value(positional_[static_cast<std::size_t>(which)]);
+        return skip_positional(cursor, which);
     }
     if (first == '{' || is_positional(which))
         return read_nested(cursor, key, std::string(assembler_.text(key)), 0);
@@ -149,6 +149,22 @@ bool ImportedArguments::read_special(JsonCursor& cursor, ChromeKey which, String
         return false;
     }
     present_ |= bit;
+    return true;
+}
+
+/// A list, which is often the one of the event before.
+bool ImportedArguments::skip_positional(JsonCursor& cursor, ChromeKey which) {
+    std::string_view& text = positional_[static_cast<std::size_t>(which)];
+    std::string& last = last_positional_[static_cast<std::size_t>(which)];
+    const std::string_view rest(cursor.at(), static_cast<std::size_t>(cursor.end() - cursor.at()));
+    if (!last.empty() && rest.starts_with(last)) {
+        text = rest.substr(0, last.size());
+        cursor.move_to(cursor.at() + last.size());
+        return true;
+    }
+    (which < ChromeKey::OutputDims ? last_inputs_ : last_outputs_).is_old = true;
+    if (!cursor.skip_value(text)) return false;
+    last = text.size() <= kLongestCached ? text : std::string_view();
     return true;
 }
 
@@ -335,6 +351,17 @@ std::span<const Argument> ImportedArguments::finish() {
 }
 
 void ImportedArguments::append_positional(ChromeKey first, ArgumentRole role) {
+    LastValues& last = role == ArgumentRole::Input ? last_inputs_ : last_outputs_;
+    const std::uint64_t present = present_ & std::uint64_t{0xF} << static_cast<unsigned>(first);
+    if (last.is_old || last.present != present) {
+        last.values = positional_values(first, role);
+        last.present = present;
+        last.is_old = false;
+    }
+    values_.insert(values_.end(), last.values.begin(), last.values.end());
+}
+
+std::vector<Argument> ImportedArguments::positional_values(ChromeKey first, ArgumentRole role) {
     std::array<std::string_view, 4> texts;
     key_.assign(1, role == ArgumentRole::Input ? 'i' : 'o');
     for (std::size_t i = 0; i < texts.size(); ++i) {
@@ -342,14 +369,11 @@ void ImportedArguments::append_positional(ChromeKey first, ArgumentRole role) {
         if (has(key)) key_ += texts[i] = positional_[static_cast<std::size_t>(key)];
         key_ += '\0';
     }
-    if (const auto known = cache_.find(key_)) {
-        values_.insert(values_.end(), known->begin(), known->end());
-        return;
-    }
-    const std::vector<Argument> values =
+    if (const auto known = cache_.find(key_)) return {known->begin(), known->end()};
+    std::vector<Argument> values =
         read_chrome_inputs(assembler_, {texts[0], texts[1], texts[2], texts[3]}, role);
     if (key_.size() <= 4 * kLongestCached) cache_.add(key_, values);
-    values_.insert(values_.end(), values.begin(), values.end());
+    return values;
 }
 
 }  // namespace kymo

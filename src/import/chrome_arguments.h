@@ -125,14 +125,24 @@ class ImportedArguments {
     bool read_word(JsonCursor& cursor, Argument& value);
     bool read_list(JsonCursor& cursor, Argument& value, int depth);
     bool read_as_text(JsonCursor& cursor, Argument& value);
+    bool skip_positional(JsonCursor& cursor, ChromeKey which);
     void append_positional(ChromeKey first, ArgumentRole role);
+    std::vector<Argument> positional_values(ChromeKey first, ArgumentRole role);
     void drop(ChromeKey key) { present_ &= ~(std::uint64_t{1} << static_cast<unsigned>(key)); }
 
     TraceAssembler& assembler_;
     std::vector<Argument> values_;
     std::array<Argument, static_cast<std::size_t>(ChromeKey::Count)> special_{};
     std::array<std::string_view, 9> positional_{};  ///< by ChromeKey
-    std::uint64_t present_ = 0;                     ///< a bit for each ChromeKey
+    std::array<std::string, 9> last_positional_{};  ///< likewise, of the event before
+    /// The inputs, and the outputs, of the event before that had any: many operators pass on what they got.
+    struct LastValues {
+        std::uint64_t present = 0;  ///< the keys that they were made from; 0: there are none
+        bool is_old = false;        ///< a text was not what it was then
+        std::vector<Argument> values;
+    };
+    LastValues last_inputs_, last_outputs_;
+    std::uint64_t present_ = 0;  ///< a bit for each ChromeKey
     std::uint64_t address_ = 0;
     JsonMembers members_;
     std::vector<KnownKey> keys_{1};        ///< by the index that members_ has for them

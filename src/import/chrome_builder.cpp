@@ -439,7 +439,8 @@ void ChromeBuilder::name_row(const ChromeEvent& event) {
     const std::uint32_t owner_index = rows_.index(pid, {*owner, 0});
     const std::string& kind = assembler_.text(arguments_.take_string(ChromeKey::TrackKind));
     ImportedRow& row = rows_.at(index);
-    if (row.thread != kNoRow || owner_index == index) return;  // came too late
+    if (row.thread != kNoRow) return;                     // came too late
+    if (owner_index == index && kind != "async") return;  // a thread like any other
     row.owner = owner_index;
     row.kind = kind == "async"     ? ImportedRow::Kind::Async
                : kind == "overlap" ? ImportedRow::Kind::Overlap

@@ -35,6 +35,11 @@ class ChromeBuilder {
     /// Takes the event whose values arguments() holds.
     void add(const ChromeEvent& event);
     void add_malformed(const char* cause) { ++malformed_[cause]; }
+    /// As TraceAssembler's.
+    void expect(double fraction) {
+        assembler_.expect(fraction);
+        flows_.expect(fraction);
+    }
     Trace finish();
 
   private:

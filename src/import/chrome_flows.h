@@ -7,6 +7,7 @@
 
 #include <kymo/trace.h>
 
+#include "base/expected_room.h"
 #include "trace/trace_assembler.h"
 
 namespace kymo {
@@ -31,6 +32,12 @@ class ImportedFlows {
     /// An arrow of the file's own with that number: no link must be made up from it.
     void has_arrow(std::uint64_t correlation) { known_.push_back(correlation); }
 
+    /// As TraceAssembler's.
+    void expect(double fraction) {
+        reserve_expected(points_, fraction);
+        reserve_expected(launches_, fraction);
+        reserve_expected(known_, fraction);
+    }
     /// Makes the links. Points that belong to nothing are counted as "loose_flow".
     void finish();
 

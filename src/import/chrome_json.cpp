@@ -299,7 +299,7 @@ class ChromeReader {
         builder_.add(event_);
         if (++event_count_ == next_look_) {
             next_look_ *= 2;
-            builder_.assembler().expect(text_.source().fraction_read());
+            builder_.expect(text_.source().fraction_read());
         }
         return true;
     }

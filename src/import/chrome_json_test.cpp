@@ -230,6 +230,61 @@ TEST(ChromeJson, ValuesOfEveryKindArrive) {
         << text;
 }
 
+/// The values of a range, as far as lists of inputs and outputs make them.
+std::string positional(const Trace& trace, Row row) {
+    std::string text;
+    for (const Argument& value : trace.range_arguments(row)) {
+        text += value.role == ArgumentRole::Input    ? " in:"
+                : value.role == ArgumentRole::Output ? " out:"
+                                                     : " ";
+        if (value.kind != ValueKind::Array) {
+            text += std::to_string(static_cast<int>(value.kind)) + "=" + std::to_string(value.integer);
+            continue;
+        }
+        const ArrayInfo& array = trace.arrays()[value.array];
+        const std::size_t count = array.dimensions * (array.has_strides ? 2u : 1u);
+        text += std::to_string(static_cast<int>(array.dtype));
+        for (const std::int64_t extent : trace.array_extents().subspan(array.first_extent, count))
+            text += "," + std::to_string(extent);
+    }
+    return text;
+}
+
+TEST(ChromeJson, InputsDoNotDependOnTheEventsBefore) {
+    std::string many = "[2";
+    for (int i = 0; i < 1000; ++i) many += ",2";
+    many += "]";
+    const std::vector<std::string> args = {
+        R"("Input Dims":[[2,3]],"Input type":["float"])",
+        R"("Input Dims":[[2,3]],"Input type":["double"])",
+        R"("Input Dims":[[2,3]],"Input type":["double"],"Input Strides":[[3,1]])",
+        R"("Input Dims":[[2,3]],"Input type":["double"])",
+        R"("Input Dims":[)" + many + R"(],"Input type":["double"])",
+        R"("Input Dims":[[2,3]],"Input type":["double"])",
+        R"("Output Dims":[[2,3]],"Output type":["double"])",
+        R"("Input Dims":[[2,3]],"Input type":["double"],"Output Dims":[[4]],"Output type":["int"])",
+        R"("other":1)",
+        R"("Input Dims":[[2,3],[]],"Input type":["double","Scalar"],"Concrete Inputs":["","7"])",
+        R"("Input Dims":[[2,3],[]],"Input type":["double","Scalar"],"Concrete Inputs":["","8"])",
+        R"("Input Dims":[[2,3]],"Input type":["float"])",
+    };
+    std::string all;
+    for (const int round : {0, 1}) {
+        for (std::size_t i = 0; i < args.size(); ++i)
+            all += (all.empty() ? "" : ",") +
+                   std::string(R"({"ph":"X","name":"a","pid":1,"tid":1,"dur":1,"ts":)") +
+                   std::to_string((round * args.size() + i) * 10) + R"(,"args":{)" + args[i] + "}}";
+    }
+    const Trace trace = read_events(all);
+    ASSERT_EQ(trace.ranges().size(), 2 * args.size());
+    for (Row row = 0; row < trace.ranges().size(); ++row) {
+        const std::string& text = args[row % args.size()];
+        const Trace alone =
+            read_events(R"({"ph":"X","name":"a","pid":1,"tid":1,"dur":1,"ts":0,"args":{)" + text + "}}");
+        EXPECT_EQ(positional(trace, row), positional(alone, 0)) << text;
+    }
+}
+
 TEST(ChromeJson, WhatCannotBeReadIsCounted) {
     const Trace trace = read_events(R"(
         {"ph":"X","name":"good","pid":1,"tid":1,"ts":0,"dur":1},

@@ -9,6 +9,7 @@
 #include <kymo/export.h>
 
 #include "import/chrome_json.h"
+#include "trace/device_waits_fixture.h"
 #include "trace/trace_assembler.h"
 #include "trace/trace_dump.h"
 
@@ -304,6 +305,13 @@ TEST(ChromeRoundTrip, WhatWasExportedComesBack) {
     EXPECT_EQ(kinds.size(), 4u);
     for (const std::size_t count : {links, instants, counters, reports, details, arrays})
         EXPECT_GT(count, 100u);
+}
+
+TEST(ChromeRoundTrip, WhatWaitsForADeviceStaysAsyncOnItsQueue) {
+    const Trace trace = testing::device_waits_trace();
+    const Trace again = reimported(exported(trace));
+    EXPECT_EQ(again.threads().size(), 3u);
+    EXPECT_EQ(testing::places_of_ranges(again), testing::places_of_ranges(trace));
 }
 
 }  // namespace

@@ -63,10 +63,16 @@ Row ImportedRows::thread(std::uint32_t index) {
     ImportedRow& row = rows_[index];
     if (row.thread == kNoRow) {
         // Rows that are no threads of their own share their owner's.
+        const auto is_owner = [&](std::uint32_t owner) {
+            return rows_[owner].kind == ImportedRow::Kind::Own || rows_[owner].owner == owner;
+        };
         const bool has_owner = row.kind != ImportedRow::Kind::Own && row.owner != ImportedRow::kNone &&
-                               row.owner != index && rows_[row.owner].kind == ImportedRow::Kind::Own;
+                               row.owner != index && is_owner(row.owner);
         row.thread = has_owner ? thread(row.owner) : assembler_.add_thread({});
-        if (!has_owner) rows_[index].kind = ImportedRow::Kind::Own;
+        // A thread that only has ranges out of any nesting is the owner of that row.
+        const bool stays_async = row.kind == ImportedRow::Kind::Async && row.owner == index;
+        if (!has_owner && !stays_async) rows_[index].kind = ImportedRow::Kind::Own;
+        rows_[index].has_own_thread = !has_owner;
     }
     return rows_[index].thread;
 }
@@ -170,7 +176,7 @@ std::string ImportedRows::thread_name(const ImportedRow& row, bool is_ours) cons
 }
 
 void ImportedRows::finish_thread(ImportedRow& row, bool is_ours) {
-    if (row.kind != ImportedRow::Kind::Own) return;
+    if (!row.has_own_thread) return;
     const std::uint32_t process = row.is_device ? host_of(row) : row.process;
     const Row owner = process_row(process, is_ours);
     ThreadInfo& thread = assembler_.thread(row.thread);

@@ -33,6 +33,7 @@ struct ImportedRow {
     std::int64_t device = -1;
     std::int64_t stream = -1;
     Row thread = kNoRow;               ///< made when it is first needed; likewise the lanes
+    bool has_own_thread = false;       ///< not that of its owner
     std::uint32_t lane = kNone;        ///< of ranges that nest
     std::uint32_t async_lane = kNone;  ///< of those that only span time
     // The complete event read last, which the arrows right behind it belong to.

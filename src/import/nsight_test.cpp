@@ -40,13 +40,11 @@ TEST(Nsight, MetadataIsStrictJson) {
 }
 
 TEST(Nsight, ColumnsThatAVersionLacksAreDoneWithout) {
-    SqliteSample sample;
-    sample.run(kFewColumns)
-        .run(
-            "INSERT INTO NVTX_EVENTS VALUES (0, 1000, 59, 'outer', 1), (100, 500, 59, NULL, 1);"
-            "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (200, 300, 1, 1, 7);"
-            "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (400, 600, 2, 7)");
-    const Trace trace = sample.read();
+    const Trace trace =
+        profile_of(kFewColumns,
+                   "INSERT INTO NVTX_EVENTS VALUES (0, 1000, 59, 'outer', 1), (100, 500, 59, NULL, 1);"
+                   "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (200, 300, 1, 1, 7);"
+                   "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (400, 600, 2, 7)");
     ASSERT_EQ(trace.ranges().size(), 4u);
     EXPECT_EQ(trace.range_name(1), "");
     EXPECT_EQ(trace.range_name(3), "kernel");
@@ -70,19 +68,17 @@ TEST(Nsight, EqualCorrelationIdsOfTwoProcessesStayApart) {
 }
 
 TEST(Nsight, LibrariesAreReadByTheShapeOfTheirTables) {
-    SqliteSample sample;
-    sample.run(kFewColumns)
-        .run(
-            "CREATE TABLE CUBLAS_EVENTS(start INT, end INT, globalTid INT, nameId INT);"
-            "CREATE TABLE MPI_P2P_EVENTS(start INT, end INT, globalTid INT, textId INT, size INT);"
-            "CREATE TABLE PROFILER_OVERHEAD(start INT, end INT, globalTid INT, nameId INT);"
-            "CREATE TABLE GPU_METRICS(timestamp INT, value INT);"
-            "INSERT INTO StringIds VALUES (3, 'cublasGemmEx'), (4, 'MPI_Send'), (5, 'flush');"
-            "INSERT INTO CUBLAS_EVENTS VALUES (0, 100, 5, 3); INSERT INTO MPI_P2P_EVENTS VALUES (200, 300, "
-            "5, 4, 8);"
-            "INSERT INTO PROFILER_OVERHEAD VALUES (50, 250, 5, 5); INSERT INTO GPU_METRICS VALUES (1, 2), "
-            "(3, 4)");
-    const Trace trace = sample.read();
+    const Trace trace = profile_of(
+        kFewColumns,
+        "CREATE TABLE CUBLAS_EVENTS(start INT, end INT, globalTid INT, nameId INT);"
+        "CREATE TABLE MPI_P2P_EVENTS(start INT, end INT, globalTid INT, textId INT, size INT);"
+        "CREATE TABLE PROFILER_OVERHEAD(start INT, end INT, globalTid INT, nameId INT);"
+        "CREATE TABLE GPU_METRICS(timestamp INT, value INT);"
+        "INSERT INTO StringIds VALUES (3, 'cublasGemmEx'), (4, 'MPI_Send'), (5, 'flush');"
+        "INSERT INTO CUBLAS_EVENTS VALUES (0, 100, 5, 3); INSERT INTO MPI_P2P_EVENTS VALUES (200, 300, "
+        "5, 4, 8);"
+        "INSERT INTO PROFILER_OVERHEAD VALUES (50, 250, 5, 5); INSERT INTO GPU_METRICS VALUES (1, 2), "
+        "(3, 4)");
     ASSERT_EQ(trace.ranges().size(), 3u);
     std::map<std::string, std::string> categories;
     for (Row row = 0; row < 3; ++row) {
@@ -99,15 +95,13 @@ TEST(Nsight, LibrariesAreReadByTheShapeOfTheirTables) {
 }
 
 TEST(Nsight, VersionsOfCallsAreTakenOffTheirNames) {
-    SqliteSample sample;
-    sample.run(kFewColumns)
-        .run(
-            "INSERT INTO StringIds VALUES (3, 'cudaMalloc_v3020'), (4, 'cuMemFree_v2'), (5, 'cudaX_vY'), (6, "
-            "'_v');"
-            "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (0, 1, 3, 1, 1), (2, 3, 4, 1, 2), (4, 5, 5, 1, "
-            "3),"
-            "(6, 7, 6, 1, 4)");
-    const Trace trace = sample.read();
+    const Trace trace = profile_of(
+        kFewColumns,
+        "INSERT INTO StringIds VALUES (3, 'cudaMalloc_v3020'), (4, 'cuMemFree_v2'), (5, 'cudaX_vY'), (6, "
+        "'_v');"
+        "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (0, 1, 3, 1, 1), (2, 3, 4, 1, 2), (4, 5, 5, 1, "
+        "3),"
+        "(6, 7, 6, 1, 4)");
     EXPECT_EQ(trace.range_name(0), "cudaMalloc");
     EXPECT_EQ(trace.string(trace.sites()[trace.ranges().site[0]].raw_name), "cudaMalloc_v3020");
     EXPECT_EQ(trace.string(trace.sites()[trace.ranges().site[0]].category), "cuda_runtime");
@@ -150,17 +144,15 @@ TEST(Nsight, RowsWithoutTimesAreLeftOutAndCountedByTable) {
 }
 
 TEST(Nsight, RowsOfTheHostNeedTimesToo) {
-    SqliteSample sample;
-    sample.run(kFewColumns)
-        .run(
-            "CREATE TABLE OSRT_API(start INT, end INT, nameId INT, globalTid INT);"
-            "CREATE TABLE CUDA_GPU_MEMORY_USAGE_EVENTS(start INT, globalPid INT, bytes INT);"
-            "INSERT INTO OSRT_API VALUES (500, 600, 2, 1), (NULL, 600, 2, 1), (500, 'x', 2, 1), (500, NULL, "
-            "2, 1);"
-            "INSERT INTO CUDA_GPU_MEMORY_USAGE_EVENTS VALUES (500, 1, 8), (NULL, 1, 8);"
-            "INSERT INTO NVTX_EVENTS VALUES (500, 'x', 59, 'bad end', 1), (500, 'x', 34, 'mark', 1);"
-            "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (500, NULL, 1, 1, 7), (1.5, 600, 1, 1, 8)");
-    const Trace trace = sample.read();
+    const Trace trace = profile_of(
+        kFewColumns,
+        "CREATE TABLE OSRT_API(start INT, end INT, nameId INT, globalTid INT);"
+        "CREATE TABLE CUDA_GPU_MEMORY_USAGE_EVENTS(start INT, globalPid INT, bytes INT);"
+        "INSERT INTO OSRT_API VALUES (500, 600, 2, 1), (NULL, 600, 2, 1), (500, 'x', 2, 1), (500, NULL, "
+        "2, 1);"
+        "INSERT INTO CUDA_GPU_MEMORY_USAGE_EVENTS VALUES (500, 1, 8), (NULL, 1, 8);"
+        "INSERT INTO NVTX_EVENTS VALUES (500, 'x', 59, 'bad end', 1), (500, 'x', 34, 'mark', 1);"
+        "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (500, NULL, 1, 1, 7), (1.5, 600, 1, 1, 8)");
     EXPECT_EQ(trace.ranges().size(), 2u);
     EXPECT_EQ(trace.instants().size(), 1u);
     EXPECT_EQ(trace.memory().size(), 1u);
@@ -173,14 +165,12 @@ TEST(Nsight, RowsOfTheHostNeedTimesToo) {
 }
 
 TEST(Nsight, OddRowsAreCounted) {
-    SqliteSample sample;
-    sample.run(kFewColumns)
-        .run(
-            "INSERT INTO NVTX_EVENTS VALUES (NULL, NULL, 59, 'null', NULL), (500, 100, 59, 'backwards', -1),"
-            "(9223372036854775807, -9223372036854775808, 60, 'far', 9223372036854775807),"
-            "('x', 'y', 34, x'00ff', 'z'), (1, 2, NULL, 'typeless', 1);"
-            "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (NULL, NULL, NULL, NULL), (1, 2, 77, 78)");
-    const Trace trace = sample.read();
+    const Trace trace = profile_of(
+        kFewColumns,
+        "INSERT INTO NVTX_EVENTS VALUES (NULL, NULL, 59, 'null', NULL), (500, 100, 59, 'backwards', -1),"
+        "(9223372036854775807, -9223372036854775808, 60, 'far', 9223372036854775807),"
+        "('x', 'y', 34, x'00ff', 'z'), (1, 2, NULL, 'typeless', 1);"
+        "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (NULL, NULL, NULL, NULL), (1, 2, 77, 78)");
     EXPECT_EQ(trace.ranges().size(), 3u);
     EXPECT_EQ(trace.instants().size(), 0u);
     EXPECT_EQ(problem_count(trace, "bad_time"), 3u);

@@ -45,12 +45,10 @@ TEST(Nvprof, TheSampleIsReadWhole) {
 }
 
 TEST(Nvprof, MarkersNestAndSumUp) {
-    SqliteSample sample;
-    sample.run(kOldSchema)
-        .run(
-            "INSERT INTO CUPTI_ACTIVITY_KIND_MARKER VALUES (1, 10, 1, 0), (2, 20, 2, 100), (3, 20, 0, 400),"
-            "(4, 30, 2, 500), (5, 30, 0, 600), (6, 10, 0, 1000)");
-    const Trace trace = sample.read();
+    const Trace trace = profile_of(
+        kOldSchema,
+        "INSERT INTO CUPTI_ACTIVITY_KIND_MARKER VALUES (1, 10, 1, 0), (2, 20, 2, 100), (3, 20, 0, 400),"
+        "(4, 30, 2, 500), (5, 30, 0, 600), (6, 10, 0, 1000)");
     ASSERT_EQ(trace.ranges().size(), 3u);
     EXPECT_EQ(name_of(trace, trace.ranges().parent[1]), "outer");
     EXPECT_EQ(name_of(trace, trace.ranges().parent[2]), "outer");
@@ -63,16 +61,14 @@ TEST(Nvprof, MarkersNestAndSumUp) {
 }
 
 TEST(Nvprof, AKernelBelongsToTheInnermostMarkerOnly) {
-    SqliteSample sample;
-    sample.run(kOldSchema)
-        .run(
-            "INSERT INTO CUPTI_ACTIVITY_KIND_MARKER VALUES (1, 10, 1, 0), (2, 20, 2, 100), (3, 20, 0, 400),"
-            "(4, 10, 0, 1000);"
-            "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (1, 211, 200, 300, 7), (2, 211, 500, 600, 8),"
-            "(3, 211, 1200, 1300, 9);"
-            "INSERT INTO CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL VALUES (1, 2000, 2100, 7, 3),"
-            "(2, 2200, 2300, 8, 3), (3, 2400, 2500, 9, 3)");
-    const Trace trace = sample.read();
+    const Trace trace = profile_of(
+        kOldSchema,
+        "INSERT INTO CUPTI_ACTIVITY_KIND_MARKER VALUES (1, 10, 1, 0), (2, 20, 2, 100), (3, 20, 0, 400),"
+        "(4, 10, 0, 1000);"
+        "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (1, 211, 200, 300, 7), (2, 211, 500, 600, 8),"
+        "(3, 211, 1200, 1300, 9);"
+        "INSERT INTO CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL VALUES (1, 2000, 2100, 7, 3),"
+        "(2, 2200, 2300, 8, 3), (3, 2400, 2500, 9, 3)");
     ASSERT_EQ(trace.links().size(), 3u);
     std::string text;
     for (const auto& [kernel, marker] : markers_of_kernels(trace)) text += name_of(trace, marker) + " ";
@@ -81,14 +77,12 @@ TEST(Nvprof, AKernelBelongsToTheInnermostMarkerOnly) {
 }
 
 TEST(Nvprof, KernelsOfOtherCallsAreCountedAndTheCallsStay) {
-    SqliteSample sample;
-    sample.run(kOldSchema)
-        .run(
-            "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (1, 13, 200, 300, 7), (2, 4711, 500, 600, 8),"
-            "(3, 20, 700, 710, 9);"
-            "INSERT INTO CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL VALUES (1, 2000, 2100, 7, 3),"
-            "(2, 2200, 2300, 7, 3), (3, 2400, 2500, 8, 3)");
-    const Trace trace = sample.read();
+    const Trace trace = profile_of(
+        kOldSchema,
+        "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (1, 13, 200, 300, 7), (2, 4711, 500, 600, 8),"
+        "(3, 20, 700, 710, 9);"
+        "INSERT INTO CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL VALUES (1, 2000, 2100, 7, 3),"
+        "(2, 2200, 2300, 7, 3), (3, 2400, 2500, 8, 3)");
     EXPECT_EQ(trace.range_name(0), "cudaLaunch");
     EXPECT_EQ(trace.range_name(1), "CUDA runtime call 4711");
     EXPECT_EQ(trace.range_name(2), "cudaMalloc");
@@ -148,12 +142,10 @@ TEST(Nvprof, ThreadsComeFromMarkersAndCalls) {
 }
 
 TEST(Nvprof, MarkersWithoutAPartnerAreKeptAndCounted) {
-    SqliteSample sample;
-    sample.run(kOldSchema)
-        .run(
-            "INSERT INTO CUPTI_ACTIVITY_KIND_MARKER VALUES (1, 10, 1, 0), (2, 20, 2, 100), (3, 20, 0, 400),"
-            "(4, 30, 0, 500)");
-    const Trace trace = sample.read();
+    const Trace trace = profile_of(
+        kOldSchema,
+        "INSERT INTO CUPTI_ACTIVITY_KIND_MARKER VALUES (1, 10, 1, 0), (2, 20, 2, 100), (3, 20, 0, 400),"
+        "(4, 30, 0, 500)");
     ASSERT_EQ(trace.ranges().size(), 2u);
     EXPECT_EQ(trace.ranges().flags[0], kUnfinished);
     EXPECT_EQ(trace.ranges().duration_ns[0], trace.window().end_ns);
@@ -162,16 +154,14 @@ TEST(Nvprof, MarkersWithoutAPartnerAreKeptAndCounted) {
 }
 
 TEST(Nvprof, DamagedRowsAreCounted) {
-    SqliteSample sample;
-    sample.run(kOldSchema)
-        .run(
-            "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (1, 211, 300, 200, 7), (2, 211, NULL, NULL, "
-            "NULL),"
-            "(3, 211, -9223372036854775808, 9223372036854775807, 8), (4, 211, 'text', 10.7, 7), (5, 211, "
-            "300, 400, 7);"
-            "INSERT INTO CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL VALUES (1, -50, -20, 7, 99),"
-            "(2, 0, 1, 12345, 3)");
-    const Trace trace = sample.read();
+    const Trace trace = profile_of(
+        kOldSchema,
+        "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (1, 211, 300, 200, 7), (2, 211, NULL, NULL, "
+        "NULL),"
+        "(3, 211, -9223372036854775808, 9223372036854775807, 8), (4, 211, 'text', 10.7, 7), (5, 211, "
+        "300, 400, 7);"
+        "INSERT INTO CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL VALUES (1, -50, -20, 7, 99),"
+        "(2, 0, 1, 12345, 3)");
     EXPECT_EQ(trace.ranges().size(), 5u);
     EXPECT_EQ(problem_count(trace, "bad_time"), 2u);
     EXPECT_EQ(problem_count(trace, "clamped"), 1u);
@@ -183,16 +173,14 @@ TEST(Nvprof, DamagedRowsAreCounted) {
 }
 
 TEST(Nvprof, RowsWithoutTimesAreLeftOutAndCountedByTable) {
-    SqliteSample sample;
-    sample.run(kOldSchema)
-        .run(
-            "INSERT INTO CUPTI_ACTIVITY_KIND_MARKER VALUES (1, 10, 1, 500), (2, 10, 0, 900), (3, 20, 2, "
-            "NULL),"
-            "(4, 20, 0, 'x');"
-            "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (1, 211, 600, 700, 7);"
-            "INSERT INTO CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL VALUES (1, 'abc', NULL, 7, 3), (2, 800, 850, "
-            "7, 3)");
-    const Trace trace = sample.read();
+    const Trace trace = profile_of(
+        kOldSchema,
+        "INSERT INTO CUPTI_ACTIVITY_KIND_MARKER VALUES (1, 10, 1, 500), (2, 10, 0, 900), (3, 20, 2, "
+        "NULL),"
+        "(4, 20, 0, 'x');"
+        "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (1, 211, 600, 700, 7);"
+        "INSERT INTO CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL VALUES (1, 'abc', NULL, 7, 3), (2, 800, 850, "
+        "7, 3)");
     EXPECT_EQ(trace.ranges().size(), 3u);
     EXPECT_EQ(trace.window().start_ns, 500);
     std::vector<std::string> texts;

@@ -13,6 +13,7 @@
 #include <kymo/import.h>
 
 #include "import/perfetto.h"
+#include "trace/device_waits_fixture.h"
 #include "trace/random_trace_fixture.h"
 
 #if KYMO_HAVE_PROTOZERO
@@ -231,6 +232,13 @@ TEST_F(PerfettoRoundTripTest, WritingWhatWasReadChangesNothingMore) {
         const Trace once = round(testing::random_trace(seed));
         ASSERT_EQ(difference(round(once), once), "") << "seed " << seed;
     }
+}
+
+TEST_F(PerfettoRoundTripTest, WhatWaitsForADeviceStaysAsyncOnItsQueue) {
+    const Trace trace = testing::device_waits_trace();
+    const Trace again = round(trace);
+    EXPECT_EQ(again.threads().size(), 3u);
+    EXPECT_EQ(testing::places_of_ranges(again), testing::places_of_ranges(trace));
 }
 
 TEST_F(PerfettoRoundTripTest, FilesAreKnownByTheirSuffixAndTheirFirstBytes) {

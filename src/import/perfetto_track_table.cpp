@@ -376,6 +376,13 @@ void PerfettoTrackTable::resolve(std::uint32_t index, int level) {
             const Row thread = add_thread(process_row(process->owner), 0, track.name, 0);
             return set_lane(track, thread, TrackKind::Device, 0, process->device, track.rank);
         }
+        if (description == kAsyncTrack && process != nullptr && process->is_device) {
+            const bool is_of_queue = parent != above;
+            if (is_of_queue) resolve(parent, level + 1);
+            const Row thread = is_of_queue ? tracks_[parent].thread
+                                           : add_thread(process_row(process->owner), 0, track.name, 0);
+            return set_lane(track, thread, TrackKind::Async, track.name, process->device, track.rank);
+        }
     }
     const StringId name = track.name != 0 ? track.name : assembler_.string("track");
     if (is_placed) {

@@ -88,6 +88,12 @@ class SqliteSample {
     sqlite3* database_ = nullptr;
 };
 
+/// What is read from a database of that schema with those rows.
+inline Trace profile_of(const char* schema, const char* rows) {
+    SqliteSample sample;
+    return sample.run(schema).run(rows).read();
+}
+
 inline std::string value_text(const Trace& trace, const Argument& value) {
     std::string text;
     if (value.key != 0) text = std::string(trace.string(value.key)) + "=";

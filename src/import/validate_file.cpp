@@ -55,10 +55,11 @@ bool is_known(std::span<const std::byte> head) {
 
 }  // namespace
 
-std::vector<Finding> validate_file(const std::string& path) {
+std::vector<Finding> validate_file(const std::string& path, std::string_view format) {
     const std::vector<std::byte> head = read_file_head(path);
     FindingList findings;
-    if (!looks_like_json(head)) return validate(open_trace(path));
+    const bool is_json = format.empty() ? looks_like_json(head) : format == "chrome";
+    if (!is_json) return validate(open_trace(path, format));
     {
         const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
         const std::string_view bytes = text_of(file->bytes());
@@ -71,13 +72,13 @@ std::vector<Finding> validate_file(const std::string& path) {
     // What an importer makes of it keeps the rules of all traces, too; broken files may be more than it
     // takes.
     std::vector<Finding> found = findings.take();
-    if (!is_known(head)) return found;
+    if (format.empty() && !is_known(head)) return found;
     const bool is_broken = std::any_of(found.begin(), found.end(),
                                        [](const Finding& each) { return each.rule == "strict_json"; });
     FindingList all;
     all.merge(found);
     try {
-        all.merge(validate(open_trace(path)));
+        all.merge(validate(open_trace(path, format)));
     } catch (const Error&) {
         if (!is_broken) throw;
     }

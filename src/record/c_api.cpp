@@ -4,6 +4,7 @@
 #include <cstring>
 #include <mutex>
 #include <new>
+#include <utility>
 
 #include <kymo/context.h>
 #include <kymo/memory.h>
@@ -72,7 +73,8 @@ void observe_end(std::uint32_t index) noexcept {
     }
 }
 
-void push_begin(std::uint32_t site) noexcept {
+// `side`: its values on the side stack.
+void push_begin(std::uint32_t site, std::uint32_t side) noexcept {
     SlowPath path;
     if (!path) return;
     ThreadState* state = detail::current_thread;
@@ -83,12 +85,13 @@ void push_begin(std::uint32_t site) noexcept {
     state = ready_thread();
     if (state == nullptr) return;
     const bool records = (load_relaxed(state->armed) & detail::kArmedRecorder) != 0;
-    push_open(*state, records ? site : 0, kObjectless, 0);
+    if (!records) drop_side(*state, std::exchange(side, 0));
+    push_open(*state, records ? site : 0, kObjectless, side);
 }
 
 void begin(std::uint32_t site) noexcept {
-    observe_begin(site);
-    push_begin(site);
+    const ObserverFrame* const frame = observe_begin(site);
+    push_begin(site, frame != nullptr ? push_range_id(frame->range.id(), {}) : 0);
 }
 
 // Gives the index that it had, or kNotOpen.

@@ -108,8 +108,8 @@ void Recorder::rearm() noexcept {
     set_armed(unregistered_thread, shared != 0 ? shared | detail::kArmedAttention : 0);
     for (const auto& entry : threads_) {
         std::lock_guard lock(entry->arming);
-        entry->wants_attention = restart || entry->spool != spool_ || entry->period != period_ ||
-                                 !entry->ended_elsewhere.empty();
+        entry->wants_attention =
+            restart || entry->spool != spool_ || entry->period != period_ || !entry->ended_elsewhere.empty();
         arm(*entry);
     }
     __atomic_fetch_add(&room_epoch_, 1, __ATOMIC_RELAXED);

@@ -9,7 +9,9 @@
 #include <vector>
 
 #include <kymo/error.h>
+#include <kymo/execution_trace.h>
 
+#include "record/environment.h"
 #include "record/recorder.h"
 
 /// Defined by the command `kymo` alone, which uses this library and must not record itself.
@@ -120,6 +122,23 @@ SessionOptions parse_options(std::string_view text) {
 void say(std::string_view text) noexcept {
     const std::string line = "kymo: " + std::string(text) + "\n";
     if (write(STDERR_FILENO, line.data(), line.size()) < 0) return;  // nobody to tell
+}
+
+std::string environment_text(const char* name) {
+    const char* const text = getenv(name);
+    return text != nullptr ? text : "";
+}
+
+ExecutionTraceRequest execution_trace_request() {
+    ExecutionTraceRequest request;
+    const std::string own = environment_text("KYMO_EXECUTION_TRACE");
+    const std::string there = environment_text("ENABLE_PYTORCH_EXECUTION_TRACE");
+    request.is_wanted = own.empty() ? there == "1" : own != "0";
+    if (own != "0" && own != "1") request.path = own;
+    const std::string extras = environment_text("KYMO_EXECUTION_TRACE_EXTRAS");
+    request.with_resources =
+        (extras.empty() ? environment_text("ENABLE_PYTORCH_EXECUTION_TRACE_EXTRAS") : extras) == "1";
+    return request;
 }
 
 void start_environment_session() noexcept {

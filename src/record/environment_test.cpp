@@ -1,6 +1,7 @@
 // environment_test.cpp: the text form of a session's options.
 #include <gtest/gtest.h>
 #include <kymo/error.h>
+#include <kymo/execution_trace.h>
 
 #include "record/recorder.h"
 
@@ -124,6 +125,28 @@ TEST(ParseOptions, NamesTheKeyThatItDoesNotKnow) {
                                       "': expected out=, max=, policy=, scopes=, name=, values=, shapes=, "
                                       "inputs=, memory= or flops=");
     }
+}
+
+// E4
+TEST(ExecutionTraceRequest, IsAskedForByOurVariableOrElseByTheOtherOne) {
+    const auto request = [](const char* own, const char* other) {
+        own != nullptr ? setenv("KYMO_EXECUTION_TRACE", own, 1) : unsetenv("KYMO_EXECUTION_TRACE");
+        other != nullptr ? setenv("ENABLE_PYTORCH_EXECUTION_TRACE", other, 1)
+                         : unsetenv("ENABLE_PYTORCH_EXECUTION_TRACE");
+        return execution_trace_request();
+    };
+    EXPECT_FALSE(request(nullptr, nullptr).is_wanted);
+    EXPECT_FALSE(request("", "0").is_wanted);
+    EXPECT_FALSE(request("0", "1").is_wanted);
+    EXPECT_TRUE(request(nullptr, "1").is_wanted);
+    EXPECT_TRUE(request("1", nullptr).is_wanted);
+    EXPECT_EQ(request("1", nullptr).path, "");
+    EXPECT_EQ(request("/tmp/x.json", "0").path, "/tmp/x.json");
+    EXPECT_FALSE(request("1", nullptr).with_resources);
+    setenv("KYMO_EXECUTION_TRACE_EXTRAS", "1", 1);
+    EXPECT_TRUE(request("1", nullptr).with_resources);
+    unsetenv("KYMO_EXECUTION_TRACE_EXTRAS");
+    request(nullptr, nullptr);
 }
 
 }  // namespace

@@ -59,6 +59,14 @@ ThreadState* recording_thread() noexcept {
     return (detail::load_relaxed(state->armed) & detail::kArmedRecorder) != 0 ? state : nullptr;
 }
 
+void write_instant(std::uint32_t site, std::uint32_t side) noexcept {
+    SlowPath path;
+    if (!path) return;
+    ThreadState* const state = recording_thread();
+    if (state == nullptr || site == 0) return drop_unrecorded(side);
+    write_valued_event(*state, RecordKind::LongInstant, site, 0, side);
+}
+
 // The start callbacks of a range that may end anywhere; null: nobody sees it.
 ObserverFrame* begin_async_frame(std::uint32_t site, Scope scope, std::uint32_t& side) noexcept {
     ObserverFrame* const frame = begin_frame(site, scope);
@@ -74,11 +82,9 @@ namespace detail {
 
 void record_instant(std::string_view name, Scope scope, std::uint32_t side) noexcept {
     const std::uint32_t site = dynamic_site(name, scope);
-    SlowPath path;
-    if (!path) return;
-    ThreadState* const state = recording_thread();
-    if (state == nullptr || site == 0) return drop_unrecorded(side);
-    write_valued_event(*state, RecordKind::LongInstant, site, 0, side);
+    write_instant(site, side);
+    if (site != 0 && (load_relaxed(current_thread->armed) & kArmedObservers) != 0)
+        observe_instant(site, scope);
 }
 
 void record_counter(std::string_view name, double value) noexcept {

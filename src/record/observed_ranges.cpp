@@ -1,8 +1,11 @@
 // observed_ranges.cpp: ranges that somebody watches: their frames, and calling their observers.
 #include <algorithm>
+#include <cstring>
 #include <mutex>
 #include <new>
 #include <vector>
+
+#include <kymo/detail/values.h>
 
 #include "record/clock.h"
 #include "record/observer_calls.h"
@@ -256,7 +259,7 @@ void run_starts(ObserverFrame& frame) noexcept {
 std::uint32_t run_starts_with(ObserverFrame& frame, std::uint32_t side) noexcept {
     if (side == 0) {
         run_starts(frame);
-        return 0;
+        return push_range_id(frame.range.id(), {});
     }
     std::vector<std::byte> values;
     const std::span<const std::byte> payload = side_payload(*detail::current_thread, side);
@@ -275,7 +278,21 @@ std::uint32_t run_starts_with(ObserverFrame& frame, std::uint32_t side) noexcept
     } catch (const std::bad_alloc&) {
         run_starts(frame);
     }
-    return values.empty() ? 0 : push_payload(values);
+    return push_range_id(frame.range.id(), values);
+}
+
+std::uint32_t push_range_id(std::uint64_t id, std::span<const std::byte> values) noexcept {
+    constexpr std::uint64_t kWriting = detail::kArmedRecorder | detail::kArmedAttention;
+    if (id == 0 || (load_relaxed(detail::current_thread->armed) & kWriting) == 0)
+        return values.empty() ? 0 : push_payload(values);
+    const detail::SideRoom room = detail::open_side();
+    if (room.place == nullptr) return 0;
+    ValueEncoder encoder(room.place, room.limit);
+    encoder.add_facts({-1, 0, id});
+    // Values that do not fit behind it are dropped, as a whole: half of one could not be read.
+    const auto left = static_cast<std::size_t>(room.limit - encoder.end());
+    if (!values.empty() && values.size() <= left) std::memcpy(encoder.end(), values.data(), values.size());
+    return detail::close_side(room, encoder.end() + (values.size() <= left ? values.size() : 0));
 }
 
 void end_frame(ObserverFrame* frame) noexcept {
@@ -300,6 +317,21 @@ void observe_memory(const MemoryReport& report) noexcept {
     ++snapshot.open;
     for (ObserverEntry* entry : snapshot.memory) {
         call_observer(thread, *entry, [&] { entry->observer.memory(report, entry->observer.data); });
+    }
+    --snapshot.open;
+}
+
+void observe_instant(std::uint32_t site, Scope scope) noexcept {
+    ThreadObservers* const thread = ready_part();
+    if (thread == nullptr || thread->current->instants.empty()) return;
+    const Inside inside(thread);
+    ObserverFrame frame;  // only for its range
+    frame.set_range(site, scope, thread->thread);
+    ObserverSnapshot& snapshot = *thread->current;  // kept, as above
+    ++snapshot.open;
+    for (ObserverEntry* entry : snapshot.instants) {
+        if (!entry->scopes.contains(scope)) continue;
+        call_observer(thread, *entry, [&] { entry->observer.instant(frame.range, entry->observer.data); });
     }
     --snapshot.open;
 }

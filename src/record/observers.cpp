@@ -90,7 +90,7 @@ std::uint64_t Observers::armed_for(const ObserverList& list) noexcept {
     for (const auto& entry : list) {
         if (!entry->takes_part()) continue;
         const Observer& observer = entry->observer;
-        if (observer.start != nullptr || observer.end != nullptr)
+        if (observer.start != nullptr || observer.end != nullptr || observer.instant != nullptr)
             bits |= entry->scopes.bits() | detail::kArmedObservers;
         if (observer.memory != nullptr) bits |= detail::kArmedMemory | detail::kArmedMemoryObservers;
     }
@@ -312,6 +312,7 @@ void Observers::rebuild(ThreadObservers& thread) noexcept {
         for (const auto& entry : fresh->keep) {
             const Observer& observer = entry->observer;
             if (observer.memory != nullptr) fresh->memory.push_back(entry.get());
+            if (observer.instant != nullptr) fresh->instants.push_back(entry.get());
             if (observer.start == nullptr && observer.end == nullptr) continue;
             for (int scope = 0; scope < kScopeCount; ++scope) {
                 if (!entry->scopes.contains(static_cast<Scope>(scope))) continue;

@@ -67,6 +67,7 @@ struct ObserverSnapshot {
     };
     PerScope scopes[kScopeCount];
     std::vector<ObserverEntry*> memory;
+    std::vector<ObserverEntry*> instants;  ///< of any scope
     ObserverList keep;
     std::uint64_t open = 0;  ///< ranges begun under it, less those that ended on their own thread
     std::atomic<std::uint64_t> ended_elsewhere{0};
@@ -221,7 +222,8 @@ ObserverFrame* begin_frame(std::uint32_t site, Scope scope) noexcept;
 /// Calls the start callbacks; the frame's range has been filled in.
 void run_starts(ObserverFrame& frame) noexcept;
 /// The same, with the keyword values behind a side-stack handle, if somebody asks for them. They are not on
-/// the side stack while callbacks run (these may leave ranges open); gives their handle afterwards.
+/// the side stack while callbacks run (these may leave ranges open); gives their handle afterwards. The
+/// range's id, if it has one, is kept with them.
 std::uint32_t run_starts_with(ObserverFrame& frame, std::uint32_t side) noexcept;
 /// Calls the end callbacks and gives the frame back. Any thread.
 void end_frame(ObserverFrame* frame) noexcept;
@@ -229,5 +231,10 @@ void end_frame(ObserverFrame* frame) noexcept;
 void drop_frame(ObserverFrame* frame) noexcept;
 /// Calls the memory callbacks.
 void observe_memory(const MemoryReport& report) noexcept;
+/// Calls the callbacks for instants.
+void observe_instant(std::uint32_t site, Scope scope) noexcept;
+/// Puts the id of a range onto the side stack, before its other values; gives their handle. 0: there is
+/// neither id nor values, or there is no room.
+std::uint32_t push_range_id(std::uint64_t id, std::span<const std::byte> values) noexcept;
 
 }  // namespace kymo

@@ -11,6 +11,7 @@
 #include <kymo/error.h>
 
 #include "base/demangle.h"
+#include "base/expected_room.h"
 #include "trace/self_times.h"
 
 namespace kymo {
@@ -101,12 +102,7 @@ void TraceAssembler::add_link(const LinkEnd& from, const LinkEnd& to, LinkKind k
 }
 
 void TraceAssembler::expect(double fraction) {
-    constexpr std::size_t kTooFew = 4096;  // to tell anything from
-    if (fraction <= 0 || fraction >= 1) return;
-    const auto make_room = [&](auto& column) {
-        const auto all = static_cast<std::size_t>(static_cast<double>(column.size()) / fraction * 1.05);
-        if (column.size() > kTooFew && all > column.capacity()) column.reserve(all);
-    };
+    const auto make_room = [&](auto& column) { reserve_expected(column, fraction); };
     const auto make_all = [&](auto&... columns) { (make_room(columns), ...); };
     TraceData& data = *data_;
     make_all(ranges_, data.arguments, data.range_arguments, data.range_details, data.list_items, data.arrays,

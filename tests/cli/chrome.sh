@@ -5,6 +5,9 @@ corpus=$(cd "$(dirname "$0")/../corpus/chrome" && pwd)
 
 cp "$corpus/kineto.json" "$corpus/viztracer.json" .
 check "info" 0 '^process +4711 python' "$kymo" info kineto.json
+"$kymo" info kineto.json | grep -Eq '^(command|host|process) *$' && fail "info: what is unknown is left out"
+check "report: unknown costs" 0 '^kymo: the trace does not say what recording cost: nothing was subtracted$' \
+    "$kymo" report --subtract-overhead kineto.json
 check "report" 0 'aten::addmm' "$kymo" report kineto.json
 check "tree" 0 'leaf \(samples' "$kymo" tree viztracer.json
 check "a format by its name" 0 'leaf \(samples' "$kymo" tree --from chrome viztracer.json

@@ -18,6 +18,8 @@ if [ -x "$network" ]; then
     check "a refusal" 0 '^out of memory at .*: 16\.0 MiB asked for, .* held, 8\.00 MiB reserved, in load batch' \
         "$kymo" memory net.kymo
     check "who held it, by path" 0 '^step > forward > aten::relu +128 KiB +1 +384 KiB +3 ' "$kymo" memory net.kymo
+    check "columns told apart" 0 ' at peak +peak count +taken +taken count +total +given back +kept +kept count$' \
+        "$kymo" memory net.kymo
     check "by name" 0 '^aten::relu +128 KiB +1 +512 KiB +4 ' "$kymo" memory --by name net.kymo
     check "outside of all ranges" 0 '^\(outside of all ranges\) ' "$kymo" memory net.kymo
     check "the limit" 0 '^\.\.\. and [0-9]+ more rows \(--limit 0 shows all\)' "$kymo" memory --limit 1 net.kymo

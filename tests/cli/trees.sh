@@ -28,13 +28,13 @@ if [ -n "${KYMO_BUILD_DIR:-}" ] && [ -x "$program" ]; then
     check "tree: inside" 0 '100\.0%.* parse_block$' "$kymo" tree --inside parse_block p.kymo
     check "tree: inside nothing" 2 "^kymo: tree: no range is named 'zzz'" "$kymo" tree --inside zzz p.kymo
     check "tree: a range" 0 '100\.0%' "$kymo" tree --row 0 p.kymo
-    check "tree: no such range" 2 'there is no range 4000000000' "$kymo" tree --row 4000000000 p.kymo
-    check "tree: two places" 2 'only one can be looked inside' "$kymo" tree --row 0 --inside main p.kymo
+    check "tree: no such range" 2 '^kymo: tree: there is no range 4000000000' "$kymo" tree --row 4000000000 p.kymo
+    check "tree: two places" 2 '^kymo: tree: of a name, .* only one can be looked inside' "$kymo" tree --row 0 --inside main p.kymo
     check "tree: no steps" 2 '^kymo: tree: there are no steps' "$kymo" tree --by-step p.kymo
     check "tree: no such step" 2 '^kymo: tree: there is no step 9999999' \
         "$kymo" tree --step 9999999 --step-name 'handle b*' p.kymo
-    check "tree: a step" 0 ' 1  handle block$' "$kymo" tree --step 3 --step-name 'handle b*' p.kymo
-    check "tree: steps" 0 ' 1  handle block$' "$kymo" tree --by-step --step-name 'handle block' p.kymo
+    check "tree: a step" 0 ' 1  handle block \(step 3\)$' "$kymo" tree --step 3 --step-name 'handle b*' p.kymo
+    check "tree: steps" 0 ' 1  handle block \(step [0-9]+\)$' "$kymo" tree --by-step --step-name 'handle block' p.kymo
 
     holds "tree: self times of the JSON add up" \
         'sum(n["self_ns"] for n in d["nodes"] if not n["is_async"]) == d["recorded_ns"]' "$kymo" tree --json p.kymo
@@ -68,7 +68,15 @@ if [ -n "${KYMO_BUILD_DIR:-}" ] && [ -x "$program" ]; then
     holds "export: speedscope has every range" \
         "sum(e['type'] == 'O' for p in d['profiles'] for e in p['events']) == $("$kymo" info --json p.kymo |
             grep -m1 -o '"ranges": [0-9]*' | tr -dc 0-9)" cat p.speedscope.json
-    [ -z "$("$kymo" stacks --torch p.kymo)" ] || fail "stacks: no Python, no stacks of it"
+    [ -z "$("$kymo" stacks --torch p.kymo 2>/dev/null)" ] || fail "stacks: no Python, no stacks of it"
+    check "stacks: none, and why" 0 '^kymo: no stacks: no range with a stack of Python has any self_cpu_time_total$' \
+        "$kymo" stacks --torch p.kymo
+    check "stacks: none in a file" 0 '^kymo: no stacks: no range has any self_cuda_time_total$' \
+        "$kymo" stacks --metric self_cuda_time_total -o none.folded p.kymo
+    "$kymo" stacks p.kymo 2>&1 >/dev/null | grep -q 'no stacks' && fail "stacks: there are some"
+    check "report: no stacks to group by" 0 '^kymo: no range has a call stack: --by-stack changes nothing$' \
+        "$kymo" report --by-stack 3 p.kymo
+    "$kymo" report --subtract-overhead p.kymo 2>&1 >/dev/null | grep -q '^kymo:' && fail "report: costs are known"
 else
     echo "no example program: captures are not read"
 fi

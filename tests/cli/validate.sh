@@ -23,6 +23,10 @@ check "a lone arrow" 1 "^flow_without_end: 1 finding" "$kymo" validate crossing.
 check "as JSON" 1 '"rule": "row_nesting"' "$kymo" validate --json crossing.json
 printf '\357\273\277[]' >marked.json
 check "a byte order mark" 1 '^strict_json: 1 finding' "$kymo" validate marked.json
+check "its format, named" 0 'no findings' "$kymo" validate --from chrome empty.json
+check "the wrong format, named" 2 '^kymo: empty\.json: ' "$kymo" validate --from kymo empty.json
+check "text, named JSON" 1 '^strict_json: 1 finding' "$kymo" validate --from chrome text.kymo
+check "no such format" 2 "^kymo: validate: --from: 'x' is none of kymo" "$kymo" validate --from x empty.json
 check "the rules" 0 '^row_nesting +0  ' "$kymo" validate --rules empty.json
 gzip -c crossing.json >crossing.json.gz
 if "$kymo" validate crossing.json.gz 2>&1 | grep -q 'without zlib'; then

@@ -90,6 +90,8 @@ if [ -n "${KYMO_BUILD_DIR:-}" ] && [ -x "$program" ]; then
     check "report: PyTorch's table" 0 '^Self CPU time total: [0-9.]+m?s$' "$kymo" report pipeline.kymo
     check "report: columns" 0 '^ +Name +# of Calls +p90 +Overhead +$' \
         "$kymo" report --columns name,calls,p90,overhead pipeline.kymo
+    check "report: a long title" 0 '^ +Name  Self overhead      Overhead  $' \
+        "$kymo" report --columns name,self_overhead,overhead pipeline.kymo
     check "report: unknown column" 2 "^kymo: report: there is no column 'x'; known: name, " \
         "$kymo" report --columns name,x pipeline.kymo
     check "report: sorted by a device's key" 0 'Self CPU time total' "$kymo" report --sort cuda_time_total pipeline.kymo

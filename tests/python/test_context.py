@@ -276,11 +276,11 @@ def test_contexts_are_values():
     assert not context.run(kymo.is_recording)  # a session that has stopped is out of every context
 
 
-def test_forked_children_keep_working(run_python):
-    out = run_python("""
-import multiprocessing, sys, threading
+PROCESSES = """
+import multiprocessing, os, sys, threading
+from concurrent.futures import ProcessPoolExecutor
 import kymo
-from kymo import _context
+from kymo import _context, _kymo
 
 def work(n):
     with kymo.record_function("child"):
@@ -289,16 +289,49 @@ def work(n):
         thread.start(); thread.join()
         return results[0]
 
+def grandchild(method):
+    process = multiprocessing.get_context(method).Process(target=work, args=(1,))
+    process.start()
+    process.join()
+    with kymo.record_function("between"):
+        pass
+
+def die():
+    work(1)
+    os.kill(os.getpid(), 9)
+
 if __name__ == "__main__":
-    for method in ("fork", "spawn", "forkserver"):
-        session = kymo.Session(); session.start(threads="tasks")
-        token = _context.install()
-        with multiprocessing.get_context(method).Pool(2) as pool:
-            print(method, sorted(pool.map(work, range(4))))
-        with kymo.record_function("parent"):
-            pass
-        _context.remove(token)
-        print(len(session.stop()))
-""")
-    assert out.split("\n")[:6] == [line for method in ("fork", "spawn", "forkserver")
-                                   for line in (f"{method} [0, 2, 4, 6]", "1")]
+    method = sys.argv[1]
+    context = multiprocessing.get_context(method)
+    session = kymo.Session(); session.start(threads=sys.argv[2])
+    token = _context.install(session)
+    with context.Pool(2) as pool:
+        assert pool.map(work, range(4)) == [0, 2, 4, 6]
+    with ProcessPoolExecutor(1, mp_context=context) as executor:
+        assert executor.submit(work, 5).result() == 10
+    for target, args in ((grandchild, (method,)), (die, ())):
+        process = context.Process(target=target, args=args)
+        process.start()
+        process.join()
+        print(process.exitcode)
+    with kymo.record_function("parent"):
+        pass
+    _context.remove(token)
+    rows = _kymo.range_rows(session.stop())
+    print(sorted(row["name"] for row in rows))
+    print(all(row["flags"] & 8 for row in rows if row["name"] != "parent"))
+    work(1)
+    context.Process(target=work, args=(1,)).start()
+"""
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_processes_are_followed_however_they_start(run_python, method):
+    out = run_python(PROCESSES, arguments=[method, "tasks"]).splitlines()
+    assert out == ["0", "-9", str(["between"] + ["child"] * 7 + ["parent"]), "True"]
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_a_session_of_all_threads_is_of_this_process_alone(run_python, method):
+    out = run_python(PROCESSES, arguments=[method, "all"]).splitlines()
+    assert out == ["0", "-9", "['parent']", "True"]

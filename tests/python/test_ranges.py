@@ -244,7 +244,6 @@ def test_many_ranges_entered_here_and_left_there():
         rows = seen.named(f"r{i}")
         assert len(rows) == 200
         assert all(is_async(row) and not row["flags"] & UNFINISHED for row in rows)
-    assert not any(seen.trace_problems) if hasattr(seen, "trace_problems") else True
 
 
 def test_the_decorator_marks_every_call():

@@ -11,6 +11,7 @@ import pytest
 import kymo
 
 pytest.importorskip("mypy")
+pytestmark = pytest.mark.skipif("KYMO_TEST_SANITIZER" in os.environ, reason="mypy runs none of our code")
 
 
 # What every class and function made by nanobind differs in from one written in Python.

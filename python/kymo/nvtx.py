@@ -1,0 +1,54 @@
+"""Marks and ranges for NVTX, by hand.
+
+``is_available()`` says whether Kymo was built with NVTX's header; without it everything else here raises
+``kymo.Error``. NVTX itself finds the tool that listens, when it is first used; without one nothing happens.
+"""
+
+from contextlib import contextmanager
+
+from kymo import _kymo
+
+__all__ = ["is_available", "mark", "range", "range_end", "range_pop", "range_push", "range_start"]
+
+
+def is_available():
+    """Whether NVTX can be used."""
+    return _kymo.nvtx.is_available()
+
+
+def mark(msg):
+    """Marks a point in time."""
+    _kymo.nvtx.mark(msg)
+
+
+def range_push(msg):
+    """Begins a range on this thread and gives its depth, from 0."""
+    return _kymo.nvtx.range_push(msg)
+
+
+def range_pop():
+    """Ends the innermost range that range_push() began on this thread and gives its depth; -1 when there is none.
+
+    What an emitter has pushed is left alone.
+    """
+    return _kymo.nvtx.range_pop()
+
+
+def range_start(msg):
+    """Begins a range that any thread may end, and gives what range_end() takes."""
+    return _kymo.nvtx.range_start(msg)
+
+
+def range_end(range_id):
+    """Ends a range that range_start() began."""
+    _kymo.nvtx.range_end(range_id)
+
+
+@contextmanager
+def range(msg, *args, **kwargs):
+    """A range around a block, or around the calls of a function; its name is ``msg.format(*args, **kwargs)``."""
+    range_push(msg.format(*args, **kwargs))
+    try:
+        yield
+    finally:
+        range_pop()

@@ -1,0 +1,53 @@
+// emitters_binding.cpp: emitters, and marks by hand for NVTX and ITT.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+
+#include <kymo/emit.h>
+
+#include "bindings/bind.h"
+
+namespace nb = nanobind;
+
+namespace kymo::bindings {
+namespace {
+
+template <class Emitter>
+void bind_emitter(nb::module_& module, const char* name) {
+    nb::class_<Emitter>(module, name)
+        .def(
+            "__init__",
+            [](Emitter* self, bool record_shapes) {
+                const nb::gil_scoped_release released;
+                new (self) Emitter(EmitOptions{.record_shapes = record_shapes});
+            },
+            nb::arg("record_shapes") = false)
+        .def("stop", [](Emitter& self) {
+            const nb::gil_scoped_release released;
+            self.stop();
+        });
+}
+
+}  // namespace
+
+void bind_emitters(nb::module_& module) {
+    bind_emitter<NvtxEmitter>(module, "NvtxEmitter");
+    bind_emitter<IttEmitter>(module, "IttEmitter");
+
+    nb::module_ by_hand = module.def_submodule("nvtx");
+    by_hand.def("is_available", &nvtx::is_available);
+    by_hand.def("mark", [](const std::string& text) { nvtx::mark(text); });
+    by_hand.def("range_push", [](const std::string& text) { return nvtx::range_push(text); });
+    by_hand.def("range_pop", &nvtx::range_pop);
+    by_hand.def("range_start", [](const std::string& text) { return nvtx::range_start(text); });
+    by_hand.def("range_end", &nvtx::range_end);
+
+    nb::module_ itt_by_hand = module.def_submodule("itt");
+    itt_by_hand.def("is_available", &itt::is_available);
+    itt_by_hand.def("mark", [](const std::string& text) { itt::mark(text); });
+    itt_by_hand.def("range_push", [](const std::string& text) { return itt::range_push(text); });
+    itt_by_hand.def("range_pop", &itt::range_pop);
+    itt_by_hand.def("range_start", [](const std::string& text) { return itt::range_start(text); });
+    itt_by_hand.def("range_end", &itt::range_end);
+}
+
+}  // namespace kymo::bindings

@@ -1,0 +1,27 @@
+// execution_trace_binding.cpp: kymo::ExecutionTrace and what the environment asks for.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+
+#include <kymo/execution_trace.h>
+
+#include "bindings/bind.h"
+
+namespace nb = nanobind;
+
+namespace kymo::bindings {
+
+void bind_execution_trace(nb::module_& module) {
+    using Released = nb::call_guard<nb::gil_scoped_release>;
+    nb::class_<ExecutionTrace>(module, "ExecutionTrace")
+        .def(nb::init<const std::string&>(), nb::arg("path"), Released())
+        .def("start", &ExecutionTrace::start, Released())
+        .def("stop", &ExecutionTrace::stop, Released())
+        .def("finish", &ExecutionTrace::finish, Released())
+        .def_prop_ro("is_running", &ExecutionTrace::is_running);
+    module.def("execution_trace_request", [] {
+        const ExecutionTraceRequest request = execution_trace_request();
+        return nb::make_tuple(request.is_wanted, request.path, request.with_resources);
+    });
+}
+
+}  // namespace kymo::bindings

@@ -1,0 +1,318 @@
+// execution_trace.cpp: the observer that writes a node for each range.
+#include <kymo/execution_trace.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include <kymo/error.h>
+#include <kymo/observe.h>
+
+#include "emitters/array_identity.h"
+#include "emitters/execution_node.h"
+#include "emitters/fork_mutex.h"
+#include "emitters/node_file.h"
+#include "record/recorder.h"
+
+namespace kymo {
+namespace {
+
+constexpr std::uint64_t kRoot = 1;
+constexpr std::size_t kMostStorages = 1 << 16;
+constexpr std::size_t kMostViews = 64;  ///< ways of looking at one storage that are told apart
+
+// There is one trace at a time, so one lock will do. It is held for looking up and appending; text is made
+// outside.
+ForkMutex& graph_mutex() {
+    static ForkMutex& only = *new ForkMutex;
+    return only;
+}
+
+std::uint64_t fingerprint(const ArrayView& array) {
+    std::uint64_t hash = static_cast<std::uint64_t>(array.dtype) + 1;
+    const auto mix = [&hash](std::int64_t number) {
+        hash = (hash ^ static_cast<std::uint64_t>(number)) * 0x9e3779b97f4a7c15u;
+        hash ^= hash >> 29;
+    };
+    for (const std::int64_t size : array.sizes) mix(size);
+    mix(-1);
+    for (const std::int64_t stride : array.strides) mix(stride);
+    return hash;
+}
+
+}  // namespace
+
+/// All that is known of the trace.
+class ExecutionTrace::Graph {
+  public:
+    explicit Graph(const std::string& path) : file_(path) {
+        NodeFacts root;
+        root.id = root.parent = kRoot;
+        root.name = kProcessNode;
+        append_bare(root);
+        file_.flush();
+    }
+    ~Graph() = default;
+
+    void start() {
+        if (handle_ == 0) {
+            is_running_.store(true);
+            handle_ = add_observer({.start = on_start,
+                                    .end = on_end,
+                                    .memory = on_memory,
+                                    .data = this,
+                                    .needs_inputs = true,
+                                    .needs_outputs = true,
+                                    .needs_ids = true});
+        } else if (!is_running_.exchange(true)) {
+            enable_observer(handle_);
+        }
+    }
+    void stop() {
+        if (handle_ != 0 && is_running_.exchange(false)) disable_observer(handle_);
+        const std::lock_guard lock(graph_mutex());
+        if (is_ours()) file_.flush();
+    }
+    bool is_running() const noexcept { return is_running_.load(); }
+
+    /// No callback runs afterwards. Throws when called from one.
+    void detach() {
+        stop();
+        if (handle_ != 0) remove_and_drain(handle_);
+        handle_ = 0;
+    }
+    void complete() {
+        const std::lock_guard lock(graph_mutex());
+        if (!is_ours()) return;
+        for (const auto& [id, node] : open_) file_.append(node.json(kNoValues));
+        open_.clear();
+        file_.finish();
+    }
+    bool is_ours() const noexcept { return generation_ == fork_generation(); }
+
+  private:
+    static constexpr std::string_view kNoValues =
+        R"({"values": [], "shapes": [], "types": [], "strides": []})";
+
+    /// A range that has begun, all but its outputs.
+    struct OpenNode {
+        NodeFacts facts;
+        std::string name;
+        std::string inputs;
+        std::string attributes;
+
+        std::string json(std::string_view outputs) const {
+            NodeFacts named = facts;
+            named.name = name;
+            return node_json(named, inputs, outputs, attributes);
+        }
+    };
+    struct NodeContext final : ObserverContext {
+        std::uint64_t id = 0;
+        bool is_stacked = false;
+        std::uint32_t thread = 0;
+    };
+    struct ThreadNodes {
+        std::uint64_t root = 0;
+        std::vector<std::uint64_t> open;  ///< innermost last
+        std::uint64_t top() const noexcept { return open.empty() ? root : open.back(); }
+    };
+    struct Storage {
+        std::uint64_t id = 0;
+        std::vector<std::pair<std::uint64_t, std::uint64_t>> views;  ///< fingerprint, id
+    };
+
+    static std::unique_ptr<ObserverContext> on_start(const ObservedRange& range, void* data) {
+        auto& self = *static_cast<Graph*>(data);
+        if (!self.is_running() || !self.is_ours()) return nullptr;
+        auto context = std::make_unique<NodeContext>();
+        context->thread = range.start_thread();
+        context->is_stacked = !range.is_async();
+        OpenNode node;
+        node.facts.range = range.id();
+        node.facts.sequence = range.sequence();
+        node.facts.scope = range.scope();
+        node.facts.thread = range.start_thread();
+        node.facts.forward_thread = range.forward_thread();
+        node.name = range.name();
+        const std::vector<const ArrayView*> arrays = array_list(range.inputs());
+        std::vector<ArrayIds> ids;
+        {
+            const std::lock_guard lock(graph_mutex());
+            ThreadNodes& thread = self.thread_nodes(range.start_thread());
+            node.facts.id = context->id = self.next_id_++;
+            node.facts.parent = thread.top();
+            if (const auto forward = self.threads_.find(range.forward_thread());
+                forward != self.threads_.end())
+                node.facts.forward_parent = forward->second.top();
+            ids = self.array_ids(arrays);
+        }
+        node.inputs = values_json(range.inputs(), ids);
+        node.attributes = attributes_json(node.facts, range.keywords());
+        const std::lock_guard lock(graph_mutex());
+        // Last, so that nothing is left behind by a failure; nothing of this thread can begin meanwhile.
+        self.open_.emplace(context->id, std::move(node));
+        if (context->is_stacked) self.threads_[context->thread].open.push_back(context->id);
+        return context;
+    }
+
+    static void on_end(const ObservedRange& range, ObserverContext* context, void* data) {
+        if (context == nullptr) return;
+        auto& self = *static_cast<Graph*>(data);
+        const auto& own = static_cast<const NodeContext&>(*context);
+        const std::vector<const ArrayView*> arrays = array_list(range.outputs());
+        std::vector<ArrayIds> ids;
+        std::unordered_map<std::uint64_t, OpenNode>::node_type taken;
+        {
+            const std::lock_guard lock(graph_mutex());
+            if (!self.is_ours()) return;
+            if (own.is_stacked) std::erase(self.threads_[own.thread].open, own.id);
+            taken = self.open_.extract(own.id);
+            ids = self.array_ids(arrays);
+        }
+        if (taken.empty()) return;
+        const std::string json = taken.mapped().json(values_json(range.outputs(), ids));
+        const std::lock_guard lock(graph_mutex());
+        self.file_.append(json);
+    }
+
+    // What comes to lie at an address that was given back is another array.
+    static void on_memory(const MemoryReport& report, void* data) {
+        if (report.bytes >= 0 || report.is_out_of_memory) return;
+        auto& self = *static_cast<Graph*>(data);
+        const std::lock_guard lock(graph_mutex());
+        self.storages_.forget({reinterpret_cast<std::uintptr_t>(report.address), true});
+    }
+
+    ThreadNodes& thread_nodes(std::uint32_t number) {
+        ThreadNodes& thread = threads_[number];
+        if (thread.root == 0) {
+            NodeFacts root;
+            root.id = thread.root = next_id_++;
+            root.name = kThreadNode;
+            root.parent = kRoot;
+            root.thread = number;
+            append_bare(root);
+        }
+        return thread;
+    }
+
+    std::vector<ArrayIds> array_ids(const std::vector<const ArrayView*>& arrays) {
+        std::vector<ArrayIds> ids;
+        ids.reserve(arrays.size());
+        for (const ArrayView* array : arrays) {
+            const StorageKey key = StorageKey::of(*array);
+            if (!key.is_known()) {
+                ids.push_back({next_id_++, 0});
+                continue;
+            }
+            Storage* storage = storages_.find(key);
+            if (storage == nullptr) {
+                storages_.set(key, {next_id_++, {}});
+                storage = storages_.find(key);
+            }
+            const std::uint64_t print = fingerprint(*array);
+            const auto view = std::find_if(storage->views.begin(), storage->views.end(),
+                                           [print](const auto& each) { return each.first == print; });
+            if (view != storage->views.end()) {
+                ids.push_back({view->second, storage->id});
+                continue;
+            }
+            if (storage->views.size() == kMostViews) storage->views.erase(storage->views.begin());
+            storage->views.emplace_back(print, next_id_++);
+            ids.push_back({storage->views.back().second, storage->id});
+        }
+        return ids;
+    }
+
+    void append_bare(const NodeFacts& facts) {
+        file_.append(node_json(facts, kNoValues, kNoValues, attributes_json(facts, {})));
+    }
+
+    const std::uint32_t generation_ = fork_generation();
+    std::atomic<bool> is_running_{false};
+    ObserverHandle handle_ = 0;
+    // Of graph_mutex():
+    NodeFile file_;
+    std::uint64_t next_id_ = kRoot + 1;
+    std::map<std::uint32_t, ThreadNodes> threads_;  ///< by their logical ids
+    std::unordered_map<std::uint64_t, OpenNode> open_;
+    StorageMap<Storage> storages_{kMostStorages};
+};
+
+namespace {
+
+/// Of starting, stopping and finishing, and of who exists. Taken before graph_mutex().
+ForkMutex& life_mutex() {
+    static ForkMutex& only = *new ForkMutex;
+    return only;
+}
+
+ExecutionTrace* existing = nullptr;  // guarded by life_mutex()
+
+void finish_at_exit() {
+    ExecutionTrace* trace = nullptr;
+    {
+        const std::lock_guard lock(life_mutex());
+        trace = existing;
+    }
+    if (trace == nullptr) return;
+    try {
+        trace->finish();
+    } catch (const std::exception& error) {
+        say(std::string("execution trace: ") + error.what());
+    }
+}
+
+}  // namespace
+
+ExecutionTrace::ExecutionTrace(const std::string& path) {
+    static const int at_exit = std::atexit(finish_at_exit);
+    static_cast<void>(at_exit);
+    const std::lock_guard lock(life_mutex());
+    if (existing != nullptr && existing->graph_ != nullptr && existing->graph_->is_ours())
+        throw Error("another execution trace is being written: there can be one at a time in a process");
+    graph_ = std::make_unique<Graph>(path);
+    existing = this;
+}
+
+ExecutionTrace::~ExecutionTrace() {
+    try {
+        finish();
+    } catch (const std::exception& error) {
+        say(std::string("execution trace: ") + error.what());
+    }
+    const std::lock_guard lock(life_mutex());
+    if (existing == this) existing = nullptr;
+}
+
+void ExecutionTrace::start() {
+    const std::lock_guard lock(life_mutex());
+    if (graph_ == nullptr) throw Error("the execution trace has been finished: it cannot be started again");
+    graph_->start();
+}
+
+void ExecutionTrace::stop() {
+    const std::lock_guard lock(life_mutex());
+    if (graph_ != nullptr) graph_->stop();
+}
+
+bool ExecutionTrace::is_running() const noexcept {
+    const std::lock_guard lock(life_mutex());
+    return graph_ != nullptr && graph_->is_running();
+}
+
+void ExecutionTrace::finish() {
+    const std::lock_guard lock(life_mutex());
+    if (graph_ == nullptr) return;
+    graph_->detach();
+    const std::unique_ptr<Graph> graph = std::move(graph_);
+    if (existing == this) existing = nullptr;
+    graph->complete();
+}
+
+}  // namespace kymo

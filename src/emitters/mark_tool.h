@@ -1,0 +1,44 @@
+// mark_tool.h: what an outside tool takes: ranges on a thread, ranges of their own, marks.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace kymo {
+
+/// One outside tool. There is one object of each kind, which lives as long as the process. Any thread may
+/// call.
+class MarkTool {
+  public:
+    explicit MarkTool(unsigned number) noexcept : number_(number) {}
+    MarkTool(const MarkTool&) = delete;
+    MarkTool& operator=(const MarkTool&) = delete;
+
+    /// Why it cannot be used; empty: it can.
+    virtual const std::string& unavailable() noexcept = 0;
+    /// Begins a range on the calling thread. `text` is all that is known of it, and begins with its name.
+    /// Gives its depth as the tool sees it; negative: the tool does not say.
+    virtual int push(const std::string& name, const std::string& text) = 0;
+    /// Ends the innermost one.
+    virtual int pop() = 0;
+    /// Begins a range that any thread may end.
+    virtual std::uint64_t begin(const std::string& name, const std::string& text) = 0;
+    virtual void end(std::uint64_t range) = 0;
+    virtual void mark(const std::string& text) = 0;
+
+    /// Its place among the tools.
+    unsigned number() const noexcept { return number_; }
+
+  protected:
+    ~MarkTool() = default;
+
+  private:
+    unsigned number_;
+};
+
+inline constexpr unsigned kMarkTools = 2;
+
+MarkTool& nvtx_tool() noexcept;
+MarkTool& itt_tool() noexcept;
+
+}  // namespace kymo

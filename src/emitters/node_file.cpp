@@ -1,0 +1,147 @@
+// node_file.cpp: the file of an execution trace, which is whole JSON whenever somebody looks.
+#include "emitters/node_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <vector>
+
+#include <kymo/error.h>
+
+#include "base/output_file.h"
+
+namespace kymo {
+namespace {
+
+constexpr std::size_t kMostPending = std::size_t{1} << 16;
+constexpr std::chrono::seconds kLongestPending{1};
+
+long long milliseconds() {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(
+               std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+}
+
+// Always of the same length, so that an older one never sticks out behind the nodes that replace it.
+std::string closing() {
+    char text[80];
+    std::snprintf(text, sizeof text, "\n  ],\n  \"finish_ts\": %20lld\n}\n", milliseconds());
+    return text;
+}
+
+std::string opening() {
+    const time_t now = time(nullptr);
+    tm local{};
+    localtime_r(&now, &local);
+    char text[200], clock[40];
+    strftime(clock, sizeof clock, "%Y-%m-%d %H:%M:%S", &local);
+    std::snprintf(
+        text, sizeof text,
+        "{\n  \"schema\": \"1.1.1-chakra.0.0.4\", \"pid\": %d, \"time\": \"%s\", \"start_ts\": %lld,\n"
+        "  \"nodes\": [",
+        static_cast<int>(getpid()), clock, milliseconds());
+    return text;
+}
+
+}  // namespace
+
+NodeFile::NodeFile(const std::string& path) : path_(path), written_(path) {
+    if (path.ends_with(".gz")) {
+        const OutputFile probe(path);  // says so now if it cannot be made
+        written_ += ".tmp." + std::to_string(getpid());
+    }
+    file_ = open(written_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (file_ < 0) throw Error(written_ + ": " + strerror(errno));
+    pending_ = opening();
+    flush();
+    if (failure_ != 0) {
+        close(file_);
+        throw Error(written_ + ": " + strerror(failure_));
+    }
+}
+
+NodeFile::~NodeFile() {
+    if (file_ >= 0) close(file_);
+}
+
+bool NodeFile::write_at(std::string_view bytes, std::int64_t offset) noexcept {
+    while (!bytes.empty()) {
+        const ssize_t done = pwrite(file_, bytes.data(), bytes.size(), offset);
+        if (done < 0 && errno == EINTR) continue;
+        if (done <= 0) {
+            failure_ = done == 0 ? EIO : errno;
+            return false;
+        }
+        bytes.remove_prefix(static_cast<std::size_t>(done));
+        offset += done;
+    }
+    return true;
+}
+
+void NodeFile::append(std::string_view node) noexcept {
+    if (failure_ != 0) return;
+    try {
+        pending_ += has_nodes_ ? ",\n      " : "\n      ";
+        pending_ += node;
+        has_nodes_ = true;
+    } catch (const std::bad_alloc&) {
+        failure_ = ENOMEM;
+        pending_.clear();
+        return;
+    }
+    if (pending_.size() >= kMostPending || std::chrono::steady_clock::now() - flushed_ >= kLongestPending)
+        flush();
+}
+
+void NodeFile::flush() noexcept {
+    if (failure_ != 0) return;
+    flushed_ = std::chrono::steady_clock::now();
+    const std::size_t nodes = pending_.size();
+    try {
+        pending_ += closing();
+    } catch (const std::bad_alloc&) {
+        failure_ = ENOMEM;
+        return;
+    }
+    if (write_at(pending_, end_)) {
+        end_ += static_cast<std::int64_t>(nodes);
+    } else if (end_ != 0) {
+        // The disk is full, say: back to what was there, whose room it has.
+        const int why = failure_;
+        const std::string tail = pending_.substr(nodes);
+        write_at(tail, end_);
+        if (ftruncate(file_, end_ + static_cast<std::int64_t>(tail.size())) != 0) failure_ = errno;
+        failure_ = why;
+    }
+    pending_.clear();
+}
+
+void NodeFile::finish() {
+    flush();
+    const int closed = close(file_);
+    file_ = -1;
+    if (closed != 0 && failure_ == 0) failure_ = errno;
+    if (failure_ != 0) throw Error(written_ + ": not all nodes could be written: " + strerror(failure_));
+    if (written_ != path_) compress();
+}
+
+void NodeFile::compress() {
+    OutputFile out(path_);
+    const int in = open(written_.c_str(), O_RDONLY | O_CLOEXEC);
+    if (in < 0) throw Error(written_ + ": " + strerror(errno));
+    std::vector<char> piece(std::size_t{1} << 18);
+    ssize_t got;
+    while ((got = read(in, piece.data(), piece.size())) > 0)
+        out.write({piece.data(), static_cast<std::size_t>(got)});
+    const int why = errno;
+    close(in);
+    if (got < 0) throw Error(written_ + ": " + strerror(why));
+    out.commit();
+    unlink(written_.c_str());
+}
+
+}  // namespace kymo

@@ -1,0 +1,56 @@
+// nvtx_tool.cpp: NVTX, through its header. NVTX itself finds the tool that listens (NVTX_INJECTION64_PATH).
+#include "emitters/mark_tool.h"
+
+#if KYMO_HAVE_NVTX
+#include <nvtx3/nvToolsExt.h>
+#endif
+
+namespace kymo {
+namespace {
+
+#if KYMO_HAVE_NVTX
+
+class NvtxTool final : public MarkTool {
+  public:
+    NvtxTool() noexcept : MarkTool(0) {}
+
+    const std::string& unavailable() noexcept override { return reason_; }
+    int push(const std::string&, const std::string& text) override { return nvtxRangePushA(text.c_str()); }
+    int pop() override { return nvtxRangePop(); }
+    std::uint64_t begin(const std::string&, const std::string& text) override {
+        return nvtxRangeStartA(text.c_str());
+    }
+    void end(std::uint64_t range) override { nvtxRangeEnd(range); }
+    void mark(const std::string& text) override { nvtxMarkA(text.c_str()); }
+
+  private:
+    const std::string reason_;
+};
+
+#else
+
+class NvtxTool final : public MarkTool {
+  public:
+    NvtxTool() noexcept : MarkTool(0) {}
+
+    const std::string& unavailable() noexcept override { return reason_; }
+    int push(const std::string&, const std::string&) override { return -1; }
+    int pop() override { return -1; }
+    std::uint64_t begin(const std::string&, const std::string&) override { return 0; }
+    void end(std::uint64_t) override {}
+    void mark(const std::string&) override {}
+
+  private:
+    const std::string reason_ = "Kymo was built without its header, nvtx3/nvToolsExt.h";
+};
+
+#endif
+
+}  // namespace
+
+MarkTool& nvtx_tool() noexcept {
+    static NvtxTool& tool = *new NvtxTool;  // outlives every thread
+    return tool;
+}
+
+}  // namespace kymo

@@ -1,0 +1,113 @@
+// pushed_ranges.cpp: the stacks of pushed ranges, one for each thread and tool.
+#include "emitters/pushed_ranges.h"
+
+#include <pthread.h>
+
+#include <memory>
+#include <vector>
+
+namespace kymo {
+namespace {
+
+/// One thread's, used by it alone.
+struct ThreadStacks {
+    std::uint64_t thread;
+    std::vector<PushedRange*> ranges[kMarkTools];
+
+    ~ThreadStacks() {
+        for (auto& stack : ranges) {
+            for (PushedRange* range : stack) PushedRange::release(range);
+        }
+    }
+};
+
+constinit thread_local ThreadStacks* own_stacks __attribute__((tls_model("initial-exec"))) = nullptr;
+
+ThreadStacks& stacks() {
+    if (own_stacks != nullptr) return *own_stacks;
+    static std::atomic<std::uint64_t> next_thread{1};
+    static const pthread_key_t exit_key = [] {
+        pthread_key_t key{};
+        pthread_key_create(&key, [](void* stacks_of_thread) {
+            own_stacks = nullptr;
+            delete static_cast<ThreadStacks*>(stacks_of_thread);
+        });
+        return key;
+    }();
+    auto fresh = std::make_unique<ThreadStacks>();
+    fresh->thread = next_thread.fetch_add(1, std::memory_order_relaxed);
+    pthread_setspecific(exit_key, fresh.get());
+    own_stacks = fresh.release();
+    return *own_stacks;
+}
+
+// Pops what has ended, as far as it lies on top.
+void pop_ended(MarkTool& tool, std::vector<PushedRange*>& stack) {
+    while (!stack.empty() && stack.back()->has_ended.load(std::memory_order_acquire)) {
+        PushedRange::release(stack.back());
+        stack.pop_back();
+        tool.pop();
+    }
+}
+
+// Gives the depth, the tool's own where it has one.
+int push(MarkTool& tool, std::uint64_t run, int holders, const std::string& name, const std::string& text,
+         PushedRange** pushed) {
+    ThreadStacks& own = stacks();
+    auto& stack = own.ranges[tool.number()];
+    pop_ended(tool, stack);
+    auto range = std::make_unique<PushedRange>();
+    range->thread = own.thread;
+    range->run = run;
+    range->holders.store(holders, std::memory_order_relaxed);
+    if (stack.size() == stack.capacity()) stack.reserve(stack.size() * 2 + 8);  // so that nothing fails below
+    const int depth = tool.push(name, text);
+    stack.push_back(range.get());
+    *pushed = range.release();
+    return depth >= 0 ? depth : static_cast<int>(stack.size()) - 1;
+}
+
+}  // namespace
+
+PushedRange* push_emitted(MarkTool& tool, std::uint64_t run, const std::string& name,
+                          const std::string& text) {
+    PushedRange* pushed = nullptr;
+    push(tool, run, 2, name, text, &pushed);
+    return pushed;
+}
+
+void end_emitted(MarkTool& tool, PushedRange* range) noexcept {
+    range->has_ended.store(true, std::memory_order_release);
+    ThreadStacks* const own = own_stacks;
+    if (own != nullptr && own->thread == range->thread) pop_ended(tool, own->ranges[tool.number()]);
+    PushedRange::release(range);
+}
+
+void end_run(MarkTool& tool, std::uint64_t run) noexcept {
+    if (own_stacks == nullptr) return;
+    auto& stack = own_stacks->ranges[tool.number()];
+    for (PushedRange* range : stack) {
+        if (range->run == run) range->has_ended.store(true, std::memory_order_release);
+    }
+    pop_ended(tool, stack);
+}
+
+int push_by_hand(MarkTool& tool, const std::string& text) {
+    PushedRange* pushed = nullptr;
+    return push(tool, 0, 1, text, text, &pushed);
+}
+
+int pop_by_hand(MarkTool& tool) {
+    auto& stack = stacks().ranges[tool.number()];
+    pop_ended(tool, stack);
+    for (std::size_t at = stack.size(); at-- != 0;) {
+        PushedRange& range = *stack[at];
+        if (range.run != 0 || range.has_ended.load(std::memory_order_relaxed)) continue;
+        range.has_ended.store(true, std::memory_order_relaxed);
+        pop_ended(tool, stack);
+        return static_cast<int>(at);
+    }
+    return -1;
+}
+
+}  // namespace kymo

@@ -1,0 +1,111 @@
+// chrome_value_cache.h: the JSON of values by what the values are.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <kymo/trace.h>
+
+#include "base/text_hash.h"
+#include "export/chrome_text.h"
+
+namespace kymo {
+
+/// Remembers the texts of lists of values: most ranges of a program have what some range before had. Arrays
+/// count by their types and extents. Gives up where values hardly ever come again.
+class ChromeValueCache {
+  public:
+    static constexpr std::size_t kLongestText = 1024;
+
+    struct Known {
+        Stamp text;
+        std::uint32_t given = 0;  ///< ChromeNumbers that the values give
+    };
+
+    explicit ChromeValueCache(const Trace& trace)
+        : arrays_(trace.arrays()), extents_(trace.array_extents()) {}
+
+    /// Null: not known. Then learn() may be told, before the next find().
+    const Known* find(std::span<const Argument> values) {
+        size_ = 0;
+        if (misses_ > hits_ + kPatience || !gather(values)) return nullptr;
+        slot_ = hash_ % kSlots;
+        if (slots_.empty()) slots_.resize(kSlots);
+        const Slot& slot = slots_[slot_];
+        const bool is_same = slot.content.size() == size_ && std::memcmp(slot.content.data(), content_.data(),
+                                                                         size_ * sizeof content_[0]) == 0;
+        ++(is_same ? hits_ : misses_);
+        return is_same ? &slot.known : nullptr;
+    }
+    void learn(std::string_view text, std::uint32_t given) {
+        if (size_ == 0 || text.empty() || text.size() > kLongestText) return;
+        slots_[slot_].content.assign(content_.begin(), content_.begin() + static_cast<std::ptrdiff_t>(size_));
+        slots_[slot_].known = {Stamp(std::string(text)), given};
+    }
+
+  private:
+    static constexpr std::size_t kSlots = 4096;
+    static constexpr std::size_t kPatience = 4 * kSlots;
+    static constexpr std::size_t kMostWords = 64;
+    struct Slot {
+        std::vector<std::uint64_t> content;  ///< empty: a free slot
+        Known known;
+    };
+
+    /// Puts all that the text depends on into content_, and a hash of most of it into hash_. False: that is
+    /// nothing, or too much.
+    bool gather(std::span<const Argument> values) {
+        static_assert(sizeof(Argument) == 2 * sizeof(std::uint64_t));
+        std::uint64_t* word = content_.data();
+        std::uint64_t* const limit = word + kMostWords;
+        std::uint64_t factor = 0x9E3779B97F4A7C15, sum = 0;  // sums of products do not wait for each other
+        for (const Argument& value : values) {
+            if (limit - word < 2) return false;
+            std::memcpy(word, &value, sizeof value);
+            if (value.kind == ValueKind::Array && value.array < arrays_.size()) {
+                const ArrayInfo& array = arrays_[value.array];
+                const std::size_t count = extent_count(array);
+                if (static_cast<std::size_t>(limit - word) < 2 + count) return false;
+                word[1] = std::uint64_t{array.dimensions} << 32 | std::uint64_t{array.is_defined} << 17 |
+                          std::uint64_t{array.has_strides} << 16 | static_cast<std::uint64_t>(array.dtype);
+                const std::int64_t* const from = extents_.data() + array.first_extent;
+                for (std::size_t i = 0; i < count; ++i) {
+                    word[2 + i] = static_cast<std::uint64_t>(from[i]);
+                    sum += word[2 + i] * (factor += 2);
+                }
+                word += count;
+            } else {
+                sum += word[1] * (factor += 2);
+            }
+            word += 2;
+        }
+        size_ = static_cast<std::size_t>(word - content_.data());
+        hash_ = mix_hash(sum, size_);
+        return size_ != 0;
+    }
+    /// More than kMostWords where the trace does not hold all of them.
+    std::size_t extent_count(const ArrayInfo& array) const {
+        const std::size_t count = std::size_t{array.dimensions} * (array.has_strides ? 2 : 1);
+        const bool is_whole =
+            array.first_extent <= extents_.size() && count <= extents_.size() - array.first_extent;
+        return is_whole ? count : kMostWords;
+    }
+
+    const std::span<const ArrayInfo> arrays_;
+    const std::span<const std::int64_t> extents_;
+    std::array<std::uint64_t, kMostWords> content_{};
+    std::size_t size_ = 0;  ///< of content_
+    std::uint64_t hash_ = 0;
+    std::size_t slot_ = 0;
+    std::vector<Slot> slots_;
+    std::size_t hits_ = 0;
+    std::size_t misses_ = 0;
+};
+
+}  // namespace kymo

@@ -1,0 +1,36 @@
+// argument_fixture.h: for tests: values of ranges, written down.
+#pragma once
+
+#include <kymo/trace.h>
+
+namespace kymo::testing {
+
+inline Argument integer(std::int64_t number) {
+    Argument value;
+    value.kind = ValueKind::Int;
+    value.integer = number;
+    return value;
+}
+
+inline Argument real(double number) {
+    Argument value;
+    value.kind = ValueKind::Double;
+    value.real = number;
+    return value;
+}
+
+inline Argument boolean(bool truth) {
+    Argument value;
+    value.kind = ValueKind::Bool;
+    value.boolean = truth;
+    return value;
+}
+
+inline Argument string_value(StringId text) {
+    Argument value;
+    value.kind = ValueKind::String;
+    value.string = text;
+    return value;
+}
+
+}  // namespace kymo::testing

@@ -1,0 +1,53 @@
+"""Programs that run beside the collectors to which emitters speak."""
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import kymo
+from kymo import _kymo, nvtx
+
+BIN = Path(os.environ.get("KYMO_TEST_BIN_DIR", Path(_kymo.__file__).parents[2] / "tests"))
+VARIABLES = {
+    "nvtx_collector": "NVTX_INJECTION64_PATH",
+    "itt_collector": "INTEL_LIBITTNOTIFY64",
+    "itt_collector_old": "INTEL_LIBITTNOTIFY64",
+}
+PRELUDE = """
+import array, threading
+import kymo
+from kymo import itt, nvtx
+from kymo._emitters import emit_itt, emit_nvtx
+from kymo import is_enabled as _is_profiler_enabled
+def on_a_thread(function):
+    thread = threading.Thread(target=function)
+    thread.start()
+    thread.join()
+"""
+
+needs_nvtx = pytest.mark.skipif(not nvtx.is_available(), reason="built without NVTX's header")
+
+
+def run(program, collector=None, tmp_path=None, **environment):
+    """What the program printed, and the lines that the collector got."""
+    collected = tmp_path / "collected" if tmp_path else None
+    variables = {**os.environ, **environment}
+    for name in ("NVTX_INJECTION64_PATH", "INTEL_LIBITTNOTIFY64", "KYMO"):
+        variables.pop(name, None)
+    variables.update(environment)
+    if collector:
+        library = BIN / f"{collector}.so"
+        assert library.exists(), f"{library} has not been built"
+        variables |= {VARIABLES[collector]: str(library), "KYMO_TEST_COLLECTED": str(collected)}
+    variables["PYTHONPATH"] = str(Path(kymo.__file__).parents[1])
+    done = subprocess.run(
+        [sys.executable, "-c", PRELUDE + textwrap.dedent(program)], env=variables, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    lines = collected.read_text().splitlines() if collected and collected.exists() else []
+    return done.stdout, lines

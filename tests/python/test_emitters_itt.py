@@ -1,0 +1,91 @@
+"""emit_itt and marks by hand, seen by collectors that are loaded as ITT documents."""
+
+from pathlib import Path
+
+import pytest
+from collectors import run
+
+from kymo import _kymo
+
+
+@pytest.mark.parametrize("collector", ["itt_collector", "itt_collector_old"])
+def test_every_range_goes_to_itt_as_a_task_with_the_text_as_metadata(tmp_path, collector):
+    """upstream: test_profiler_emit_itt, test_custom_module_input_op_ids (ITT)"""
+    _, lines = run(
+        """
+        with emit_itt(record_shapes=True):
+            with kymo.record_function("outer"):
+                with kymo.record_function_fast("inner", [array.array("d", [1, 2]), 3]):
+                    kymo.instant("here")
+        with kymo.record_function("after"):
+            pass
+        """,
+        collector,
+        tmp_path,
+    )
+    assert lines == [
+        "1 domain kymo",
+        "1 begin kymo:outer",
+        "1 metadata 0 details=outer, op_id = 1",
+        "1 begin kymo:inner",
+        "1 metadata 0 details=inner, op_id = 2, sizes = [[2], []], input_op_ids = [(0,-1), (0,-1)]",
+        "1 begin kymo:here",
+        "1 end kymo",
+        "1 end kymo",
+        "1 end kymo",
+    ]
+
+
+def test_marks_and_ranges_by_hand_for_itt(tmp_path):
+    out, lines = run(
+        """
+        print(itt.is_available())
+        itt.mark("point")
+        print(itt.range_push("one"), itt.range_push("two"), itt.range_pop(), itt.range_pop(), itt.range_pop())
+        handle = itt.range_start("anywhere")
+        on_a_thread(lambda: itt.range_end(handle))
+        with itt.range("{}", "formatted"):
+            pass
+        """,
+        "itt_collector",
+        tmp_path,
+    )
+    assert out.split() == ["True", "0", "1", "1", "0", "-1"]
+    assert lines == [
+        "1 domain kymo",
+        "1 begin kymo:point",
+        "1 end kymo",
+        "1 begin kymo:one",
+        "1 begin kymo:two",
+        "1 end kymo",
+        "1 end kymo",
+        "1 overlapped 1 kymo:anywhere",
+        "2 overlapped end 1 kymo",
+        "1 begin kymo:formatted",
+        "1 end kymo",
+    ]
+
+
+def test_a_collector_that_cannot_be_loaded_makes_itt_unavailable():
+    out, _ = run(
+        """
+        print(itt.is_available())
+        for use in (lambda: emit_itt().__enter__(), lambda: itt.mark("x"), lambda: itt.range_push("x")):
+            try:
+                use()
+            except kymo.Error as error:
+                print(error)
+        print(_is_profiler_enabled())
+        """,
+        INTEL_LIBITTNOTIFY64="/nowhere/libnothing.so",
+    )
+    first, *errors, last = out.splitlines()
+    assert (first, last) == ("False", "False")
+    assert len(errors) == 3
+    assert all(text.startswith("ITT is not available: ") and "/nowhere/libnothing.so" in text for text in errors)
+
+
+def test_a_library_that_is_no_collector_makes_itt_unavailable():
+    library = next(iter(Path(_kymo.__file__).parent.glob("_kymo*.so")))
+    out, _ = run("print(itt.is_available())", INTEL_LIBITTNOTIFY64=str(library))
+    assert out == "False\n"

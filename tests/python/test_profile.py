@@ -1,0 +1,752 @@
+"""kymo.profile: its life, its steps and cycles, and what it says of itself."""
+
+import copy
+import json
+import os
+import pickle
+import re
+import socket
+import subprocess
+import sys
+import threading
+import warnings
+
+import pytest
+
+import kymo
+from kymo import ProfilerAction, ProfilerActivity, RecordScope
+from kymo._cycle import TRANSITIONS
+
+N, W, R, S = ProfilerAction.NONE, ProfilerAction.WARMUP, ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE
+
+
+def work(name="work"):
+    with kymo.record_function(name):
+        pass
+
+
+def names(prof):
+    return [event.trace_name for event in prof.events()]
+
+
+def listing(schedule, steps):
+    return "".join({N: "N", W: "W", R: "R", S: "S"}[schedule(step)] for step in range(steps))
+
+
+# ---- life
+
+
+def test_a_block_is_recorded():
+    """upstream: test_profiler, test_kineto"""
+    with kymo.profile() as prof:
+        with kymo.record_function("outer"):
+            work("inner")
+    assert names(prof) == ["outer", "inner"]
+    assert "inner" in str(prof)
+    assert prof.self_cpu_time_total > 0
+
+
+def test_what_is_outside_the_block_is_not_recorded():
+    work("before")
+    with kymo.profile() as prof:
+        work("inside")
+    work("after")
+    assert names(prof) == ["inside"]
+
+
+def test_start_and_stop_do_what_the_block_does():
+    prof = kymo.profile()
+    prof.start()
+    work()
+    prof.stop()
+    prof.stop()  # harmless
+    assert names(prof) == ["work"]
+
+
+def test_a_running_profiler_cannot_be_entered_again():
+    prof = kymo.profile()
+    with prof:
+        with pytest.raises(kymo.Error, match="not reentrant"):
+            prof.start()
+    assert names(prof) == []
+
+
+def test_an_object_entered_later_starts_afresh():
+    prof = kymo.profile()
+    with prof:
+        work("first")
+    with prof:
+        work("second")
+    assert names(prof) == ["second"]
+
+
+def test_with_acc_events_an_object_entered_later_goes_on():
+    prof = kymo.profile(acc_events=True)
+    with prof:
+        work("first")
+    with prof:
+        work("second")
+    assert sorted(names(prof)) == ["first", "second"]
+    assert len(prof.trace) == 2
+
+
+def test_accumulated_cycles_are_in_exports_too(tmp_path):
+    prof = kymo.profile(acc_events=True)
+    for name in ("first", "second"):
+        with prof:
+            work(name)
+    prof.export_chrome_trace(tmp_path / "trace.json")
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    assert {"first", "second"} <= {event["name"] for event in events}
+
+
+@pytest.mark.parametrize("read", ["events", "key_averages", "total_average", "table"])
+def test_reading_too_early_is_an_error_that_says_so(read):
+    prof = kymo.profile()
+    with pytest.raises(kymo.Error, match="has not run"):
+        getattr(prof, read)()
+    with prof:
+        with pytest.raises(kymo.Error, match="still running"):
+            getattr(prof, read)()
+
+
+def test_before_the_end_it_prints_as_unfinished():
+    prof = kymo.profile()
+    assert str(prof) == repr(prof) == "<unfinished kymo.profile>"
+    with prof:
+        assert str(prof) == "<unfinished kymo.profile>"
+    assert str(prof) == prof.table()
+
+
+def test_a_profiler_that_is_not_enabled_is_inert():
+    """Q1: upstream gives None."""
+    with kymo.profile(enabled=False) as prof:
+        assert not kymo.is_enabled()
+        work()
+        prof.step()
+    assert names(prof) == []
+    assert len(prof.key_averages()) == 0
+
+
+def test_an_exception_passes_through_and_what_was_recorded_stays():
+    prof = kymo.profile()
+    with pytest.raises(KeyError, match="lost"):
+        with prof:
+            with kymo.record_function("fails"):
+                raise KeyError("lost")
+    assert names(prof) == ["fails"]
+
+
+def test_profilers_nest_and_overlap():
+    outer, inner, late = kymo.profile(), kymo.profile(), kymo.profile()
+    with outer:
+        work("a")
+        inner.start()
+        work("b")
+        late.start()
+        inner.stop()
+        work("c")
+    work("d")
+    late.stop()
+    assert names(outer) == ["a", "b", "c"]
+    assert names(inner) == ["b"]
+    assert names(late) == ["c", "d"]
+
+
+def test_the_flag_is_up_while_any_profiler_runs():
+    """upstream: test_is_profiler_enabled"""
+    from kymo import profiler
+
+    first, second = kymo.profile(), kymo.profile()
+    assert not profiler._is_profiler_enabled
+    first.start()
+    second.start()
+    assert profiler._is_profiler_enabled
+    first.stop()
+    assert profiler._is_profiler_enabled and kymo.is_enabled()
+    second.stop()
+    assert not profiler._is_profiler_enabled
+
+
+# ---- schedules
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"wait": 1, "warmup": 1, "active": 2}, "NWRSNWRS"),
+        ({"wait": 0, "warmup": 0, "active": 1}, "SSSS"),
+        ({"wait": 0, "warmup": 0, "active": 5}, "RRRRSRRRRS"),
+        ({"wait": 2, "warmup": 1, "active": 4, "repeat": 2, "skip_first": 3}, "NNNNNWRRRSNNWRRRSNNN"),
+        ({"wait": 5, "warmup": 1, "active": 2, "repeat": 2, "skip_first": 3, "skip_first_wait": 1}, "NNNWRSNNNNNWRSNN"),
+        ({"wait": 1, "warmup": 1, "active": 1, "repeat": 1, "skip_first_wait": 1}, "WSNN"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:a schedule without warm-up")
+def test_schedules_are_those_of_pytorch(options, expected):
+    """upstream: test_kineto_profiler_api, test_skip_first_wait"""
+    assert listing(kymo.schedule(**options), len(expected)) == expected
+
+
+@pytest.mark.parametrize("wrong", [{"wait": -1}, {"warmup": -1}, {"active": 0}, {"repeat": -1}, {"skip_first": -1}])
+def test_a_schedule_that_cannot_be_is_refused(wrong):
+    with pytest.raises(kymo.Error, match="invalid schedule"):
+        kymo.schedule(**{"wait": 0, "warmup": 1, "active": 1, **wrong})
+    with pytest.raises(kymo.Error, match="count from 0"):
+        kymo.schedule(wait=0, warmup=1, active=1)(-1)
+
+
+def test_a_schedule_without_warm_up_warns():
+    with pytest.warns(UserWarning, match="warm-up"):
+        kymo.schedule(wait=0, warmup=0, active=1)
+
+
+@pytest.mark.parametrize(
+    ("warmup", "active", "repeat", "acc_events", "expected"),
+    [
+        (0, 1, 1, True, 1),
+        (0, 5, 0, True, 100),
+        (0, 5, 10, True, 50),
+        (1, 5, 0, True, 83),
+        (10, 10, 4, True, 40),
+        (50, 1, 0, True, 1),
+        (0, 5, 0, False, 0),
+        (10, 10, 4, False, 10),
+    ],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_one_operation_a_step_is_counted_as_pytorch_counts_it(warmup, active, repeat, acc_events, expected):
+    """upstream: test_schedule_function_count"""
+    schedule = kymo.schedule(skip_first=0, wait=0, warmup=warmup, active=active, repeat=repeat)
+    with kymo.profile(schedule=schedule, acc_events=acc_events) as prof:
+        for _ in range(100):
+            work("add")
+            prof.step()
+    assert sum(average.count for average in prof.key_averages() if average.key == "add") == expected
+
+
+def test_the_callback_comes_once_a_cycle_and_steps_are_marked():
+    """upstream: test_kineto_profiler_api"""
+    ready = []
+    before = kymo.KinetoStepTracker.current_step()
+    with kymo.profile(
+        schedule=kymo.schedule(wait=1, warmup=1, active=2),
+        on_trace_ready=lambda prof: ready.append((prof.step_num, names(prof))),
+    ) as prof:
+        for _ in range(8):
+            work()
+            prof.step()
+    assert kymo.KinetoStepTracker.current_step() - before == 8
+    steps = [[name for name in cycle if name.startswith("ProfilerStep")] for _, cycle in ready]
+    assert [step for step, _ in ready] == [4, 8]
+    assert steps == [["ProfilerStep#2", "ProfilerStep#3"], ["ProfilerStep#6", "ProfilerStep#7"]]
+
+
+def test_without_a_schedule_the_callback_comes_at_the_end_and_no_step_is_marked():
+    ready = []
+    with kymo.profile(on_trace_ready=ready.append) as prof:
+        work()
+        prof.step()
+    assert ready == [prof]
+    assert names(prof) == ["work"]
+
+
+def test_the_work_of_a_step_lies_in_its_range():
+    with kymo.profile(schedule=kymo.schedule(wait=0, warmup=1, active=1)) as prof:
+        prof.step()
+        work()
+    (step,) = prof.tree()
+    assert step.name == "ProfilerStep#1"
+    assert [child.name for child in step.children] == ["work"]
+
+
+def test_a_callback_that_fails_does_not_stop_the_cycles():
+    def fail(prof):
+        raise RuntimeError("disk full")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        prof = kymo.profile(schedule=kymo.schedule(wait=0, warmup=0, active=1), on_trace_ready=fail)
+    prof.start()
+    with pytest.raises(RuntimeError, match="disk full"):
+        prof.step()
+    work("next")
+    prof.on_trace_ready = None
+    prof.stop()
+    assert names(prof) == ["ProfilerStep#1", "next"]
+    assert not kymo.is_enabled()
+
+
+def test_every_pair_of_actions_has_its_transition():
+    actions = [N, W, R, S]
+    assert all((before, after) in TRANSITIONS for before in actions for after in [*actions, None])
+
+
+@pytest.mark.parametrize(
+    ("actions", "warning"), [((W, N), "WARMUP followed by NONE"), ((R, N), "RECORD followed by NONE"), ((R, W), "RECORD")]
+)
+def test_schedules_that_make_no_sense_are_warned_of_and_work(actions, warning):
+    """Q23: after RECORD, WARMUP prepares again."""
+    sequence = [*actions, R, S]
+    prof = kymo.profile(schedule=lambda step: sequence[min(step, 3)])
+    prof.start()
+    with pytest.warns(UserWarning, match=warning):
+        prof.step()
+    prof.step()
+    work("kept")
+    prof.stop()
+    assert "kept" in names(prof)
+
+
+def test_a_schedule_gives_actions_only():
+    prof = kymo.profile(schedule=lambda step: R if step == 0 else "later")
+    prof.start()
+    with pytest.raises(ValueError, match="'later'"):
+        prof.step()
+    assert prof.step_num == 0
+    prof.stop()
+
+
+# ---- the device's recorder gives up (upstream: TestProfilerDeviceStopped)
+
+
+class Stopping(kymo.profile):
+    """A profiler whose device stops when the test says so."""
+
+    has_stopped = False
+
+    def _device_has_stopped(self):
+        return self.has_stopped
+
+
+def stopping(text, ready=None):
+    actions = [{"N": N, "W": W, "R": R, "S": S}[letter] for letter in text]
+    return Stopping(schedule=lambda step: actions[min(step, len(actions) - 1)], on_trace_ready=ready)
+
+
+@pytest.mark.parametrize("first", ["W", "R"])
+def test_a_device_that_stops_hands_its_trace_over_at_once(first):
+    """upstream: test_enters_device_stopped_from_warmup, _from_record, test_warmup_to_device_stopped_fires_trace_ready"""
+    ready = []
+    prof = stopping(first + "RRSN", ready.append)
+    prof.start()
+    prof.has_stopped = True
+    prof.step()
+    assert prof.current_action is ProfilerAction.DEVICE_STOPPED
+    assert len(ready) == 1
+    prof.step()
+    assert prof.current_action is ProfilerAction.DEVICE_STOPPED  # test_device_stopped_persists_through_cycle
+    prof.step()
+    prof.step()
+    assert prof.current_action is N
+    prof.stop()
+    assert len(ready) == 1
+
+
+def test_after_a_device_has_stopped_the_next_cycle_records():
+    """upstream: test_device_stopped_recovers_without_warmup"""
+    prof = stopping("RSRS")
+    prof.start()
+    prof.has_stopped = True
+    prof.step()
+    assert prof.current_action is ProfilerAction.DEVICE_STOPPED
+    prof.has_stopped = False
+    prof.step()
+    assert prof.current_action is R
+    work("again")
+    prof.stop()
+    assert "again" in names(prof)
+
+
+def test_a_device_that_stops_at_the_end_of_a_cycle_changes_nothing():
+    """upstream: test_does_not_enter_device_stopped_from_record_and_save"""
+    prof = stopping("SR")
+    prof.start()
+    prof.has_stopped = True
+    prof.step()
+    assert prof.current_action is R
+    prof.stop()
+
+
+def test_it_can_be_started_again_after_the_device_has_stopped():
+    """upstream: test_start_after_stop_in_device_stopped"""
+    prof = stopping("RRS")
+    prof.start()
+    prof.has_stopped = True
+    prof.step()
+    prof.stop()
+    prof.has_stopped = False
+    prof.start()
+    work("second")
+    prof.stop()
+    assert "second" in names(prof)
+
+
+def test_a_schedule_cannot_say_that_the_device_has_stopped():
+    """upstream: test_user_schedule_returning_device_stopped_raises_at_init, _at_step"""
+    with pytest.raises(ValueError, match="DEVICE_STOPPED"):
+        kymo.profile(schedule=lambda step: ProfilerAction.DEVICE_STOPPED)
+    prof = kymo.profile(schedule=lambda step: R if step == 0 else ProfilerAction.DEVICE_STOPPED)
+    with prof:
+        with pytest.raises(ValueError, match="DEVICE_STOPPED"):
+            prof.step()
+        assert (prof.step_num, prof.current_action) == (0, R)
+
+
+# ---- steps
+
+
+def test_two_things_that_step_count_once():
+    """upstream: test_kineto_profiler_multiple_steppers"""
+    tracker = kymo.KinetoStepTracker
+    before = tracker.current_step()
+    tracker.init_step_count("yet another stepper")
+    with kymo.profile(schedule=kymo.schedule(wait=1, warmup=1, active=2)) as prof:
+        for _ in range(5):
+            tracker.increment_step("yet another stepper")
+            prof.step()
+    assert tracker.current_step() - before == 5
+    assert tracker.erase_step_count("yet another stepper")
+    assert not tracker.erase_step_count("yet another stepper")
+
+
+def test_a_rise_by_more_than_one_is_warned_of():
+    tracker = kymo.KinetoStepTracker
+    tracker.init_step_count("leaps")
+    tracker._step_dict["leaps"] += 2
+    with pytest.warns(UserWarning, match="rose by 3"):
+        tracker.increment_step("leaps")
+    tracker.erase_step_count("leaps")
+
+
+def test_each_rise_of_the_step_is_a_mark_in_every_session():
+    first, second = kymo.profile(), kymo.profile()
+    with first, second:
+        kymo.KinetoStepTracker.increment_step("marks")
+    kymo.KinetoStepTracker.erase_step_count("marks")
+    for prof in (first, second):
+        csv = prof.trace.tables["instants"].to_csv()
+        assert f"Step#{kymo.KinetoStepTracker.current_step()}" in csv
+
+
+# ---- metadata and ids
+
+
+def top_level(prof, tmp_path):
+    prof.export_chrome_trace(tmp_path / "trace.json")
+    return json.loads((tmp_path / "trace.json").read_text())
+
+
+def test_metadata_is_in_the_trace(tmp_path):
+    """upstream: test_profiler_metadata; Q7: everything is escaped."""
+    text = 'a "quoted"\n\\ text with \x01 and ü'
+    with kymo.profile(record_shapes=True) as prof:
+        prof.add_metadata("text", text)
+        prof.add_metadata_json("list", "[1, {\"a\": null}]")
+    prof.add_metadata("afterwards", "kept")
+    document = top_level(prof, tmp_path)
+    assert document["text"] == text
+    assert document["list"] == [1, {"a": None}]
+    assert document["afterwards"] == "kept"
+    assert document["record_shapes"] == 1
+    assert document["trace_id"] == prof.get_trace_id()
+    assert prof.trace.metadata["text"] == text
+
+
+def test_metadata_that_is_no_json_is_refused():
+    prof = kymo.profile()
+    with pytest.raises(ValueError, match="'key' is not JSON"):
+        prof.add_metadata_json("key", "{")
+    with pytest.raises(ValueError, match="not JSON"):
+        prof.preset_metadata_json("key", "nope")
+    with pytest.raises(TypeError):
+        prof.add_metadata(3, "x")
+
+
+def test_preset_metadata_is_in_every_trace():
+    prof = kymo.profile()
+    prof.preset_metadata_json("run", "17")
+    for _ in range(2):
+        with prof:
+            pass
+        assert prof.trace.metadata["run"] == 17
+
+
+def test_every_cycle_has_its_own_trace_id():
+    prof = kymo.profile()
+    assert prof.get_trace_id() is None
+    seen = set()
+    for _ in range(3):
+        with prof:
+            pass
+        assert re.fullmatch("[0-9A-F]{32}", prof.get_trace_id())
+        seen.add(prof.get_trace_id())
+    assert len(seen) == 3
+
+
+def test_trace_ids_come_from_the_callback_when_there_is_one():
+    prof = kymo.profile(custom_trace_id_callback=lambda: 'my "id"')
+    with prof:
+        pass
+    assert prof.trace_id == prof.trace.metadata["trace_id"] == 'my "id"'
+    prof.set_custom_trace_id_callback(lambda: "other")
+    assert prof.config(create_trace_id=True).trace_id == "other"
+
+
+# ---- options
+
+
+def test_options_that_cannot_be_are_refused():
+    for wrong, error in [
+        ({"post_processing_timeout_s": -1}, ValueError),
+        ({"policy": "never"}, ValueError),
+        ({"threads": "some"}, ValueError),
+        ({"scopes": []}, ValueError),
+        ({"schedule": 3}, TypeError),
+        ({"use_cpu": False}, kymo.Error),
+        ({"activities": [3]}, TypeError),
+        ({"activities": [ProfilerActivity.CPU, {ProfilerActivity.CPU: []}]}, ValueError),
+        ({"activities": [{ProfilerActivity.CPU: ["NOT_ONE"]}]}, kymo.Error),
+        ({"activities": [{ProfilerActivity.CPU: ["GPU_MEMCPY"]}]}, kymo.Error),
+        ({"unknown": 1}, TypeError),
+    ]:
+        with pytest.raises(error):
+            kymo.profile(**wrong)
+
+
+def test_only_what_the_filters_name_is_recorded():
+    """upstream: test_activity_filter_dict_syntax, _empty_list"""
+    with kymo.profile(activities=[{ProfilerActivity.CPU: ["USER_ANNOTATION"]}]) as prof:
+        work("by hand")
+        with kymo.record_function_fast("operator"):
+            pass
+    assert names(prof) == ["by hand"]
+    with kymo.profile(activities=[{ProfilerActivity.CPU: []}]) as prof:
+        work("nothing")
+    assert names(prof) == []
+
+
+def test_only_the_scopes_asked_for_are_recorded():
+    with kymo.profile(scopes=[RecordScope.FUNCTION]) as prof:
+        work("by hand")
+        with kymo.record_function_fast("operator"):
+            pass
+    assert names(prof) == ["operator"]
+
+
+def test_a_generator_of_activities_is_read_once():
+    """Q9"""
+    assert kymo.profile(activities=(kind for kind in [ProfilerActivity.CPU])).activities == {ProfilerActivity.CPU}
+
+
+def test_devices_that_are_not_there_are_warned_of():
+    with pytest.warns(UserWarning, match="'abacus' is no known device"):
+        assert kymo.profile(use_device="abacus").use_device is None
+    with pytest.warns(UserWarning, match="hpu is not available"):
+        assert kymo.profile(use_device="hpu").use_device is None
+
+
+def test_all_threads_are_recorded_unless_asked_otherwise():
+    """upstream: test_profile_all_threads; our default differs."""
+    other = threading.Thread(target=lambda: (go.wait(), work("other")))
+    for options, expected in [
+        ({}, ["other"]),
+        ({"threads": "all"}, ["other"]),
+        ({"threads": "tasks"}, []),
+        ({"experimental_config": kymo._ExperimentalConfig(profile_all_threads=False)}, []),
+        ({"experimental_config": kymo._ExperimentalConfig(profile_all_threads=True)}, ["other"]),
+    ]:
+        go = threading.Event()
+        other = threading.Thread(target=lambda go=go: (go.wait(), work("other")))
+        other.start()
+        with kymo.profile(**options) as prof:
+            go.set()
+            other.join()
+        assert names(prof) == expected, options
+
+
+def test_with_tasks_a_thread_that_is_started_inside_is_recorded():
+    with kymo.profile(threads="tasks") as prof:
+        thread = threading.Thread(target=work, args=("task",))
+        thread.start()
+        thread.join()
+    assert names(prof) == ["task"]
+
+
+def test_the_configuration_pickles_and_copies():
+    """upstream: test_experimental_config_pickle"""
+    config = kymo._ExperimentalConfig(["a"], True, verbose=True, custom_profiler_config="x=1")
+    for same in (pickle.loads(pickle.dumps(config)), copy.deepcopy(config)):
+        assert same == config
+        assert same.profiler_metrics == ["a"] and same.verbose
+    with pytest.raises(TypeError):
+        kymo._ExperimentalConfig(no_such_option=1)
+
+
+def test_collection_can_be_switched_off_and_on_within_a_cycle():
+    """upstream: test_dynamic_toggle"""
+    with kymo.profile() as prof:
+        prof.toggle_collection_dynamic(True, [ProfilerActivity.CPU])  # it is on
+        work("a")
+        prof.toggle_collection_dynamic(False, [ProfilerActivity.CPU])
+        work("b")
+        prof.toggle_collection_dynamic(True, [ProfilerActivity.CPU])
+        work("c")
+    assert names(prof) == ["a", "c"]
+    assert prof.trace.metadata["trace_id"] == prof.trace_id
+    prof.toggle_collection_dynamic(True, [ProfilerActivity.CPU])  # harmless after the end
+    assert not kymo.is_recording()
+
+
+def test_memory_that_is_reported_is_in_events_and_in_the_timeline(tmp_path):
+    with kymo.profile(profile_memory=True) as prof:
+        with kymo.record_function("takes"):
+            kymo.report_allocation(0x1000, 400, 400, 512)
+        kymo.report_allocation(0x1000, -400, 0, 512)
+    (takes,) = [average for average in prof.key_averages() if average.key == "takes"]
+    assert takes.cpu_memory_usage == 400
+    assert "CPU Mem" in prof.key_averages().table()
+    prof.export_memory_timeline(tmp_path / "memory.json")
+    times, sizes = json.loads((tmp_path / "memory.json").read_text())
+    assert [size[-1] for size in sizes] == [400, 0]
+    prof.export_memory_timeline(tmp_path / "memory.html")
+    assert "<svg" in (tmp_path / "memory.html").read_text()
+    with kymo.profile() as prof:
+        pass
+    with pytest.raises(kymo.Error, match="profile_memory"):
+        prof.export_memory_timeline(tmp_path / "none.json")
+    with pytest.raises(kymo.Error, match="no device"):
+        kymo.report_allocation(1, 1, device="abacus")
+
+
+def test_stacks_need_to_have_been_asked_for(tmp_path):
+    with kymo.profile() as prof:
+        work()
+    with pytest.raises(kymo.Error, match="with_stack"):
+        prof.export_stacks(tmp_path / "stacks")
+    with kymo.profile(with_stack=True) as prof:
+        work()
+    with pytest.raises(ValueError, match="metric"):
+        prof.export_stacks(tmp_path / "stacks", "self_time_on_the_moon")
+
+
+def test_the_profiler_says_how_long_its_own_work_took():
+    """upstream: test_kineto (all stats > 0)"""
+    with kymo.profile() as prof:
+        for _ in range(100):
+            work()
+    prof.events()
+    stats = prof._stats
+    assert stats() is stats
+    assert stats.number_of_events == 100
+    assert stats.profiling_window_duration_sec > 0
+    assert stats.number_of_dropped_events == 0
+
+
+# ---- files
+
+
+def test_the_handler_writes_a_file_for_every_cycle(tmp_path):
+    """upstream: test_tensorboard_trace_handler"""
+    folder = tmp_path / "made" / "by it"
+    with kymo.profile(
+        schedule=kymo.schedule(wait=1, warmup=1, active=2, repeat=3),
+        on_trace_ready=kymo.tensorboard_trace_handler(folder),
+    ) as prof:
+        for _ in range(18):
+            work()
+            prof.step()
+    files = os.listdir(folder)
+    assert len(files) == 3
+    pattern = re.escape(f"{socket.gethostname()}_{os.getpid()}") + r"\.\d+\.pt\.trace\.json"
+    assert all(re.fullmatch(pattern, file) for file in files)
+    prof = kymo.profile(on_trace_ready=kymo.tensorboard_trace_handler(folder, "worker", use_gzip=True))
+    with prof:
+        work()
+    (packed,) = [file for file in os.listdir(folder) if file.endswith(".gz")]
+    assert packed.startswith("worker.")
+    assert (folder / packed).read_bytes()[:2] == b"\x1f\x8b"
+
+
+def test_a_folder_that_cannot_be_made_is_an_error(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(kymo.Error, match="cannot make the folder"):
+        kymo.tensorboard_trace_handler(tmp_path / "file" / "below")(None)
+
+
+def test_an_output_file_holds_what_was_recorded_when_the_program_is_killed(tmp_path):
+    program = """
+import kymo, os, signal
+prof = kymo.profile(output="killed.kymo")
+prof.start()
+prof.add_metadata("run", "seven")
+for i in range(1000):
+    with kymo.record_function("work"):
+        pass
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, env=os.environ)
+    assert done.returncode == -9
+    trace = kymo.load(tmp_path / "killed.kymo")
+    assert trace.metadata["run"] == "seven"
+    (average,) = trace.key_averages()
+    assert (average.key, average.count) == ("work", 1000)
+
+
+def test_a_file_that_cannot_be_made_leaves_nothing_running(tmp_path):
+    prof = kymo.profile(output=tmp_path / "no folder" / "x.kymo")
+    with pytest.raises(kymo.Error):
+        prof.start()
+    assert not kymo.is_enabled() and not kymo.is_recording()
+    prof.stop()
+
+
+def test_warnings_never_raise_into_the_program(run_python):
+    printed = run_python(
+        "import kymo\nkymo.schedule(wait=0, warmup=0, active=1)\nkymo.profile(use_device='abacus')\nprint('went on')",
+        "-W",
+        "error",
+    )
+    assert printed == "went on\n"
+
+
+def test_the_native_results_have_upstreams_shape():
+    with kymo.profile() as prof:
+        with kymo.record_function("outer"):
+            work("inner")
+    result = prof.kineto_results
+    outer, inner = result.events()
+    assert (outer.name(), inner.name()) == ("outer", "inner")
+    assert outer.start_ns() <= inner.start_ns() <= inner.end_ns() <= outer.end_ns()
+    assert outer.duration_ns() == outer.end_ns() - outer.start_ns()
+    assert result.trace_start_ns() <= outer.start_ns()
+    assert result.experimental_event_tree()[0].name == "outer"
+
+
+def test_sessions_leave_no_memory_behind(run_python):
+    """upstream: test_mem_leak"""
+    printed = run_python(
+        """
+import gc, kymo
+gc.disable()  # nothing waits for the collector
+
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * 4
+
+def sessions(count):
+    for _ in range(count):
+        with kymo.profile() as prof:
+            for _ in range(256):
+                with kymo.record_function("work"):
+                    pass
+        prof.key_averages().table()
+        prof.events()[0].name
+
+sessions(200)
+before = resident()
+sessions(1000)
+print(resident() - before)
+"""
+    )
+    assert int(printed) < 2048  # KiB
