@@ -79,7 +79,21 @@ def load(path: str, format: str = "") -> Trace: ...
 
 # ---- results
 
-class EventRow: ...
+class EventRow:
+    id: Any
+    name: Any
+    trace_name: Any
+    overload_name: Any
+    node_id: Any
+    thread: Any
+    scope: Any
+    is_async: Any
+    is_remote: Any
+    device_type: Any
+    device_index: Any
+    device_resource_id: Any
+    is_user_annotation: Any
+    is_python_function: Any
 
 class EventRows:
     def __init__(

@@ -26,6 +26,7 @@ _IDS = (
     "python_id",
     "python_parent_id",
 )
+_SHARES = ("self_cpu_percent", "total_cpu_percent", "total_device_percent")  # a table sets them: no change
 _BYTES = ("cpu_memory_usage", "device_memory_usage")
 
 
@@ -44,7 +45,8 @@ class RecordedEvent(FunctionEvent, EventRow):
     def __setattr__(self, name, value):
         if isinstance(getattr(FunctionEvent, name, None), property):
             raise AttributeError(f"{name} of a FunctionEvent cannot be set")
-        self._keep()
+        if name not in _SHARES:
+            self._keep()
         self.__dict__[name] = value
 
     def _keep(self):

@@ -247,3 +247,11 @@ def depth_first(roots):
         node = waiting.pop()
         yield node
         waiting += reversed(node.children)
+
+
+def breadth_first(roots):
+    """Every node, level by level."""
+    level = list(roots)
+    while level:
+        yield from level
+        level = [child for node in level for child in node.children]

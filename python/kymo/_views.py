@@ -155,6 +155,6 @@ class _Averages:
     def is_changed(self):
         """Whether somebody set something on an average that was looked at."""
         return any(
-            any(average.__dict__[name] != value for name, value in given.items())
+            any(average.__dict__.get(name) != value for name, value in given.items())
             for average, given in self._made.values()
         )

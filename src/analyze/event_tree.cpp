@@ -18,7 +18,8 @@ struct EventTree::Data {
     explicit Data(Trace given) : trace(std::move(given)) {
         const RangeColumns ranges = trace.ranges();
         parent.assign(ranges.parent.begin(), ranges.parent.end());
-        for (const LinkInfo& link : trace.links()) {
+        for (std::size_t i = trace.links().size(); i-- > 0;) {  // of several the first holds
+            const LinkInfo& link = trace.links()[i];
             if (link.kind != LinkKind::Launch || link.from >= ranges.size() || link.to >= ranges.size())
                 continue;
             const bool is_device = trace.tracks()[trace.track_of(link.to)].device.type != DeviceType::Cpu;

@@ -4,7 +4,7 @@ import kymo
 from kymo._activities import DeviceType
 from kymo._event_list import EventList
 from kymo._events import FunctionEvent
-from kymo._tree import _EventType, depth_first, nodes
+from kymo._tree import _EventType, breadth_first, depth_first, nodes
 
 
 def recorded(program, **options):
@@ -79,3 +79,12 @@ def test_allocations_and_kernels_stand_under_what_caused_them():
 
 def test_an_empty_trace_has_no_nodes():
     assert nodes(recorded(lambda: None)) == []
+
+
+def test_nodes_are_walked_down_or_across():
+    """upstream: test_dfs, test_bfs"""
+    times = {"a": (0, 50), "b": (1, 20), "c": (2, 5), "d": (6, 9), "e": (30, 40), "f": (60, 70), "g": (61, 62)}
+    events = [FunctionEvent(i, name, 1, *times[name]) for i, name in enumerate(times)]
+    roots = nodes(EventList(events)._trace())
+    assert "".join(node.name for node in depth_first(roots)) == "abcdefg"
+    assert "".join(node.name for node in breadth_first(roots)) == "afbegcd"
