@@ -3,7 +3,9 @@
 
 #include <kymo/analyze.h>
 #include <kymo/context.h>
+#include <kymo/emit.h>
 #include <kymo/error.h>
+#include <kymo/execution_trace.h>
 #include <kymo/export.h>
 #include <kymo/flops.h>
 #include <kymo/import.h>
