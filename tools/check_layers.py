@@ -59,7 +59,7 @@ KINDS = {
 
 # External headers that only some rooms may see, by how the include begins.
 EXTERNAL = {
-    "Python.h":   ["src/sources/python", "src/bindings", "tests/python"],
+    "Python.h":   ["src/sources/python", "src/bindings", "tests/python", "benchmarks"],
     "nanobind/":  ["src/bindings", "tests/python"],
     "pybind11/":  ["tests/python"],
     "cupti":      ["src/sources/cuda"],
