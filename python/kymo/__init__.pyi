@@ -1,5 +1,23 @@
 """Kymo: a profiler for C++ and Python programs."""
 
+from kymo import itt as itt
+from kymo import nvtx as nvtx
+from kymo import profiler as profiler
+from kymo._activities import DeviceType as DeviceType
+from kymo._activities import ProfilerActivity as ProfilerActivity
+from kymo._activities import ProfilerConfig as ProfilerConfig
+from kymo._activities import ProfilerState as ProfilerState
+from kymo._activities import RecordScope as RecordScope
+from kymo._activities import _ExperimentalConfig as _ExperimentalConfig
+from kymo._activities import kineto_available as kineto_available
+from kymo._activities import supported_activities as supported_activities
+from kymo._averages import FunctionEventAvg as FunctionEventAvg
+from kymo._emitters import emit_itt as emit_itt
+from kymo._emitters import emit_nvtx as emit_nvtx
+from kymo._event_list import EventList as EventList
+from kymo._events import FunctionEvent as FunctionEvent
+from kymo._execution_trace import ExecutionTraceObserver as ExecutionTraceObserver
+from kymo._handlers import tensorboard_trace_handler as tensorboard_trace_handler
 from kymo._kymo import Error as Error
 from kymo._kymo import Session as Session
 from kymo._kymo import Trace as Trace
@@ -8,26 +26,63 @@ from kymo._kymo import counter as counter
 from kymo._kymo import end as end
 from kymo._kymo import instant as instant
 from kymo._kymo import is_recording as is_recording
-from kymo._kymo import load as load
+from kymo._kymo import join_traces as join_traces
+from kymo._kymo import memory_wanted as memory_wanted
+from kymo._kymo import node_id as node_id
 from kymo._kymo import record_function as record_function
 from kymo._kymo import record_function_fast as record_function_fast
+from kymo._kymo import report_allocation as report_allocation
+from kymo._kymo import report_out_of_memory as report_out_of_memory
+from kymo._kymo import set_node_id as set_node_id
 from kymo._kymo import thread_name as thread_name
+from kymo._live import is_profiler_enabled as is_enabled
+from kymo._profile import profile as profile
 from kymo._schedule import ProfilerAction as ProfilerAction
 from kymo._schedule import schedule as schedule
+from kymo._steps import KinetoStepTracker as KinetoStepTracker
+from kymo._trace import TraceTable as TraceTable
+from kymo._trace import load as load
 
 __all__ = [
+    "DeviceType",
     "Error",
+    "EventList",
+    "ExecutionTraceObserver",
+    "FunctionEvent",
+    "FunctionEventAvg",
+    "KinetoStepTracker",
     "ProfilerAction",
+    "ProfilerActivity",
+    "ProfilerConfig",
+    "ProfilerState",
+    "RecordScope",
     "Session",
     "Trace",
+    "TraceTable",
     "begin",
     "counter",
+    "emit_itt",
+    "emit_nvtx",
     "end",
     "instant",
+    "is_enabled",
     "is_recording",
+    "itt",
+    "join_traces",
+    "kineto_available",
     "load",
+    "memory_wanted",
+    "node_id",
+    "nvtx",
+    "profile",
+    "profiler",
     "record_function",
     "record_function_fast",
+    "report_allocation",
+    "report_out_of_memory",
     "schedule",
+    "set_node_id",
+    "supported_activities",
+    "tensorboard_trace_handler",
     "thread_name",
 ]

@@ -96,5 +96,26 @@ class _ExperimentalConfig:
         adjust_timestamps: bool = False,
     ) -> None: ...
 
+class ProfilerConfig:
+    state: ProfilerState
+    report_input_shapes: bool
+    profile_memory: bool
+    with_stack: bool
+    with_flops: bool
+    with_modules: bool
+    experimental_config: _ExperimentalConfig
+    trace_id: str
+    def __init__(
+        self,
+        state: ProfilerState,
+        report_input_shapes: bool = False,
+        profile_memory: bool = False,
+        with_stack: bool = False,
+        with_flops: bool = False,
+        with_modules: bool = False,
+        experimental_config: _ExperimentalConfig | None = None,
+        trace_id: str = "",
+    ) -> None: ...
+
 def supported_activities() -> set[ProfilerActivity]: ...
 def kineto_available() -> bool: ...

@@ -5,20 +5,12 @@ from os import PathLike
 from types import TracebackType
 from typing import Any, Literal
 
-from kymo._activities import ProfilerActivity, RecordScope, _ExperimentalConfig
-from kymo._kymo import Trace, record_function
+from kymo._activities import ProfilerActivity, ProfilerConfig, RecordScope, _ExperimentalConfig
+from kymo._kymo import record_function
+from kymo._results import ProfilerStats, Results
 from kymo._schedule import ProfilerAction
 
-class ProfilerStats:
-    profiling_window_duration_sec: float
-    number_of_events: int
-    profiler_prepare_call_duration_us: int
-    profiler_enable_call_duration_us: int
-    profiler_disable_call_duration_us: int
-    parse_kineto_call_duration_us: int
-    function_events_build_tree_call_duration_us: int
-
-class profile:
+class profile(Results):
     enabled: bool
     activities: set[ProfilerActivity]
     activity_filters: dict[ProfilerActivity, set[str]]
@@ -41,6 +33,7 @@ class profile:
     max_bytes: int
     policy: str
     threads: str
+    _stats: ProfilerStats
     def __init__(
         self,
         enabled: bool = True,
@@ -59,7 +52,7 @@ class profile:
         use_cuda: bool | None = None,
         use_device: str | None = None,
         use_cpu: bool = True,
-        use_kineto: bool = True,
+        use_kineto: bool = False,
         custom_trace_id_callback: Callable[[], str] | None = None,
         post_processing_timeout_s: float | None = None,
         activity_filters: Mapping[ProfilerActivity, Iterable[str]] | None = None,
@@ -88,11 +81,10 @@ class profile:
     def create_trace_id(self) -> str: ...
     def set_custom_trace_id_callback(self, callback: Callable[[], str] | None) -> None: ...
     def get_trace_id(self) -> str | None: ...
-    @property
-    def trace_id(self) -> str | None: ...
     def add_metadata(self, key: str, value: str) -> None: ...
     def add_metadata_json(self, key: str, value: str) -> None: ...
     def preset_metadata_json(self, key: str, value: str) -> None: ...
+    def toggle_collection_dynamic(self, enable: bool, activities: Iterable[ProfilerActivity]) -> None: ...
+    def config(self, create_trace_id: bool = False) -> ProfilerConfig: ...
     @property
-    def trace(self) -> Trace: ...
-    def _stats(self) -> ProfilerStats: ...
+    def profiler(self) -> profile | None: ...

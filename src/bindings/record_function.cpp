@@ -223,11 +223,11 @@ PyMethodDef kMethods[] = {
     {"__exit__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(leave)), METH_FASTCALL,
      "Ends the range."},
     {"end_on_future", end_on_future, METH_O,
-     "end_on_future(future, /)\n--\n\n"
+     "end_on_future($self, future, /)\n--\n\n"
      "Ends the range when the future is done instead of at the end of the block. Returns a future with the\n"
      "same outcome that completes after the range has ended. Once for each entry."},
     {"_call_end_callbacks_on_future", end_on_future, METH_O,
-     "_call_end_callbacks_on_future(future, /)\n--\n\nThe same as end_on_future."},
+     "_call_end_callbacks_on_future($self, future, /)\n--\n\nThe same as end_on_future."},
     {nullptr, nullptr, 0, nullptr},
 };
 

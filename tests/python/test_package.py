@@ -63,7 +63,7 @@ assert not kymo.is_recording()
 
 def test_importing_obeys_the_variable_that_libkymo_documents(run_python, tmp_path):
     run_python("import kymo\nwith kymo.record_function('x'): pass", env={"KYMO": f"out={tmp_path}/a.kymo"})
-    assert kymo.load(str(tmp_path / "a.kymo")).range_name(0) == "x"
+    assert kymo.load(tmp_path / "a.kymo").events()[0].name == "x"
 
 
 def test_every_public_name_exists_and_the_package_says_that_it_is_typed():
@@ -101,7 +101,7 @@ def test_run_starts_the_python_that_the_command_belongs_to(tmp_path):
     done = command("run", "-o", "out.kymo", "--", program, "a", "b c", cwd=tmp_path, check=False)
     assert done.returncode == 7
     assert done.stdout == f"{sys.executable} a b c\n"
-    assert kymo.load(str(tmp_path / "out.kymo")).range_name(0) == "work"
+    assert kymo.load(tmp_path / "out.kymo").events()[0].name == "work"
 
 
 def test_run_says_so_when_a_script_does_not_import_kymo(tmp_path):

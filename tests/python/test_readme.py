@@ -3,10 +3,6 @@
 import re
 from pathlib import Path
 
-import pytest
-
-import kymo
-
 README = Path(__file__).resolve().parents[2] / "README.md"
 
 
@@ -22,7 +18,6 @@ def shape(table):
     return lines[:3] + sorted(lines[3:])
 
 
-@pytest.mark.skipif(not hasattr(kymo, "profile"), reason="kymo.profile is not in this package yet")
 def test_the_example_prints_what_the_readme_shows(run_python):
     (program,) = [text for language, text in blocks() if language == "python"]
     shown = blocks()[-1][1]

@@ -28,13 +28,29 @@ def run(folder, *words):
     return subprocess.run([sys.executable, "-m", *words], cwd=folder, env=environment, capture_output=True, text=True)
 
 
+def public_names():
+    """Names that users may see: those of the public modules, and the classes behind their results."""
+    names = {"Results", "ProfilerStats", "_Emitter", "_ITraceObserver"}
+    for module in (kymo, kymo.profiler, kymo.nvtx, kymo.itt):
+        names.update(module.__all__)
+    return names
+
+
+def concerns_users(line):
+    """Whether a difference is about something public. What private modules keep for themselves needs no types."""
+    match = re.match(r"kymo\.(_\w+)\.(\w+)", line)
+    return match is None or match.group(2) in public_names()
+
+
 def test_stubs_and_package_agree(tmp_path):
-    """mypy's stubtest imports every module that has a stub, and compares."""
-    done = run(tmp_path, "mypy.stubtest", "--concise", "kymo")
+    """mypy's stubtest imports every module, and compares it with its stub."""
+    (tmp_path / "mypy.ini").write_text("[mypy]\nignore_errors = True\nignore_missing_imports = True\n")
+    done = run(tmp_path, "mypy.stubtest", "--mypy-config-file", "mypy.ini", "--concise", "kymo")
     assert done.stderr == "" and done.stdout != "", done.stdout + done.stderr
-    differences = [line for line in done.stdout.splitlines() if line.startswith("kymo")]
-    assert [line for line in differences if not OF_NANOBIND.search(line)] == []
-    assert done.returncode == 0 or differences != [], done.stdout
+    lines = done.stdout.splitlines()
+    assert [line for line in lines if line.startswith("error")] == []
+    differences = [line for line in lines if line.startswith("kymo") and not OF_NANOBIND.search(line)]
+    assert [line for line in differences if concerns_users(line)] == []
 
 
 def test_a_program_with_types_is_checked_against_the_stubs(tmp_path):

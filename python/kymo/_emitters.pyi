@@ -1,0 +1,20 @@
+"""Passing every range on to NVTX or ITT while a block runs."""
+
+from types import TracebackType
+from typing import Any
+
+class _Emitter:
+    enabled: bool
+    record_shapes: bool
+    def __init__(self, enabled: bool = True, record_shapes: bool = False) -> None: ...
+    def __del__(self) -> None: ...
+    def __enter__(self) -> Any: ...
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> Any: ...
+
+class emit_nvtx(_Emitter): ...
+class emit_itt(_Emitter): ...

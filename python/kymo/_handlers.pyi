@@ -1,0 +1,9 @@
+"""What can be done with a trace when it is ready."""
+
+from collections.abc import Callable
+from os import PathLike
+from typing import Any
+
+def tensorboard_trace_handler(
+    dir_name: str | PathLike[str], worker_name: str | None = None, use_gzip: bool = False
+) -> Callable[[Any], None]: ...

@@ -1,0 +1,7 @@
+"""Which profilers and emitters run."""
+
+from typing import Any
+
+running: set[Any]
+
+def is_profiler_enabled() -> bool: ...
