@@ -9,6 +9,10 @@ import pytest
 
 SOURCE = Path(__file__).resolve().parents[2]
 
+# Programs that tests start in other folders find the same package.
+if os.environ.get("PYTHONPATH"):
+    os.environ["PYTHONPATH"] = os.pathsep.join(map(os.path.abspath, os.environ["PYTHONPATH"].split(os.pathsep)))
+
 
 @pytest.fixture
 def run_python(tmp_path):
