@@ -1,5 +1,5 @@
-/* python_floor.c: the least that marking ranges from Python can cost: objects and functions in bare C that read the
- * counter and store 16 bytes, twice. python_ranges.py builds it. */
+/* python_floor.c: the least that marking ranges from Python can cost: objects and functions in bare C that
+ * read the counter and store 16 bytes, twice. python_ranges.py builds it. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stddef.h>
@@ -151,9 +151,9 @@ static PyType_Slot marked_slots[] = {
     {Py_tp_members, marked_members},
     {0, NULL},
 };
-static PyType_Spec marked_spec = {
-    "python_floor.Marked", sizeof(Marked), 0,
-    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_IMMUTABLETYPE, marked_slots};
+static PyType_Spec marked_spec = {"python_floor.Marked", sizeof(Marked), 0,
+                                  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_IMMUTABLETYPE,
+                                  marked_slots};
 
 static PyObject* decorate(PyObject* module, PyObject* function) {
     Marked* const marked = (Marked*)marked_type->tp_alloc(marked_type, 0);
@@ -170,8 +170,8 @@ static PyMethodDef functions[] = {
     {"decorate", decorate, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
-static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "python_floor", NULL, -1, functions,
-                                        NULL,                  NULL,           NULL, NULL};
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "python_floor", NULL, -1, functions, NULL, NULL, NULL, NULL};
 
 PyMODINIT_FUNC PyInit_python_floor(void) {
     PyObject* const module = PyModule_Create(&definition);

@@ -80,15 +80,20 @@ def compare(name, work, subject, floor, against, target, is_on):
         values.append(ns(work, subject))
     if is_on:
         session.discard()
-    print(json.dumps({
-        "name": name,
-        "value": statistics.median(values),
-        "unit": "ns",
-        "against": against,
-        "against_value": statistics.median(floors),
-        "ratio": statistics.median(a / b for a, b in zip(values, floors)),
-        "target": target,
-    }), flush=True)
+    print(
+        json.dumps(
+            {
+                "name": name,
+                "value": statistics.median(values),
+                "unit": "ns",
+                "against": against,
+                "against_value": statistics.median(floors),
+                "ratio": statistics.median(a / b for a, b in zip(values, floors)),
+                "target": target,
+            }
+        ),
+        flush=True,
+    )
 
 
 def resident_bytes():
@@ -107,7 +112,9 @@ def memory():
         blocks(kymo.record_function)
     grown = resident_bytes() - before
     session.discard()
-    print(json.dumps({"name": "py_range_memory", "value": grown / count, "unit": "bytes", "target": "<= 32"}), flush=True)
+    print(
+        json.dumps({"name": "py_range_memory", "value": grown / count, "unit": "bytes", "target": "<= 32"}), flush=True
+    )
 
 
 def main():
@@ -115,10 +122,19 @@ def main():
     make, pair = kymo.record_function, (kymo.begin, kymo.end)
     compare("py_range_with", blocks, make, floor.Block, "with-object in C", "<= 1.25", True)
     compare("py_range_with_off", blocks, make, floor.Block, "with-object in C", "<= 1.0", False)
-    compare("py_range_fast", reused, kymo.record_function_fast("benchmark"), floor.Block("benchmark"),
-            "reused with-object in C", "<= 1.25", True)
+    compare(
+        "py_range_fast",
+        reused,
+        kymo.record_function_fast("benchmark"),
+        floor.Block("benchmark"),
+        "reused with-object in C",
+        "<= 1.25",
+        True,
+    )
     compare("py_range_begin_end", pairs, pair, (floor.begin, floor.end), "functions in C", "<= 1.3", True)
-    compare("py_range_decorator", calls, make("benchmark")(plain), floor.decorate(plain), "decorator in C", "<= 1.3", True)
+    compare(
+        "py_range_decorator", calls, make("benchmark")(plain), floor.decorate(plain), "decorator in C", "<= 1.3", True
+    )
     memory()
 
 

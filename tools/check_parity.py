@@ -10,8 +10,16 @@ from pathlib import Path
 from source_files import ROOT, repository_files
 
 DOCUMENT = "docs/parity.md"
-SPANS = (("R", 1, 69), ("T", 1, 13), ("C", 13, 21), ("C", 31, 31), ("C", 55, 58), ("L", 1, 11), ("L", 13, 25),
-         ("E", 1, 12))
+SPANS = (
+    ("R", 1, 69),
+    ("T", 1, 13),
+    ("C", 13, 21),
+    ("C", 31, 31),
+    ("C", 55, 58),
+    ("L", 1, 11),
+    ("L", 13, 25),
+    ("E", 1, 12),
+)
 NUMBERS = [f"{letter}{n}" for letter, first, last in SPANS for n in range(first, last + 1)]
 
 ROW = re.compile(r"^\|\s*([A-Z]\d+)\s*\|([^|]*)\|(.*)\|\s*$")

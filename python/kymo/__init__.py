@@ -1,9 +1,9 @@
 """Kymo: a profiler for C++ and Python programs.
 
-    with kymo.profile() as prof:
-        with kymo.record_function("work"):
-            ...
-    print(prof.key_averages().table(sort_by="self_cpu_time_total"))
+with kymo.profile() as prof:
+    with kymo.record_function("work"):
+        ...
+print(prof.key_averages().table(sort_by="self_cpu_time_total"))
 """
 
 from kymo._activities import (

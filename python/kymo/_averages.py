@@ -224,9 +224,7 @@ class Descriptions:
         if event.device_type != DeviceType.CPU:
             scope = 7 if event.is_user_annotation else 13
         shapes = [_shape(shape) for shape in event.input_shapes or ()]
-        kernels = [
-            (str(kernel.name), _small(kernel.device), _nanoseconds(kernel.duration)) for kernel in event.kernels
-        ]
+        kernels = [(str(kernel.name), _small(kernel.device), _nanoseconds(kernel.duration)) for kernel in event.kernels]
         stack = [str(entry) for entry in event.stack or ()]
         own = event.self_cpu_memory_usage, event.self_device_memory_usage
         return self._tuple(event, name, event.overload_name or "", scope, shapes, stack, kernels, *own)

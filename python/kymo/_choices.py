@@ -34,9 +34,7 @@ def choose_activities(activities, use_cpu, use_kineto, filters):
     if not use_cpu and not use_kineto:
         raise Error("use_cpu=False needs use_kineto=True: nothing else would be recorded")
     activities = list(activities) if activities is not None else []
-    chosen, own = (
-        _activities._parse_activities(activities) if activities else (_activities.supported_activities(), {})
-    )
+    chosen, own = _activities._parse_activities(activities) if activities else (_activities.supported_activities(), {})
     own.update({activity: set(names) for activity, names in (filters or {}).items()})
     if not use_cpu:
         chosen = chosen - {ProfilerActivity.CPU}

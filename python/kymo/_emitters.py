@@ -48,7 +48,7 @@ class _Emitter:
 class emit_nvtx(_Emitter):
     """Every range of every thread becomes an NVTX range, every instant a mark, while the block runs.
 
-    The text of a range is its name, then ``, seq = N``, ``, op_id = N`` and, with record_shapes, ``, sizes = [...]`` and
+    A range says its name, then ``, seq = N``, ``, op_id = N`` and, with record_shapes, ``, sizes = [...]`` and
     ``, input_op_ids = [...]``. Raises ``kymo.Error`` when NVTX is not available or another emit_nvtx runs.
     """
 

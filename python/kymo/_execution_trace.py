@@ -108,7 +108,7 @@ class ExecutionTraceObserver(_ITraceObserver):
 
     @staticmethod
     def get_resources_dir_for_et_path(trace_path, create_dir=False):
-        """The folder that goes with a trace: ``x_resources`` for ``x.json`` and ``x.json.gz``. None when there is none."""
+        """The folder that goes with a trace: ``x_resources`` for ``x.json`` and ``x.json.gz``. None: none is there."""
         stem, suffix = os.path.splitext(os.fspath(trace_path))
         if suffix == ".gz":
             stem = os.path.splitext(stem)[0]

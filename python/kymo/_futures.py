@@ -77,7 +77,7 @@ def _cancel_message(source):
     return () if message is None else (message,)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _future_type():
     from concurrent.futures import Future
 

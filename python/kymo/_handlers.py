@@ -21,8 +21,6 @@ def tensorboard_trace_handler(dir_name, worker_name=None, use_gzip=False):
         if not worker_name:
             worker_name = f"{socket.gethostname()}_{os.getpid()}"
         suffix = ".gz" if use_gzip else ""
-        prof.export_chrome_trace(
-            os.path.join(dir_name, f"{worker_name}.{time.time_ns()}.pt.trace.json{suffix}")
-        )
+        prof.export_chrome_trace(os.path.join(dir_name, f"{worker_name}.{time.time_ns()}.pt.trace.json{suffix}"))
 
     return write

@@ -3,7 +3,7 @@
 from kymo import _choices, _context
 from kymo._activities import ActiveProfilerType, ProfilerActivity, ProfilerConfig, ProfilerState, _ExperimentalConfig
 from kymo._cycle import Cycle
-from kymo._kymo import Error, Session, join_traces, record_function
+from kymo._kymo import Error, Session, execution_trace_request, join_traces, record_function
 from kymo._live import running
 from kymo._results import ProfilerStats, Results, timed
 from kymo._schedule import ProfilerAction, always_record
@@ -73,7 +73,7 @@ class profile(Results):
         self.with_stack = with_stack
         self.with_flops = with_flops
         self.with_modules = with_modules
-        self.execution_trace_observer = execution_trace_observer
+        self.execution_trace_observer = execution_trace_observer or _observer_from_environment()
         self.acc_events = acc_events
         self.custom_trace_id_callback = custom_trace_id_callback
         self.post_processing_timeout_s = post_processing_timeout_s
@@ -238,7 +238,7 @@ class profile(Results):
             raise
         for key, value in self._metadata.items():
             self._session.add_metadata(key, value)
-        self._carried = _context.install()
+        self._carried = _context.install(self._session)
 
     def stop_trace(self):
         if self.execution_trace_observer is not None:
@@ -257,8 +257,8 @@ class profile(Results):
     def _stop_session(self):
         if self._session is not None:
             session, self._session = self._session, None
-            self._stretches.append(session.stop())
             _context.remove(self._carried)
+            self._stretches.append(session.stop())
 
     def _trace_ready(self):
         if self.on_trace_ready is not None:
@@ -333,6 +333,14 @@ class profile(Results):
             self.experimental_config,
             self.trace_id or "",
         )
+
+
+def _observer_from_environment():
+    if not execution_trace_request()[0]:
+        return None
+    from kymo._execution_trace import ExecutionTraceObserver
+
+    return ExecutionTraceObserver.build_execution_trace_obs_from_env()
 
 
 def _text_of_path(path):

@@ -113,9 +113,7 @@ class _Members:
 
         return events_of(self, **options)
 
-    def key_averages(
-        self, group_by_input_shapes=False, group_by_stack_n=0, group_by_overload_name=False, **options
-    ):
+    def key_averages(self, group_by_input_shapes=False, group_by_stack_n=0, group_by_overload_name=False, **options):
         """Its ranges grouped and added up, an ``EventList`` of ``FunctionEventAvg``."""
         from kymo._trace_events import averages_of
 

@@ -194,9 +194,7 @@ class _ProfilerEvent:
         tag = self.tag
         if tag in (_EventType.Allocation, _EventType.OutOfMemory):
             address, size, allocated, reserved, device, index = self._tree.allocation(self._node)
-            return _ExtraFields_Allocation(
-                address, None, None, size, allocated, reserved, _device(device, index)
-            )
+            return _ExtraFields_Allocation(address, None, None, size, allocated, reserved, _device(device, index))
         if tag is _EventType.PyCall:
             return _ExtraFields_PyCall(self._frame(), self._caller(), None, None)
         if tag is _EventType.PyCCall:

@@ -145,9 +145,7 @@ class _Averages:
     def event(self, index):
         made = self._made.get(index)
         if made is None:
-            average = average_of(
-                self.averages.row(index), self._use_device, self._first_event, self._by_input_shape
-            )
+            average = average_of(self.averages.row(index), self._use_device, self._first_event, self._by_input_shape)
             set_shares(average, self.averages)
             made = self._made[index] = (average, dict(average.__dict__))
         return made[0]

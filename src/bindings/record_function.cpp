@@ -28,6 +28,11 @@ std::size_t free_count = 0;
 
 PyTypeObject* record_function_type = nullptr;
 
+/// Whether a session or an observer asks for the text.
+bool wants_inputs() noexcept {
+    return inputs_wanted() || detail::observers_want_inputs(Scope::User);
+}
+
 void open_with_args(RecordFunction* self) noexcept {
     std::unique_ptr<Operation> operation(new (std::nothrow) Operation(Scope::User));
     if (operation == nullptr) return;
@@ -44,7 +49,7 @@ void open_with_args(RecordFunction* self) noexcept {
 // With a text, under a name that is not known yet, or wanted only where the context that is followed leads.
 [[gnu::noinline]] void open_unusual(RecordFunction* self) noexcept {
     open_if_wanted(Scope::User, [self]() noexcept {
-        if (self->args == nullptr || !inputs_wanted()) {
+        if (self->args == nullptr || !wants_inputs()) {
             self->range.open(site_cache.site(self->name, Scope::User), Scope::User);
         } else {
             open_with_args(self);

@@ -93,8 +93,8 @@ struct Journal {
     const JournalSession* find_session(std::uint64_t id) const noexcept;
 };
 
-/// `session`: whose OpenAtStop, RemoteEvents and Metadata records are wanted (0: of the first session). The stream must
-/// outlive the journal's messages.
+/// `session`: whose OpenAtStop, RemoteEvents and Metadata records are wanted (0: of the first session). The
+/// stream must outlive the journal's messages.
 Journal read_journal(std::span<const std::byte> stream, std::uint64_t session);
 
 }  // namespace kymo

@@ -1,6 +1,6 @@
-/* itt_collector.c: an ITT collector for tests. Writes what it receives as nvtx_collector.c does. Built twice: as
- * collectors are now, with __itt_api_init, and, with OLD_STYLE, as older ones, which export the functions. The
- * layouts below are those that ITT documents, written down apart from ours. */
+/* itt_collector.c: an ITT collector for tests. Writes what it receives as nvtx_collector.c does. Built twice:
+ * as collectors are now, with __itt_api_init, and, with OLD_STYLE, as older ones, which export the functions.
+ * The layouts below are those that ITT documents, written down apart from ours. */
 #include <string.h>
 
 #include "collected_lines.h"
@@ -56,7 +56,8 @@ FUNCTION void __itt_task_begin_overlapped(const domain* in, id task, id parent, 
 FUNCTION void __itt_task_end_overlapped(const domain* in, id task) {
     collected_line("overlapped end %llu %s", task.d1, in->nameA);
 }
-FUNCTION void __itt_metadata_str_add(const domain* in, id task, string_handle* key, const char* text, size_t length) {
+FUNCTION void __itt_metadata_str_add(const domain* in, id task, string_handle* key, const char* text,
+                                     size_t length) {
     (void)in;
     collected_line("metadata %llu %s=%.*s", task.d1, key->strA, (int)length, text);
 }

@@ -1,5 +1,5 @@
-/* nvtx_collector.c: an NVTX tool for tests. Writes what it receives to the file that KYMO_TEST_COLLECTED names, a line
- * each: the thread (1, 2, ... as they appear), what, text. */
+/* nvtx_collector.c: an NVTX tool for tests. Writes what it receives to the file that KYMO_TEST_COLLECTED
+ * names, a line each: the thread (1, 2, ... as they appear), what, text. */
 #include <nvtx3/nvToolsExt.h>
 
 #include "collected_lines.h"
@@ -33,8 +33,7 @@ __attribute__((visibility("default"))) int InitializeInjectionNvtx2(NvtxGetExpor
         (const NvtxExportTableCallbacks*)get_table(NVTX_ETID_CALLBACKS);
     NvtxFunctionTable functions = 0;
     unsigned int count = 0;
-    if (callbacks == 0 ||
-        !callbacks->GetModuleFunctionTable(NVTX_CB_MODULE_CORE, &functions, &count) ||
+    if (callbacks == 0 || !callbacks->GetModuleFunctionTable(NVTX_CB_MODULE_CORE, &functions, &count) ||
         count <= NVTX_CBID_CORE_RangePop)
         return 0;
     *functions[NVTX_CBID_CORE_MarkA] = (NvtxFunctionPointer)on_mark;

@@ -7,11 +7,12 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from conftest import BUILD
 
 import kymo
-from kymo import _kymo, nvtx
+from kymo import nvtx
 
-BIN = Path(os.environ.get("KYMO_TEST_BIN_DIR", Path(_kymo.__file__).parents[2] / "tests"))
+BIN = BUILD / "tests"
 VARIABLES = {
     "nvtx_collector": "NVTX_INJECTION64_PATH",
     "itt_collector": "INTEL_LIBITTNOTIFY64",

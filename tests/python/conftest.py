@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("KYMO_BUILD_DIR", SOURCE / "build" / "release"))
 
 # Programs that tests start in other folders find the same package.
 if os.environ.get("PYTHONPATH"):

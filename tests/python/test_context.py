@@ -8,10 +8,10 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from recorded import recording
 
 import kymo
 from kymo import _context
-from recorded import recording
 
 
 @contextlib.contextmanager
@@ -37,6 +37,7 @@ def run_thread(function, *args):
 
 def test_threads_that_the_thread_starts_are_followed():
     """upstream: test_with_enable_profiler_in_child_thread_cuda (its way of opting in)"""
+
     def outer():
         mark("outer")
         run_thread(mark, "inner")
@@ -195,8 +196,12 @@ def test_sessions_that_nest_each_see_their_own_tasks():
     assert inner.names() == ["second"]
 
 
-PATCHED = [(threading.Thread, "start"), (threading.Thread, "_bootstrap_inner"), (ThreadPoolExecutor, "submit"),
-           (asyncio.events.Handle, "_run")]
+PATCHED = [
+    (threading.Thread, "start"),
+    (threading.Thread, "_bootstrap_inner"),
+    (ThreadPoolExecutor, "submit"),
+    (asyncio.events.Handle, "_run"),
+]
 
 
 def test_what_is_replaced_is_put_back_with_the_last():

@@ -54,8 +54,7 @@ def test_sizes_have_an_entry_for_each_argument_in_the_order_received(tmp_path):
     )
     unknown = ", ".join(["(0,-1)"] * 8)
     assert lines == [
-        "1 push f, op_id = 1, sizes = [[], [2, 3, 4], [], [3], [2, 3, 4], [], [], [3]], "
-        f"input_op_ids = [{unknown}]",
+        "1 push f, op_id = 1, sizes = [[], [2, 3, 4], [], [3], [2, 3, 4], [], [], [3]], " f"input_op_ids = [{unknown}]",
         "1 pop",
         "1 push none, op_id = 2",
         "1 pop",
@@ -288,3 +287,15 @@ def test_a_forked_child_emits_too(tmp_path):
         tmp_path,
     )
     assert sorted(line[2:9] for line in lines) == ["pop", "pop", "push ch", "push pa"]
+
+
+def test_the_text_of_a_range_goes_to_an_observer_without_any_session(tmp_path):
+    from kymo import ExecutionTraceObserver
+
+    observer = ExecutionTraceObserver().register_callback(tmp_path / "x.json")
+    observer.start()
+    with kymo.record_function("range", "its text"):
+        pass
+    observer.stop()
+    observer.unregister_callback()
+    assert '"its text"' in (tmp_path / "x.json").read_text().replace('\\"', '"')

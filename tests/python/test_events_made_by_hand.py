@@ -11,8 +11,15 @@ import kymo
 from kymo._activities import DeviceType
 from kymo._averages import FunctionEventAvg
 from kymo._event_list import EventList
-from kymo._event_parts import EnforceUnique, FormattedTimesMixin, Interval, Kernel, MemRecordsAcc, StringTable
-from kymo._event_parts import event_metadata
+from kymo._event_parts import (
+    EnforceUnique,
+    FormattedTimesMixin,
+    Interval,
+    Kernel,
+    MemRecordsAcc,
+    StringTable,
+    event_metadata,
+)
 from kymo._events import FunctionEvent
 
 
@@ -40,9 +47,7 @@ def test_intervals_nest_thread_by_thread():
     events = EventList()
     for thread, ranges in threads:
         for start, end, id in ranges:
-            events.append(
-                FunctionEvent(id=id, node_id=0, name="", thread=thread, start_us=start, end_us=end)
-            )
+            events.append(FunctionEvent(id=id, node_id=0, name="", thread=thread, start_us=start, end_us=end))
     events._populate_cpu_children()
     assert [[child.id for child in event.cpu_children] for event in events] == [[], [], [], [], [3]]
 

@@ -331,9 +331,7 @@ def plain_tree(events):
         own = [event for event in events if event.thread == thread and not event.is_async]
         for event in sorted(own, key=lambda each: (each.time_range.start, -each.time_range.end)):
             start, end = event.time_range.start, event.time_range.end
-            while open_events and (
-                start >= open_events[-1].time_range.end or end > open_events[-1].time_range.end
-            ):
+            while open_events and (start >= open_events[-1].time_range.end or end > open_events[-1].time_range.end):
                 open_events.pop()
             parents[event.id] = open_events[-1].id if open_events else None
             open_events.append(event)

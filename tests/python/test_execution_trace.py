@@ -5,17 +5,15 @@ import json
 import os
 import subprocess
 import threading
-from pathlib import Path
 
 import pytest
+from conftest import BUILD
 from execution_graphs import ROOT, THREAD, attribute, named, nodes_of, read, run
 
 import kymo
-from kymo import _kymo
 from kymo._execution_trace import ExecutionTraceObserver
 
-BUILD = Path(_kymo.__file__).parents[2]
-COMMAND = Path(os.environ.get("KYMO_BIN", BUILD / "kymo"))
+COMMAND = BUILD / "kymo"
 
 
 @pytest.fixture
@@ -244,7 +242,8 @@ def test_the_file_is_json_at_any_moment(observer):
 
 
 @pytest.mark.parametrize(
-    "end, is_whole", [("pass", True), ("sys.exit(0)", True), ("1 / 0", True), ("os._exit(0)", False), ("os.abort()", False)]
+    "end, is_whole",
+    [("pass", True), ("sys.exit(0)", True), ("1 / 0", True), ("os._exit(0)", False), ("os.abort()", False)],
 )
 def test_the_file_is_json_however_the_program_ends(tmp_path, end, is_whole):
     path = tmp_path / "x.json"

@@ -283,7 +283,8 @@ def test_every_pair_of_actions_has_its_transition():
 
 
 @pytest.mark.parametrize(
-    ("actions", "warning"), [((W, N), "WARMUP followed by NONE"), ((R, N), "RECORD followed by NONE"), ((R, W), "RECORD")]
+    ("actions", "warning"),
+    [((W, N), "WARMUP followed by NONE"), ((R, N), "RECORD followed by NONE"), ((R, W), "RECORD")],
 )
 def test_schedules_that_make_no_sense_are_warned_of_and_work(actions, warning):
     """Q23: after RECORD, WARMUP prepares again."""
@@ -326,7 +327,8 @@ def stopping(text, ready=None):
 
 @pytest.mark.parametrize("first", ["W", "R"])
 def test_a_device_that_stops_hands_its_trace_over_at_once(first):
-    """upstream: test_enters_device_stopped_from_warmup, _from_record, test_warmup_to_device_stopped_fires_trace_ready"""
+    """upstream: test_enters_device_stopped_from_warmup, _from_record,
+    test_warmup_to_device_stopped_fires_trace_ready"""
     ready = []
     prof = stopping(first + "RRSN", ready.append)
     prof.start()
@@ -442,7 +444,7 @@ def test_metadata_is_in_the_trace(tmp_path):
     text = 'a "quoted"\n\\ text with \x01 and ü'
     with kymo.profile(record_shapes=True) as prof:
         prof.add_metadata("text", text)
-        prof.add_metadata_json("list", "[1, {\"a\": null}]")
+        prof.add_metadata_json("list", '[1, {"a": null}]')
     prof.add_metadata("afterwards", "kept")
     document = top_level(prof, tmp_path)
     assert document["text"] == text

@@ -6,9 +6,9 @@ import sys
 import threading
 
 import pytest
+from recorded import BEGAN_BEFORE, UNFINISHED, is_async, recording
 
 import kymo
-from recorded import BEGAN_BEFORE, UNFINISHED, is_async, recording
 
 
 def test_blocks_nest_as_the_program_does():
@@ -161,12 +161,15 @@ def on_thread(function, *args):
     thread.join()
 
 
-@pytest.mark.parametrize("make", [
-    lambda: kymo.record_function("x"),
-    lambda: kymo.record_function("x", "text"),
-    lambda: kymo.record_function_fast("x"),
-    lambda: kymo.record_function_fast("x", [1, "two"], {"key": 3}),
-])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: kymo.record_function("x"),
+        lambda: kymo.record_function("x", "text"),
+        lambda: kymo.record_function_fast("x"),
+        lambda: kymo.record_function_fast("x", [1, "two"], {"key": 3}),
+    ],
+)
 def test_a_range_left_on_another_thread_is_async_on_the_thread_that_entered(make):
     with recording(record_shapes=True, concrete_inputs=True) as seen:
         with kymo.record_function("around"):
@@ -248,6 +251,7 @@ def test_many_ranges_entered_here_and_left_there():
 
 def test_the_decorator_marks_every_call():
     """upstream: test_record_function (decorator form)"""
+
     @kymo.record_function("f")
     def f(a, /, b=2, *args, c, **kwargs):
         """doc"""
@@ -267,6 +271,7 @@ def test_the_decorator_marks_every_call():
 
 def test_the_decorator_keeps_recursion_apart():
     """Quirk Q4: upstream's decorator shares one handle."""
+
     @kymo.record_function("f")
     def f(n):
         return 1 if n == 0 else n * f(n - 1)
@@ -394,8 +399,14 @@ def test_begins_made_while_off_keep_their_ends():
 
 
 def test_wrong_arguments_of_the_marks_are_told():
-    for call in (lambda: kymo.begin(1), lambda: kymo.instant(None), lambda: kymo.counter(1, 2),
-                 lambda: kymo.counter("x", "y"), lambda: kymo.counter("x"), lambda: kymo.thread_name(3)):
+    for call in (
+        lambda: kymo.begin(1),
+        lambda: kymo.instant(None),
+        lambda: kymo.counter(1, 2),
+        lambda: kymo.counter("x", "y"),
+        lambda: kymo.counter("x"),
+        lambda: kymo.thread_name(3),
+    ):
         with pytest.raises(TypeError):
             call()
 

@@ -4,9 +4,9 @@ import array
 import warnings
 
 import pytest
+from recorded import recording
 
 import kymo
-from recorded import recording
 
 FUNCTION, USER = 0, 7
 
@@ -82,7 +82,9 @@ def test_a_warning_never_raises_into_the_program(run_python):
         "s = kymo.Session(); s.start()\n"
         "with kymo.record_function_fast('x', [], {'k': object()}): print('inside')\n"
         "print(len(s.stop()))\n",
-        "-W", "error")
+        "-W",
+        "error",
+    )
     assert out.split() == ["inside", "1"]
 
 
@@ -110,6 +112,7 @@ def test_the_scope_is_function_unless_the_keywords_say_user():
 
 def test_inputs_are_left_alone_unless_somebody_wants_them():
     """upstream: test_record_function_fast (no args without shapes)"""
+
     class Touchy:
         @property
         def __array_interface__(self):
@@ -123,12 +126,15 @@ def test_inputs_are_left_alone_unless_somebody_wants_them():
     assert seen.rows[0]["inputs"] == []
 
 
-@pytest.mark.parametrize("arguments, text", [
-    ((1,), "name must be a str, not int"),
-    (("x", 3), "input_values must be a list or a tuple, not int"),
-    (("x", {}), "input_values must be a list or a tuple, not dict"),
-    (("x", [], []), "keyword_values must be a dict, not list"),
-])
+@pytest.mark.parametrize(
+    "arguments, text",
+    [
+        ((1,), "name must be a str, not int"),
+        (("x", 3), "input_values must be a list or a tuple, not int"),
+        (("x", {}), "input_values must be a list or a tuple, not dict"),
+        (("x", [], []), "keyword_values must be a dict, not list"),
+    ],
+)
 def test_wrong_types_are_errors_at_construction(arguments, text):
     with pytest.raises(TypeError, match=text):
         kymo.record_function_fast(*arguments)

@@ -8,10 +8,10 @@ import weakref
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 
 import pytest
+from recorded import UNFINISHED, is_async, recording
 
 import kymo
 from kymo import _kymo
-from recorded import UNFINISHED, is_async, recording
 
 
 def taken(future, name="x", method="end_on_future"):

@@ -6,9 +6,9 @@ from collections import Counter
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from recorded import ASYNC, UNFINISHED, recording
 
 import kymo
-from recorded import ASYNC, UNFINISHED, recording
 
 NAMES = ["a", "b", "c", "d"]
 
@@ -32,8 +32,10 @@ def program(leaf_kinds, max_leaves=25):
         st.recursive(
             leaf,
             lambda inner: st.tuples(st.sampled_from(leaf_kinds), st.sampled_from(NAMES), st.lists(inner, max_size=4)),
-            max_leaves=max_leaves),
-        max_size=4)
+            max_leaves=max_leaves,
+        ),
+        max_size=4,
+    )
 
 
 SHARED = {name: kymo.record_function_fast(name) for name in NAMES}
@@ -73,6 +75,7 @@ def run(tree, model, path):
             run(children, model, here)
             del range_
         elif kind == "generator":
+
             def body(children=children, here=here):
                 run(children, model, here)
                 if False:

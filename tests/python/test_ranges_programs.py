@@ -28,8 +28,9 @@ def profiled(tmp_path):
     def run(text, interrupt=False):
         program = tmp_path / "program.py"
         program.write_text(HEAD + text)
-        process = subprocess.Popen([sys.executable, str(program)], cwd=tmp_path, stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            [sys.executable, str(program)], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
         if interrupt:
             assert process.stdout.readline() == "ready\n"
             process.send_signal(signal.SIGINT)
@@ -86,7 +87,8 @@ with kymo.record_function("outer"):
 
 
 def test_a_program_that_is_interrupted(profiled):
-    code, _, err, captures = profiled("""
+    code, _, err, captures = profiled(
+        """
 try:
     with kymo.record_function("outer"):
         work("inner")
@@ -94,13 +96,16 @@ try:
         time.sleep(60)
 finally:
     work("cleanup", 1)
-""", interrupt=True)
+""",
+        interrupt=True,
+    )
     assert code == -signal.SIGINT and "KeyboardInterrupt" in err
     assert sorted(names(captures["out.kymo"])) == ["cleanup"] + ["inner"] * 10 + ["outer"]
 
 
 def test_an_interrupt_in_the_middle_of_ranges_leaves_them_in_order(profiled):
-    code, out, _, captures = profiled("""
+    code, out, _, captures = profiled(
+        """
 try:
     print("ready", flush=True)
     while True:
@@ -113,7 +118,9 @@ except KeyboardInterrupt:
     trace = session.stop()
     rows = __import__("kymo._kymo", fromlist=["x"]).range_rows(trace)
     print([row["depth"] for row in rows if row["name"] == "after"])
-""", interrupt=True)
+""",
+        interrupt=True,
+    )
     assert (code, out) == (0, "[0]\n")
 
 

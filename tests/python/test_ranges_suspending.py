@@ -6,9 +6,9 @@ import inspect
 import types
 
 import pytest
+from recorded import is_async, recording
 
 import kymo
-from recorded import is_async, recording
 
 
 @kymo.record_function("gen")

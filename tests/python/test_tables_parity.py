@@ -81,9 +81,7 @@ def events_of_case(case):
         )
     events.sort(key=lambda event: [event.time_range.start, -event.time_range.end])
     with_flops = any(len(event) > 3 and "flops" in event[3] for event in case["events"])
-    return EventList(
-        events, use_device=case.get("device"), profile_memory="memory" in case, with_flops=with_flops
-    )
+    return EventList(events, use_device=case.get("device"), profile_memory="memory" in case, with_flops=with_flops)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])

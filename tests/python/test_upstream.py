@@ -98,7 +98,10 @@ def test_only_what_was_marked_by_hand_is_an_annotation():
         with kymo.record_function("by hand"):
             with kymo.record_function_fast("operator"):
                 pass
-    assert [(event.name, event.is_user_annotation) for event in prof.events()] == [("by hand", True), ("operator", False)]
+    assert [(event.name, event.is_user_annotation) for event in prof.events()] == [
+        ("by hand", True),
+        ("operator", False),
+    ]
     assert {average.key: average.is_user_annotation for average in prof.key_averages()} == {
         "by hand": True,
         "operator": False,
@@ -125,7 +128,9 @@ def test_a_forked_child_records_its_own_process(tmp_path):
             with kymo.profile() as prof:
                 work("in the child")
             info = prof.trace.info()
-            is_right = info["processes"][0]["pid"] == os.getpid() and [e.name for e in prof.events()] == ["in the child"]
+            is_right = info["processes"][0]["pid"] == os.getpid() and [e.name for e in prof.events()] == [
+                "in the child"
+            ]
             status = 0 if is_right else 2
         finally:
             os._exit(status)
