@@ -6,17 +6,6 @@ with kymo.profile() as prof:
 print(prof.key_averages().table(sort_by="self_cpu_time_total"))
 """
 
-from kymo._activities import (
-    DeviceType,
-    ProfilerActivity,
-    ProfilerConfig,
-    ProfilerState,
-    RecordScope,
-    _ExperimentalConfig,
-    kineto_available,
-    supported_activities,
-)
-from kymo._handlers import tensorboard_trace_handler
 from kymo._kymo import (
     Error,
     Session,
@@ -36,23 +25,34 @@ from kymo._kymo import (
     set_node_id,
     thread_name,
 )
-from kymo._live import is_profiler_enabled as is_enabled
-from kymo._profile import profile
-from kymo._schedule import ProfilerAction, schedule
-from kymo._steps import KinetoStepTracker
 from kymo._trace import TraceTable, load
 
-# What is seldom used is imported when it is asked for.
+# Importing the package is to cost next to nothing: what marks ranges is here at once, the rest when it is asked for.
+# None: a module of that name.
 _LATER = {
+    "DeviceType": "_activities",
     "EventList": "_event_list",
+    "ExecutionTraceObserver": "_execution_trace",
     "FunctionEvent": "_events",
     "FunctionEventAvg": "_averages",
-    "ExecutionTraceObserver": "_execution_trace",
+    "KinetoStepTracker": "_steps",
+    "ProfilerAction": "_schedule",
+    "ProfilerActivity": "_activities",
+    "ProfilerConfig": "_activities",
+    "ProfilerState": "_activities",
+    "RecordScope": "_activities",
+    "_ExperimentalConfig": "_activities",
     "emit_itt": "_emitters",
     "emit_nvtx": "_emitters",
+    "is_enabled": "_live",
     "itt": None,
+    "kineto_available": "_activities",
     "nvtx": None,
+    "profile": "_profile",
     "profiler": None,
+    "schedule": "_schedule",
+    "supported_activities": "_activities",
+    "tensorboard_trace_handler": "_handlers",
 }
 
 __all__ = [

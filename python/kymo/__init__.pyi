@@ -35,7 +35,7 @@ from kymo._kymo import report_allocation as report_allocation
 from kymo._kymo import report_out_of_memory as report_out_of_memory
 from kymo._kymo import set_node_id as set_node_id
 from kymo._kymo import thread_name as thread_name
-from kymo._live import is_profiler_enabled as is_enabled
+from kymo._live import is_enabled as is_enabled
 from kymo._profile import profile as profile
 from kymo._schedule import ProfilerAction as ProfilerAction
 from kymo._schedule import schedule as schedule

@@ -5,7 +5,7 @@ from kymo._activities import ActiveProfilerType
 running = {}  # what stands for a profiler or an emitter -> its ActiveProfilerType
 
 
-def is_profiler_enabled():
+def is_enabled():
     """Whether any profiler or emitter runs."""
     return bool(running)
 

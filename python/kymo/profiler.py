@@ -31,5 +31,5 @@ __all__ = [
 
 def __getattr__(name):
     if name == "_is_profiler_enabled":
-        return _live.is_profiler_enabled()
+        return _live.is_enabled()
     raise AttributeError(f"module 'kymo.profiler' has no attribute {name!r}")

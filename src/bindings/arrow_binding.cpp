@@ -85,7 +85,7 @@ template <class Struct>
 nb::object to_capsule(std::unique_ptr<Struct> content, const char* name) {
     PyObject* const capsule = PyCapsule_New(content.get(), name, free_capsule<Struct>);
     if (capsule == nullptr) throw nb::python_error();
-    content.release();
+    (void)content.release();  // the capsule has it now
     return nb::steal(capsule);
 }
 
