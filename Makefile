@@ -11,7 +11,7 @@ FUZZ_SECONDS ?= 600
 export JOBS CMAKE_ARGS FUZZ_SECONDS PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench asan tsan storm fuzz viewers arrow install-deps clean format
+.PHONY: help demo test check bench bench-torch asan tsan storm fuzz viewers arrow install-deps clean format
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-zA-Z%_-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,6 +34,12 @@ bench:  ## Run every benchmark; the figures go to build/bench.json
 	@tools/install_deps.sh build python
 	@tools/build.sh release --python all
 	@python3 tools/bench.py build/release -o build/bench.json
+
+bench-torch:  ## The same ranges with PyTorch's profiler (installs PyTorch into build/torch)
+	@tools/install_deps.sh build python
+	@tools/build.sh release --python kymo_python
+	@python3 -m venv build/torch && build/torch/bin/pip -q install torch==2.13.0
+	@KYMO_BENCH_PYTHON=build/torch/bin/python python3 tools/bench.py build/release --only torch
 
 bench-%:  ## Run one benchmark (bench-range) or one figure (bench-range_enabled)
 	@tools/install_deps.sh build python

@@ -82,6 +82,8 @@ def python_of(folder: Path) -> str | None:
 
 def programs(folder: Path, only: str | None) -> list[Path]:
     """Every bench_* and benchmarks/*.py; or the one called ONLY, or those in which the figure ONLY occurs."""
+    if only == "torch":
+        return sorted((SCRIPTS / "torch").glob("*.py"))
     found = sorted(path for path in folder.glob("bench_*") if path.is_file() and os.access(path, os.X_OK))
     if python_of(folder):
         found += sorted(SCRIPTS.glob("*.py"))
@@ -96,7 +98,7 @@ def run(program: Path, folder: Path) -> tuple[list[dict], int]:
     figures = []
     command, environment = [str(program)], dict(os.environ)
     if program.suffix == ".py":
-        command.insert(0, python_of(folder) or sys.executable)
+        command.insert(0, os.environ.get("KYMO_BENCH_PYTHON") or python_of(folder) or sys.executable)
         environment |= {"PYTHONPATH": str(folder.resolve() / "python"), "KYMO_BUILD_DIR": str(folder.resolve())}
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout

@@ -1,0 +1,60 @@
+"""record_function.py: marking ranges with PyTorch's record_function and with ours, in one run (make bench-torch)."""
+
+import json
+import statistics
+import time
+
+import torch
+from torch.profiler import ProfilerActivity
+from torch.profiler import profile as torch_profile
+from torch.profiler import record_function as torch_record_function
+
+import kymo
+
+COUNT = 5_000
+ROUNDS = 9
+
+
+def blocks(record_function):
+    """Nanoseconds for one block."""
+    start = time.perf_counter_ns()
+    for _ in range(COUNT):
+        with record_function("benchmark"):
+            pass
+    return (time.perf_counter_ns() - start) / COUNT
+
+
+def with_torch():
+    with torch_profile(activities=[ProfilerActivity.CPU]):
+        return blocks(torch_record_function)
+
+
+def with_kymo():
+    with kymo.profile():
+        return blocks(kymo.record_function)
+
+
+def figure(name, ours, theirs):
+    return {
+        "name": name,
+        "value": statistics.median(ours),
+        "unit": "ns",
+        "against": f"PyTorch {torch.__version__.split('+')[0]}",
+        "against_value": statistics.median(theirs),
+        "ratio": statistics.median(a / b for a, b in zip(ours, theirs)),
+        "target": "<= 0.02",
+    }
+
+
+def main():
+    blocks(kymo.record_function), blocks(torch_record_function), with_kymo(), with_torch()  # all is loaded and warm
+    runs = [
+        (with_kymo(), with_torch(), blocks(kymo.record_function), blocks(torch_record_function)) for _ in range(ROUNDS)
+    ]
+    on, torch_on, off, torch_off = zip(*runs)
+    print(json.dumps(figure("py_range_vs_torch_on", on, torch_on)))
+    print(json.dumps(figure("py_range_vs_torch_off", off, torch_off)))
+
+
+if __name__ == "__main__":
+    main()
