@@ -115,6 +115,7 @@ Block* BlockStore::take(std::size_t blocks) noexcept {
     if (blocks == 1 && list.empty() && !free_large_.empty()) {
         Block* const whole = free_large_.back();
         free_large_.pop_back();
+        whole->is_cold = false;
         for (std::size_t i = kLargeBlocks; i-- != 0;) {
             Block& part = whole[i];
             part.header =
@@ -136,6 +137,7 @@ Block* BlockStore::take(std::size_t blocks) noexcept {
     header.magic = detail::kBlockMagic;
     block->claims = 0;
     block->in_use = true;
+    block->is_cold = false;
     block->is_open = false;
     block->last_full_of = 0;
     return block;
@@ -152,6 +154,20 @@ void BlockStore::give_back(Block* block) noexcept {
     block->in_use = false;
     block->is_open = false;
     (block->blocks == 1 ? free_small_ : free_large_).push_back(block);
+}
+
+void BlockStore::cool(std::size_t keep_bytes) noexcept {
+    if (is_file()) return;
+    const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    constexpr std::size_t kBytes = kBlockBytes * kLargeBlocks;
+    const std::size_t keep = std::min(keep_bytes / kBytes, free_large_.size());  // those that are taken next
+    for (std::size_t i = 0; i < free_large_.size() - keep; ++i) {
+        Block& block = *free_large_[i];
+        if (block.is_cold || page >= kBytes) continue;
+        // The page of the header stays: it counts the block's generations.
+        block.is_cold =
+            madvise(reinterpret_cast<std::byte*>(block.header) + page, kBytes - page, MADV_DONTNEED) == 0;
+    }
 }
 
 std::size_t BlockStore::used_file_bytes() const noexcept {

@@ -25,6 +25,7 @@ struct Block {
     std::uint32_t claims = 0;        ///< sessions and builds that still need what is in it
     std::uint32_t blocks = 0;        ///< length in units of kBlockBytes
     bool in_use = false;             ///< handed out, not given back
+    bool is_cold = false;            ///< free, and its memory was given back to the system
     bool is_open = false;            ///< a thread's current chunk, or one that the next thread goes on with
     std::uint32_t last_full_of = 0;  ///< the thread whose last full chunk this is
 
@@ -37,8 +38,8 @@ struct Block {
 };
 
 /// Where blocks come from: anonymous memory, or a file whose blocks are allocated on disk before they are
-/// mapped (so that a full disk is an error here and never a SIGBUS in the program). Grows by extents; gives
-/// nothing back to the system before it dies. Every call but map_extent and prefault needs the recorder's
+/// mapped (so that a full disk is an error here and never a SIGBUS in the program). Grows by extents, which
+/// stay mapped until it dies. Every call but map_extent and prefault needs the recorder's
 /// lock.
 class BlockStore {
   public:
@@ -62,6 +63,9 @@ class BlockStore {
     /// Marks it Free and keeps it for the next taker.
     void give_back(Block* block) noexcept;
     std::size_t free_large() const noexcept { return free_large_.size(); }
+    /// Anonymous memory: gives the memory of free large blocks back to the system, all but `keep_bytes` of
+    /// it. The blocks can be taken as before; their pages come back when they are written.
+    void cool(std::size_t keep_bytes) noexcept;
 
     /// A piece of address space to be, reserved under the lock, then mapped without it, then added under it.
     struct Extent {

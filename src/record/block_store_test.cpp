@@ -8,8 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <set>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -101,6 +103,35 @@ TEST(BlockStore, CountsTheUsesOfABlockAndEmptiesItsHeader) {
     EXPECT_EQ(again->claims, 0u);
     EXPECT_FALSE(again->is_open);
     EXPECT_TRUE(again->in_use);
+}
+
+std::size_t resident_pages(const Block& block) {
+    const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    std::vector<unsigned char> pages(kLargeBlocks * kBlockBytes / page);
+    EXPECT_EQ(mincore(block.header, pages.size() * page, pages.data()), 0);
+    return static_cast<std::size_t>(
+        std::count_if(pages.begin(), pages.end(), [](unsigned char is) { return (is & 1) != 0; }));
+}
+
+TEST(BlockStore, GivesTheMemoryOfFreeBlocksBackButForWhatItIsToldToKeep) {
+    BlockStore store;
+    grow(store, 3 * kLargeBlocks * kBlockBytes);
+    Block* blocks[] = {store.take(kLargeBlocks), store.take(kLargeBlocks), store.take(kLargeBlocks)};
+    for (Block* const block : blocks) std::memset(block->data(), 1, block->capacity());
+    const std::size_t all = resident_pages(*blocks[0]);
+    ASSERT_GT(all, 1u);
+    const std::uint32_t generation = blocks[0]->header->generation;
+    store.give_back(blocks[0]);
+    store.give_back(blocks[1]);
+    store.cool(kLargeBlocks * kBlockBytes);
+    EXPECT_EQ(resident_pages(*blocks[0]), 1u);
+    EXPECT_EQ(resident_pages(*blocks[1]), all);  // the next to be taken
+    EXPECT_EQ(resident_pages(*blocks[2]), all);  // in use
+    EXPECT_EQ(store.take(kLargeBlocks), blocks[1]);
+    Block* const again = store.take(kLargeBlocks);
+    ASSERT_EQ(again, blocks[0]);
+    EXPECT_EQ(again->header->generation, generation + 1);
+    EXPECT_EQ(again->data()[again->capacity() - 1], std::byte{0});
 }
 
 TEST(BlockStore, WritesThroughToItsFile) {

@@ -42,6 +42,9 @@ std::string absolute_path(const std::string& path) {
     return error ? path : absolute.string();
 }
 
+// Of the memory of logs, what is kept for the next session when the last one has ended.
+constexpr std::size_t kWarmBytes = std::size_t{2} << 20;
+
 // The journal as one session's capture carries it: without the marks of others (0: of any).
 std::vector<std::byte> journal_of(const std::vector<std::byte>& journal, std::uint64_t session) {
     std::vector<std::byte> own;
@@ -78,6 +81,7 @@ struct Recorder::Claims {
         std::lock_guard lock(recorder.mutex_);
         if (fork_generation != recorder.fork_generation_) return;  // the parent's chunks: gone here
         for (Block* chunk : chunks) recorder.let_go(chunk);
+        if (recorder.sessions_.empty()) recorder.memory_.cool(kWarmBytes);
     }
 };
 
@@ -400,6 +404,7 @@ void Recorder::forget(std::uint64_t id) noexcept {
             entry->chunks_taken = 0;
         }
         ahead_ = 2;
+        memory_.cool(kWarmBytes);
     }
     rearm();
 }
