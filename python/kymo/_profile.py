@@ -22,6 +22,8 @@ class profile(Results):
     max_bytes   a ceiling; policy ("stop", "drop", "ring") says what happens there
     threads     "all" (the default), or "tasks": this thread and what it starts
     scopes      the kinds of range to record (``RecordScope``); all by default
+    c_calls     with ``with_stack``: whether calls into C are recorded too (True), and on Python 3.12 and later
+                also those of call sites that call Python functions as well ("all")
     """
 
     def __init__(
@@ -51,11 +53,14 @@ class profile(Results):
         policy="stop",
         threads=None,
         scopes=None,
+        c_calls=True,
     ):
         if post_processing_timeout_s is not None and post_processing_timeout_s < 0:
             raise ValueError(f"post_processing_timeout_s must not be negative, not {post_processing_timeout_s}")
         if policy not in ("stop", "drop", "ring"):
             raise ValueError(f"policy must be 'stop', 'drop' or 'ring', not {policy!r}")
+        if c_calls not in (True, False, "fast", "all"):
+            raise ValueError(f"c_calls must be True, False, 'fast' or 'all', not {c_calls!r}")
         if schedule is not None and not callable(schedule):
             raise TypeError(f"schedule must be callable, not {schedule!r}")
         if schedule is not None and schedule(0) is ProfilerAction.DEVICE_STOPPED:
@@ -71,6 +76,7 @@ class profile(Results):
         self.record_shapes = record_shapes or with_flops
         self.profile_memory = profile_memory
         self.with_stack = with_stack
+        self.c_calls = c_calls
         self.with_flops = with_flops
         self.with_modules = with_modules
         self.execution_trace_observer = execution_trace_observer or _observer_from_environment()
@@ -232,6 +238,7 @@ class profile(Results):
                 with_flops=self.with_flops,
                 with_stack=self.with_stack,
                 with_modules=self.with_modules,
+                c_calls=self.c_calls,
             )
         except BaseException:
             self._session = None

@@ -20,6 +20,7 @@ class profile(Results):
     record_shapes: bool
     profile_memory: bool
     with_stack: bool
+    c_calls: bool | Literal["fast", "all"]
     with_flops: bool
     with_modules: bool
     acc_events: bool
@@ -61,6 +62,7 @@ class profile(Results):
         policy: Literal["stop", "drop", "ring"] = "stop",
         threads: Literal["all", "tasks"] | None = None,
         scopes: Iterable[RecordScope] | None = None,
+        c_calls: bool | Literal["fast", "all"] = True,
     ) -> None: ...
     def __enter__(self) -> profile: ...
     def __exit__(

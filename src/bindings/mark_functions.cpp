@@ -8,6 +8,7 @@
 #include "bindings/followed_context.h"
 #include "bindings/range_objects.h"
 #include "bindings/site_cache.h"
+#include "sources/python/tracer.h"
 
 namespace kymo::bindings {
 namespace {
@@ -30,6 +31,7 @@ namespace {
 
 PyObject* begin(PyObject*, PyObject* name) {
     if (!check_name(name, "begin")) return nullptr;
+    python::before_range();
     if (!detail::begin_inline(site_cache.known_site(name, Scope::User), Scope::User)) [[unlikely]]
         begin_unusual(name);
     Py_RETURN_NONE;

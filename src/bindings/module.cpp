@@ -3,6 +3,7 @@
 
 #include "bindings/bind.h"
 #include "bindings/range_objects.h"
+#include "sources/python/tracer.h"
 
 NB_MODULE(_kymo, module) {
     namespace nb = nanobind;
@@ -22,4 +23,5 @@ NB_MODULE(_kymo, module) {
     kymo::bindings::bind_memory(module);
     kymo::bindings::bind_emitters(module);
     kymo::bindings::bind_execution_trace(module);
+    kymo::python::add_tracer();
 }

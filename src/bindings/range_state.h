@@ -10,6 +10,7 @@
 #include <kymo/operation.h>
 
 #include "bindings/site_cache.h"
+#include "sources/python/tracer.h"
 
 namespace kymo::bindings {
 
@@ -43,6 +44,7 @@ class RangeState {
         return true;
     }
     [[gnu::always_inline]] void open(std::uint32_t site, Scope scope) noexcept {
+        python::before_range();
         opened_ = detail::open_range(site, scope);
         thread_ = detail::thread_number();
     }

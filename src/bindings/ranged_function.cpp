@@ -10,6 +10,7 @@
 
 #include "bindings/followed_context.h"
 #include "bindings/site_cache.h"
+#include "sources/python/tracer.h"
 
 namespace kymo::bindings {
 namespace {
@@ -44,6 +45,7 @@ PyTypeObject* ranged_function_type = nullptr;
 
 PyObject* call(PyObject* object, PyObject* const* args, std::size_t flags, PyObject* names) {
     auto* const self = reinterpret_cast<RangedFunction*>(object);
+    python::before_range();
     const bool is_usual = self->site != 0 && followed_variable == nullptr;
     const detail::Opened opened = is_usual ? detail::open_range(self->site, Scope::User) : open_unusual(self);
     if (opened.index == detail::kNotOpen) return call_inner(self->function, args, flags, names);

@@ -9,6 +9,7 @@
 
 #include "bindings/bind.h"
 #include "bindings/errors.h"
+#include "sources/python/tracer.h"
 
 namespace nb = nanobind;
 
@@ -28,6 +29,35 @@ Threads threads_of(const std::string& name) {
     throw nb::value_error(("threads must be 'all' or 'tasks', not '" + name + "'").c_str());
 }
 
+// True, False, "fast" (what True means) or "all".
+void set_c_calls(SessionOptions& options, const nb::object& c_calls) {
+    if (!options.with_stack) return;
+    bool is_wanted = true;
+    bool is_all = false;
+    if (nb::isinstance<nb::str>(c_calls)) {
+        const auto text = nb::cast<std::string>(c_calls);
+        if (text != "fast" && text != "all")
+            throw nb::value_error(("c_calls must be True, False, 'fast' or 'all', not '" + text + "'").c_str());
+        is_all = text == "all";
+    } else {
+        const int is_true = PyObject_IsTrue(c_calls.ptr());
+        if (is_true < 0) throw nb::python_error();
+        is_wanted = is_true != 0;
+    }
+    constexpr std::uint32_t kCalls = 1u << static_cast<unsigned>(Scope::CFunction);
+    std::uint32_t scopes = options.scopes.empty() ? ScopeSet::all().bits() : options.scopes.bits();
+    if (!is_wanted) scopes &= ~kCalls;
+    options.scopes = ScopeSet::from_bits(scopes);
+    if (const char* const why = python::tracer_obstacle((scopes & kCalls) != 0)) throw Error(why);
+    python::prepare_tracer(is_all);
+}
+
+template <class Work>
+auto without_gil(Work work) {
+    const nb::gil_scoped_release released;
+    return work();
+}
+
 }  // namespace
 
 PyObject* error_type = nullptr;
@@ -44,7 +74,7 @@ void bind_session(nb::module_& module) {
             [](Session& session, const std::string& name, const std::string& output, std::uint64_t max_bytes,
                const std::string& policy, const std::string& threads, std::uint32_t scopes,
                bool record_shapes, bool concrete_inputs, bool profile_memory, bool with_flops,
-               bool with_stack, bool with_modules) {
+               bool with_stack, bool with_modules, const nb::object& c_calls) {
                 SessionOptions options;
                 options.name = name;
                 options.output = output;
@@ -58,16 +88,28 @@ void bind_session(nb::module_& module) {
                 options.with_flops = with_flops;
                 options.with_stack = with_stack;
                 options.with_modules = with_modules;
+                set_c_calls(options, c_calls);
                 session.start(options);
+                python::apply_tracer();
             },
             nb::kw_only(), nb::arg("name") = "", nb::arg("output") = "",
             nb::arg("max_bytes") = std::uint64_t{1} << 30, nb::arg("policy") = "stop",
             nb::arg("threads") = "all", nb::arg("scopes") = 0, nb::arg("record_shapes") = false,
             nb::arg("concrete_inputs") = false, nb::arg("profile_memory") = false,
-            nb::arg("with_flops") = false, nb::arg("with_stack") = false, nb::arg("with_modules") = false)
-        .def("stop", &Session::stop, nb::call_guard<nb::gil_scoped_release>())
+            nb::arg("with_flops") = false, nb::arg("with_stack") = false, nb::arg("with_modules") = false,
+            nb::arg("c_calls") = true)
+        .def("stop",
+             [](Session& session) {
+                 Trace trace = without_gil([&] { return session.stop(); });
+                 python::apply_tracer();
+                 return trace;
+             })
         .def("snapshot", &Session::snapshot, nb::call_guard<nb::gil_scoped_release>())
-        .def("discard", &Session::discard, nb::call_guard<nb::gil_scoped_release>())
+        .def("discard",
+             [](Session& session) {
+                 without_gil([&] { session.discard(); });
+                 python::apply_tracer();
+             })
         .def("add_metadata", &Session::add_metadata, nb::arg("key"), nb::arg("json"))
         .def_prop_ro("is_running", &Session::is_running)
         .def_prop_ro("output_path", &Session::output_path)

@@ -1,0 +1,139 @@
+"""python_calls.py: what recording every Python call adds, beside the same hooks with bodies that read the counter and store."""
+
+import cProfile
+import gc
+import importlib.util
+import json
+import os
+import statistics
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+from pathlib import Path
+
+import kymo
+
+COUNT = 100_000
+ROUNDS = 15
+
+
+def build_floor():
+    """Compiles python_call_floor.c with the system's compiler and imports it."""
+    source = Path(__file__).with_name("python_call_floor.c")
+    with tempfile.TemporaryDirectory() as folder:
+        library = Path(folder) / ("python_call_floor" + sysconfig.get_config_var("EXT_SUFFIX"))
+        include = sysconfig.get_path("include")
+        compiler = os.environ.get("CC", "cc")
+        command = [compiler, "-O2", "-fPIC", "-shared", f"-I{include}", str(source), "-o", str(library)]
+        subprocess.run(command, check=True)
+        spec = importlib.util.spec_from_file_location("python_call_floor", library)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
+
+def empty():
+    pass
+
+
+def calls():
+    for _ in range(COUNT):
+        empty()
+
+
+def c_calls():
+    items = []
+    for _ in range(COUNT):
+        len(items)
+
+
+def no_calls():
+    total = 0
+    items = [1, 2, 3]
+    for i in range(COUNT):
+        total += items[i % 3] * i
+        if total > 1_000_000:
+            total -= 1_000_000
+
+
+def ns(work):
+    """CPU time of one turn of the loop."""
+    begin = time.thread_time_ns()
+    work()
+    return (time.thread_time_ns() - begin) / COUNT
+
+
+class Tracer:
+    def __init__(self, c_calls):
+        self.c_calls = c_calls
+
+    def __enter__(self):
+        self.session = kymo.Session()
+        self.session.start(max_bytes=4 << 20, policy="ring", with_stack=True, c_calls=self.c_calls)
+
+    def __exit__(self, *error):
+        self.session.discard()
+
+
+class Floor:
+    def __init__(self, switch):
+        self.switch = switch
+
+    def __enter__(self):
+        self.switch(True)
+
+    def __exit__(self, *error):
+        self.switch(False)
+
+
+def traced_ns(work, tracer):
+    with tracer:
+        work()
+        return ns(work)
+
+
+def print_figure(name, value, against, against_value, ratio, target):
+    figure = {"name": name, "value": value, "unit": "ns", "against": against, "against_value": against_value}
+    print(json.dumps({**figure, "ratio": ratio, "target": target}), flush=True)
+
+
+def compare(name, work, tracer, floor, against, target):
+    """What the tracer adds to one turn, beside what the floor adds; rounds in alternation."""
+    added, floors = [], []
+    work()
+    for _ in range(ROUNDS):
+        gc.collect()
+        plain = ns(work)
+        floors.append(traced_ns(work, floor) - plain)
+        added.append(traced_ns(work, tracer) - plain)
+    value, floor_value = statistics.median(added), statistics.median(floors)
+    print_figure(name, value, against, floor_value, value / floor_value, target)
+    return value
+
+
+def compare_time(name, work, tracer, target):
+    """The time of the whole loop, beside that without a tracer."""
+    plain, traced = [], []
+    work()
+    for _ in range(ROUNDS):
+        plain.append(ns(work))
+        traced.append(traced_ns(work, tracer))
+    ratio = statistics.median(a / b for a, b in zip(traced, plain))
+    print_figure(name, statistics.median(traced), "the same without a tracer", statistics.median(plain), ratio, target)
+
+
+def main():
+    floor = build_floor()
+    if sys.version_info < (3, 12):
+        frames, profile = Floor(floor.frames), Floor(floor.profile)
+        compare("call_311", calls, Tracer(False), frames, "PEP 523 hook that stores 2 x 16 bytes", "<= 1.6")
+        compare("call_311_vs_cprofile", calls, Tracer(False), cProfile.Profile(), "cProfile", "<= 0.2")
+        compare("call_311_c", calls, Tracer(True), profile, "profile hook that stores 2 x 16 bytes", "<= 1.15")
+        compare("ccall_311", c_calls, Tracer(True), profile, "profile hook that stores 2 x 16 bytes", "<= 1.25")
+        compare_time("no_calls_311", no_calls, Tracer(False), "<= 1.05")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,13 @@
+// monitoring.h: Python and C calls through sys.monitoring: Python 3.12 and later.
+#pragma once
+
+#include <Python.h>
+
+namespace kymo::python {
+
+/// Both need the GIL. `all_c_calls`: call events stay on where Python functions are called too. False: no tool id is
+/// free.
+bool start_monitoring(bool c_calls, bool all_c_calls) noexcept;
+void stop_monitoring() noexcept;
+
+}  // namespace kymo::python

@@ -1,0 +1,12 @@
+// profile_hook.h: Python and C calls through the C profile hook: Python 3.11 with C calls.
+#pragma once
+
+#include <Python.h>
+
+namespace kymo::python {
+
+/// Both need the GIL. False: some thread has somebody else's profile hook, which stays.
+bool start_profile_hook() noexcept;
+void stop_profile_hook() noexcept;
+
+}  // namespace kymo::python

@@ -1,0 +1,43 @@
+// python_text.h: texts of Python objects, and keeping the error indicator as it is.
+#pragma once
+
+#include <Python.h>
+
+#include <string_view>
+
+namespace kymo::python {
+
+/// Puts the error indicator aside for its lifetime; what is set meanwhile is forgotten.
+class KeptError {
+  public:
+    KeptError() noexcept { PyErr_Fetch(&type_, &value_, &traceback_); }
+    ~KeptError() { PyErr_Restore(type_, value_, traceback_); }
+    KeptError(const KeptError&) = delete;
+    KeptError& operator=(const KeptError&) = delete;
+
+  private:
+    PyObject* type_ = nullptr;
+    PyObject* value_ = nullptr;
+    PyObject* traceback_ = nullptr;
+};
+
+/// Calls `use` with the text of a str as UTF-8, escaped where it has no such form. No error is set afterwards.
+template <class Use>
+void with_text(PyObject* text, Use use) {
+    Py_ssize_t length = 0;
+    if (text != nullptr && PyUnicode_Check(text)) {
+        if (const char* const bytes = PyUnicode_AsUTF8AndSize(text, &length))
+            return use(std::string_view(bytes, static_cast<std::size_t>(length)));
+        PyErr_Clear();
+        if (PyObject* const escaped = PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace")) {
+            use(std::string_view(PyBytes_AS_STRING(escaped),
+                                 static_cast<std::size_t>(PyBytes_GET_SIZE(escaped))));
+            Py_DECREF(escaped);
+            return;
+        }
+        PyErr_Clear();
+    }
+    use(std::string_view("(unprintable)"));
+}
+
+}  // namespace kymo::python

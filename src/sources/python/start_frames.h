@@ -1,0 +1,44 @@
+// start_frames.h: the calls that were running when tracing began.
+#pragma once
+
+#include <Python.h>
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include <kymo/detail/hot_path.h>
+
+namespace kymo::python {
+
+/// The running calls of one thread when tracing began, the outermost first. Frames are only ever compared.
+struct StartFrames {
+    std::vector<const void*> frames;
+    std::vector<std::uint32_t> sites;
+    std::uint64_t start = 0;  ///< ticks, just before the session's start
+};
+
+/// A running call whose range is open, and which no hook has seen begin.
+struct AdoptedFrame {
+    const void* frame;
+    detail::Opened opened;
+};
+
+/// Those of every thread that has not had an event yet, by the number of its thread state. Guarded by the GIL.
+class StartFramesOfThreads {
+  public:
+    /// Notes the calls of every thread of this interpreter but Kymo's own that are innermost. `start`: ticks.
+    void take(std::uint64_t start);
+    void clear() noexcept { threads_.clear(); }
+    /// Opens ranges for the calls of the calling thread, whose state this is, if it has not been here before. Gives
+    /// those that are open now.
+    std::vector<AdoptedFrame> adopt(PyThreadState* state);
+
+  private:
+    std::map<std::uint64_t, StartFrames> threads_;
+};
+
+/// The process's.
+extern StartFramesOfThreads start_frames;
+
+}  // namespace kymo::python

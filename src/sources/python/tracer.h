@@ -1,0 +1,36 @@
+// tracer.h: recording every Python call while some session asks for it.
+#pragma once
+
+#include <Python.h>
+
+#include <kymo/detail/hot_path.h>
+
+namespace kymo::python {
+
+/// Makes the tracer known to the recorder. Once, when the module is imported; nothing is hooked by it.
+void add_tracer();
+
+/// A session with calls is about to start here. `all_c_calls`: where it is dear, too, until the last such session ends.
+void prepare_tracer(bool all_c_calls) noexcept;
+
+/// Hooks or unhooks as the running sessions ask for. Needs the GIL; harmless when nothing has changed. Whoever starts
+/// or ends a session with the GIL at hand calls this right after; for others the interpreter does it soon.
+void apply_tracer() noexcept;
+
+/// Why a session that starts now would not get what it asks for; null: it would.
+const char* tracer_obstacle(bool c_calls) noexcept;
+
+#if PY_VERSION_HEX < 0x030C0000
+void settle_frames(detail::ThreadState& thread) noexcept;
+#endif
+
+/// To be called by what opens a range from Python code, with the GIL held: calls that have ended unseen end first.
+inline void before_range() noexcept {
+#if PY_VERSION_HEX < 0x030C0000
+    detail::ThreadState* const thread = detail::current_thread;
+    if (thread->tracer != nullptr) [[unlikely]]
+        settle_frames(*thread);
+#endif
+}
+
+}  // namespace kymo::python

@@ -1,0 +1,71 @@
+"""Call trees: what a plain sys.setprofile reference sees of a program, and what a trace says."""
+
+import sys
+import threading
+
+
+class Call:
+    """One call: its name and what it called, in order."""
+
+    def __init__(self, name):
+        self.name = name
+        self.calls = []
+
+    def as_tuple(self):
+        return (self.name, tuple(call.as_tuple() for call in self.calls))
+
+
+def name_of_code(code):
+    return f"{code.co_qualname}:{code.co_firstlineno}"
+
+
+def reference(program, with_c=False):
+    """The calls that `program()` makes on this thread, as sys.setprofile reports them."""
+    root = Call("root")
+    stack = [root]
+
+    def hook(frame, event, arg):
+        if event == "call":
+            stack.append(Call(name_of_code(frame.f_code)))
+            stack[-2].calls.append(stack[-1])
+        elif event == "return" and len(stack) > 1:
+            stack.pop()
+        elif event == "c_call" and with_c:
+            stack.append(Call(arg.__name__))
+            stack[-2].calls.append(stack[-1])
+        elif event in ("c_return", "c_exception") and with_c and len(stack) > 1:
+            stack.pop()
+
+    sys.setprofile(hook)
+    try:
+        program()
+    finally:
+        sys.setprofile(None)
+    program_name = name_of_code(program.__code__)
+    return next(call.as_tuple() for call in root.calls if call.name == program_name)
+
+
+def short_name(event):
+    """`qualified name:line` of a Python function; the last part of the name of a C function."""
+    head, separator, function = event.name.partition("): ")
+    if separator:
+        return f"{function}:{head.rpartition('(')[2]}"
+    return event.name.rpartition(".")[2]
+
+
+def recorded(trace_or_profile, program):
+    """The same for the call of `program` in a trace."""
+    wanted = name_of_code(program.__code__)
+
+    def tree(event):
+        children = sorted(event.cpu_children, key=lambda child: child.time_range.start)
+        return (short_name(event), tuple(tree(child) for child in children))
+
+    return [tree(event) for event in trace_or_profile.events() if short_name(event) == wanted]
+
+
+def in_thread(work):
+    """Runs `work` on a new thread and waits for it."""
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
