@@ -3,7 +3,15 @@
 from kymo import _choices, _context
 from kymo._activities import ActiveProfilerType, ProfilerActivity, ProfilerConfig, ProfilerState, _ExperimentalConfig
 from kymo._cycle import Cycle
-from kymo._kymo import Error, Session, execution_trace_request, join_traces, record_function
+from kymo._kymo import (
+    Error,
+    Session,
+    execution_trace_request,
+    hold_tracer,
+    join_traces,
+    record_function,
+    release_tracer,
+)
 from kymo._live import running
 from kymo._results import ProfilerStats, Results, timed
 from kymo._schedule import ProfilerAction, always_record
@@ -223,6 +231,13 @@ class profile(Results):
             self._start_session()
 
     def _start_session(self):
+        hold_tracer()  # what follows is not the program's
+        try:
+            self._start_held_session()
+        finally:
+            release_tracer()
+
+    def _start_held_session(self):
         self._session = Session()
         try:
             self._session.start(

@@ -114,6 +114,8 @@ void bind_session(nb::module_& module) {
         .def_prop_ro("is_running", &Session::is_running)
         .def_prop_ro("output_path", &Session::output_path)
         .def_prop_ro("id", &Session::id);
+    module.def("hold_tracer", &python::hold_tracer, "Puts hooking and unhooking of the call tracer off.");
+    module.def("release_tracer", &python::release_tracer, "Ends what hold_tracer() began.");
     module.def("set_node_id", &set_node_id, nb::arg("node"),
                "Says which node or rank this process is; -1: none. Traces and averages tell by it.");
     module.def("node_id", &node_id, "What set_node_id() said; -1: nothing.");

@@ -3,6 +3,8 @@
 import sys
 import threading
 
+from kymo import _kymo
+
 
 class Call:
     """One call: its name and what it called, in order."""
@@ -45,23 +47,30 @@ def reference(program, with_c=False):
     return next(call.as_tuple() for call in root.calls if call.name == program_name)
 
 
-def short_name(event):
+def rows(prof):
+    """The ranges of a profiler's trace, each under its parent's index."""
+    return _kymo.range_rows(prof.trace)
+
+
+def short_name(name):
     """`qualified name:line` of a Python function; the last part of the name of a C function."""
-    head, separator, function = event.name.partition("): ")
+    head, separator, function = name.partition("): ")
     if separator:
         return f"{function}:{head.rpartition('(')[2]}"
-    return event.name.rpartition(".")[2]
+    return name.rpartition(".")[2]
 
 
-def recorded(trace_or_profile, program):
-    """The same for the call of `program` in a trace."""
+def recorded(prof, program):
+    """The same for each call of `program` in a trace."""
     wanted = name_of_code(program.__code__)
-
-    def tree(event):
-        children = sorted(event.cpu_children, key=lambda child: child.time_range.start)
-        return (short_name(event), tuple(tree(child) for child in children))
-
-    return [tree(event) for event in trace_or_profile.events() if short_name(event) == wanted]
+    calls, found = [], []
+    for row in rows(prof):  # parents come first
+        calls.append(Call(short_name(row["name"])))
+        if row["parent"] is not None:
+            calls[row["parent"]].calls.append(calls[-1])
+        if calls[-1].name == wanted:
+            found.append(calls[-1])
+    return [call.as_tuple() for call in found]
 
 
 def in_thread(work):

@@ -111,7 +111,10 @@ std::uint32_t CFunctionSites::learn(PyObject* object) noexcept {
                          std::string_view(function->m_ml->ml_name) == "__new__";
     try {
         const Described described = describe(function);
-        const std::uint32_t site = traced_site(described.name, module_text(described.module), 0, Scope::CFunction);
+        // Kymo's own open and close ranges: one around them would not nest with those.
+        const bool is_own = described.name.starts_with("kymo.");
+        const std::uint32_t site =
+            is_own ? 0 : traced_site(described.name, module_text(described.module), 0, Scope::CFunction);
         if (!is_slot) remember(function->m_ml, site, described.is_lasting ? nullptr : object);
         return site;
     } catch (const std::bad_alloc&) {
@@ -135,7 +138,8 @@ std::uint32_t CFunctionSites::learn_callable(PyObject* callable, const void* key
         } else {
             name = class_name(Py_TYPE(callable)) + ".__call__";
         }
-        const std::uint32_t site = traced_site(name, module_text(module_of(Py_TYPE(callable))), 0, Scope::CFunction);
+        const std::uint32_t site =
+            name.starts_with("kymo.") ? 0 : traced_site(name, module_text(module_of(Py_TYPE(callable))), 0, Scope::CFunction);
         remember(key, site, owner);
         return site;
     } catch (const std::bad_alloc&) {

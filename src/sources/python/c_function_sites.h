@@ -12,7 +12,7 @@ namespace kymo::python {
 /// callables are seen. What could be freed is held as long as its entry is there. Guarded by the GIL.
 class CFunctionSites {
   public:
-    /// The site of a built-in function or method. Never fails; 0 when there is no room for a site.
+    /// The site of a built-in function or method. Never fails; 0: its calls are not recorded (Kymo's own, no room).
     std::uint32_t site(PyObject* function) noexcept {
         const void* const key = reinterpret_cast<PyCFunctionObject*>(function)->m_ml;
         const Entry& entry = entries_[place(key)];

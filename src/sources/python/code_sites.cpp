@@ -42,6 +42,18 @@ std::string_view without_import_prefix(std::string_view file) {
     return file.substr(longest);
 }
 
+// Of the package itself: what it does to record is no part of the program.
+bool is_own(PyCodeObject* code) {
+    bool is_own = false;
+    with_text(code->co_filename, [&](std::string_view file) {
+        constexpr std::string_view kFolder = "/kymo";
+        const std::size_t end = file.rfind('/');
+        if (end == std::string_view::npos || end < kFolder.size()) return;
+        is_own = file.substr(end - kFolder.size(), kFolder.size()) == kFolder;
+    });
+    return is_own;
+}
+
 std::uint32_t make_site(PyCodeObject* code) {
     std::string file;
     with_text(code->co_filename, [&](std::string_view text) { file = text; });
@@ -60,6 +72,7 @@ CodeWord learn_code(PyCodeObject* code) noexcept {
     CodeWord word = kCodeKnown;
     if ((code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)) != 0) word |= kCodeGenerator;
     try {
+        if (is_own(code)) word |= kCodeSkipped;
         word |= CodeWord{make_site(code)} << kCodeSiteShift;
     } catch (const std::bad_alloc&) {
         return word;

@@ -91,7 +91,7 @@ std::uintptr_t middle_of_stack() noexcept {
         const _PyInterpreterFrame* frame = current;
         while (frame != nullptr && frame != top.frame) frame = frame->previous;
         if (frame != nullptr) break;
-        close_late(top.opened);
+        if (top.opened.index != detail::kNotOpen) close_late(top.opened);
         trace.adopted.pop_back();
     }
     trace.adopted_top = trace.adopted.empty() ? nullptr : trace.adopted.back().frame;
@@ -100,14 +100,16 @@ std::uintptr_t middle_of_stack() noexcept {
 PyObject* run_frame(PyThreadState* state, _PyInterpreterFrame* frame, int is_throw);
 
 // Generators are made by running their function's first instruction: that is no call.
-inline bool makes_generator(CodeWord word, const _PyInterpreterFrame* frame) noexcept {
-    return (word & kCodeGenerator) != 0 && frame->owner != FRAME_OWNED_BY_GENERATOR;
+inline bool is_no_call(CodeWord word, const _PyInterpreterFrame* frame) noexcept {
+    if ((word & (kCodeGenerator | kCodeSkipped)) == 0) [[likely]]
+        return false;
+    return (word & kCodeSkipped) != 0 || frame->owner != FRAME_OWNED_BY_GENERATOR;
 }
 
 [[gnu::noinline]] PyObject* run_unusual(PyThreadState* state, _PyInterpreterFrame* frame, int is_throw) {
     FrameThread* const trace = attend(state);
     const CodeWord word = code_word(frame->f_code);
-    if (trace == nullptr || makes_generator(word, frame)) return inner_eval(state, frame, is_throw);
+    if (trace == nullptr || is_no_call(word, frame)) return inner_eval(state, frame, is_throw);
     if (trace->adopted_top != nullptr && trace->adopted_top != current_frame(state)) settle(state, *trace);
     const void* const top = std::exchange(trace->adopted_top, nullptr);
     const Opened opened = detail::open_range(site_of(word), Scope::PythonFunction);
@@ -141,7 +143,7 @@ PyObject* run_frame(PyThreadState* state, _PyInterpreterFrame* frame, int is_thr
     const void* const top = trace->adopted_top;
     if (top != nullptr && top != current_frame(state)) [[unlikely]]
         return run_unusual(state, frame, is_throw);
-    if (makes_generator(word, frame)) return inner_eval(state, frame, is_throw);
+    if (is_no_call(word, frame)) return inner_eval(state, frame, is_throw);
     trace->adopted_top = nullptr;
     const Opened opened = detail::open_range(site_of(word), Scope::PythonFunction);
     PyObject* const result = inner_eval(state, frame, is_throw);
@@ -174,7 +176,8 @@ void stop_frame_hook() noexcept {
     std::lock_guard lock(threads_mutex);
     for (FrameThread* const thread : threads) {
         while (!thread->adopted.empty()) {
-            detail::close_elsewhere(thread->adopted.back().opened, thread->thread);
+            const Opened opened = thread->adopted.back().opened;
+            if (opened.index != detail::kNotOpen) detail::close_elsewhere(opened, thread->thread);
             thread->adopted.pop_back();
         }
         thread->adopted_top = nullptr;

@@ -31,7 +31,6 @@ int tool = -1;
 std::uint64_t period = 0;
 bool keeps_call_events = false;  // c_calls "all"
 PyObject* disable = nullptr;     // sys.monitoring.DISABLE
-PyObject* missing = nullptr;     // sys.monitoring.MISSING
 
 // Every thread that has one. Threads leave without the GIL, hence the lock.
 std::mutex threads_mutex;
@@ -82,9 +81,12 @@ inline std::uintptr_t python_key(PyObject* code) noexcept {
 
 PyObject* on_start(PyObject*, PyObject* const* args, Py_ssize_t count) {
     MonitoredThread* const trace = count >= 1 ? monitored() : nullptr;
-    if (trace != nullptr)
-        trace->stack.open(python_key(args[0]), site_of(code_word(reinterpret_cast<PyCodeObject*>(args[0]))),
-                          Scope::PythonFunction);
+    if (trace == nullptr) Py_RETURN_NONE;
+    const CodeWord word = code_word(reinterpret_cast<PyCodeObject*>(args[0]));
+    if ((word & kCodeSkipped) != 0) [[unlikely]]
+        trace->stack.skip(python_key(args[0]));
+    else
+        trace->stack.open(python_key(args[0]), site_of(word), Scope::PythonFunction);
     Py_RETURN_NONE;
 }
 
@@ -107,8 +109,12 @@ PyObject* on_call(PyObject*, PyObject* const* args, Py_ssize_t count) {
     if (PyType_Check(args[2]) && PyType_HasFeature(reinterpret_cast<PyTypeObject*>(args[2]), Py_TPFLAGS_HEAPTYPE))
         Py_RETURN_NONE;
     MonitoredThread* const trace = monitored();
-    if (trace != nullptr)
-        trace->stack.open(ShadowStack::c_key(args[0]), c_function_sites.site_of_callable(args[2]), Scope::CFunction);
+    if (trace == nullptr) Py_RETURN_NONE;
+    const std::uint32_t site = c_function_sites.site_of_callable(args[2]);
+    if (site == 0) [[unlikely]]
+        trace->stack.skip(ShadowStack::c_key(args[0]));
+    else
+        trace->stack.open(ShadowStack::c_key(args[0]), site, Scope::CFunction);
     Py_RETURN_NONE;
 }
 

@@ -93,17 +93,25 @@ int on_event(PyObject* object, PyFrameObject* frame, int what, PyObject* arg) {
         meet(self);
     _PyInterpreterFrame* const place = frame->f_frame;
     switch (what) {
-        case PyTrace_CALL:
-            self->stack.open(ShadowStack::python_key(place), site_of(code_word(place->f_code)),
-                             Scope::PythonFunction);
+        case PyTrace_CALL: {
+            const CodeWord word = code_word(place->f_code);
+            if ((word & kCodeSkipped) != 0) [[unlikely]]
+                self->stack.skip(ShadowStack::python_key(place));
+            else
+                self->stack.open(ShadowStack::python_key(place), site_of(word), Scope::PythonFunction);
             break;
+        }
         case PyTrace_RETURN:
             self->stack.close(ShadowStack::python_key(place));
             break;
-        case PyTrace_C_CALL:
-            self->stack.open(ShadowStack::c_key(place),
-                             PyCFunction_Check(arg) ? c_function_sites.site(arg) : 0, Scope::CFunction);
+        case PyTrace_C_CALL: {
+            const std::uint32_t site = PyCFunction_Check(arg) ? c_function_sites.site(arg) : 0;
+            if (site == 0) [[unlikely]]
+                self->stack.skip(ShadowStack::c_key(place));
+            else
+                self->stack.open(ShadowStack::c_key(place), site, Scope::CFunction);
             break;
+        }
         case PyTrace_C_RETURN:
         case PyTrace_C_EXCEPTION:
             self->stack.close(ShadowStack::c_key(place));

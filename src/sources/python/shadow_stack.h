@@ -34,6 +34,11 @@ class ShadowStack {
         const detail::Opened opened = detail::open_range(site, scope);
         base_[used_++] = {opened.start, key, opened.index};
     }
+    /// A call that is not recorded.
+    void skip(std::uintptr_t key) noexcept {
+        if (used_ == capacity_ && !grow()) return;
+        base_[used_++] = {0, key, detail::kNotOpen};
+    }
     [[gnu::always_inline]] void close(std::uintptr_t key) noexcept {
         if (used_ == 0 || base_[used_ - 1].key != key) [[unlikely]]
             return close_elsewhere_in(key);

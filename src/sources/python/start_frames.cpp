@@ -2,7 +2,6 @@
 #include "sources/python/start_frames.h"
 
 #include <algorithm>
-#include <string_view>
 #include <utility>
 
 #include "record/source_writer.h"
@@ -14,22 +13,6 @@ namespace kymo::python {
 
 StartFramesOfThreads start_frames;
 
-namespace {
-
-// Of the package itself: what starts a session is no part of the program.
-bool is_own(PyCodeObject* code) {
-    bool is_own = false;
-    with_text(code->co_filename, [&](std::string_view file) {
-        const std::size_t end = file.rfind('/');
-        if (end == std::string_view::npos) return;
-        file = file.substr(0, end);
-        is_own = file.size() >= 5 && file.substr(file.size() - 5) == "/kymo";
-    });
-    return is_own;
-}
-
-}  // namespace
-
 void StartFramesOfThreads::take(std::uint64_t start) {
     threads_.clear();
     const KeptError error;
@@ -37,12 +20,10 @@ void StartFramesOfThreads::take(std::uint64_t start) {
     for (PyThreadState* state = PyInterpreterState_ThreadHead(PyThreadState_GetInterpreter(own));
          state != nullptr; state = PyThreadState_Next(state)) {
         StartFrames found;
-        bool is_outside = false;
         visit_frames(state, [&](const void* frame, PyCodeObject* code) {
-            is_outside = is_outside || state != own || !is_own(code);
-            if (!is_outside) return;
+            const CodeWord word = code_word(code);
             found.frames.push_back(frame);
-            found.sites.push_back(site_of(code_word(code)));
+            found.sites.push_back((word & kCodeSkipped) == 0 ? site_of(word) : 0);
         });
         if (found.frames.empty()) continue;
         std::reverse(found.frames.begin(), found.frames.end());
@@ -67,7 +48,11 @@ std::vector<AdoptedFrame> StartFramesOfThreads::adopt(PyThreadState* state) {
         ++count;
     for (std::size_t i = 0; i < count; ++i) {
         // One tick apart: ranges are told apart by their starts.
-        detail::Opened opened{};
+        detail::Opened opened{0, detail::kNotOpen};
+        if (found.sites[i] == 0) {
+            adopted.push_back({found.frames[i], opened});
+            continue;
+        }
         if (open_before({&found.sites[i], 1}, found.start - (count - i), &opened) != 1) break;
         adopted.push_back({found.frames[i], opened});
     }

@@ -14,11 +14,11 @@ namespace kymo::python {
 /// The running calls of one thread when tracing began, the outermost first. Frames are only ever compared.
 struct StartFrames {
     std::vector<const void*> frames;
-    std::vector<std::uint32_t> sites;
+    std::vector<std::uint32_t> sites;  ///< 0: not to be recorded
     std::uint64_t start = 0;  ///< ticks, just before the session's start
 };
 
-/// A running call whose range is open, and which no hook has seen begin.
+/// A running call which no hook has seen begin. Its range is open, unless it is one that is not recorded.
 struct AdoptedFrame {
     const void* frame;
     detail::Opened opened;
@@ -27,7 +27,7 @@ struct AdoptedFrame {
 /// Those of every thread that has not had an event yet, by the number of its thread state. Guarded by the GIL.
 class StartFramesOfThreads {
   public:
-    /// Notes the calls of every thread of this interpreter but Kymo's own that are innermost. `start`: ticks.
+    /// Notes the calls of every thread of this interpreter. `start`: ticks.
     void take(std::uint64_t start);
     void clear() noexcept { threads_.clear(); }
     /// Opens ranges for the calls of the calling thread, whose state this is, if it has not been here before. Gives

@@ -31,8 +31,11 @@ std::atomic<std::uint64_t> start_ticks{0};  // of the session that is starting; 
 
 Mode present_mode = Mode::Off;  // guarded by the GIL
 
+// Sessions that are being started by somebody who will call apply_tracer() when all is ready.
+std::atomic<int> held{0};
+
 int apply_pending(void*) {
-    apply_tracer();
+    if (held.load() == 0) apply_tracer();
     return 0;
 }
 
@@ -97,12 +100,22 @@ void add_tracer() {
     add_source(std::make_shared<TracerSource>());
 }
 
+void hold_tracer() noexcept {
+    held.fetch_add(1);
+}
+
+void release_tracer() noexcept {
+    held.fetch_sub(1);
+    apply_tracer();
+}
+
 void prepare_tracer(bool all_c_calls) noexcept {
     if (all_c_calls) wants_all.store(true);
     start_ticks.store(source_ticks());
 }
 
 void apply_tracer() noexcept {
+    if (held.load() != 0) return;
     const Mode mode = wanted_mode.load(std::memory_order_relaxed);
     if (mode == present_mode) return;
     if (PyInterpreterState_Get() != PyInterpreterState_Main()) return;

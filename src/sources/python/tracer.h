@@ -17,6 +17,11 @@ void prepare_tracer(bool all_c_calls) noexcept;
 /// or ends a session with the GIL at hand calls this right after; for others the interpreter does it soon.
 void apply_tracer() noexcept;
 
+/// Puts hooking and unhooking off for a while, and does it then: what Kymo does to start a session is no part of the
+/// program. Releasing needs the GIL.
+void hold_tracer() noexcept;
+void release_tracer() noexcept;
+
 /// Why a session that starts now would not get what it asks for; null: it would.
 const char* tracer_obstacle(bool c_calls) noexcept;
 
