@@ -27,7 +27,8 @@ constexpr std::uintptr_t kToDo = ~std::uintptr_t{0};
 // Guarded by the GIL.
 _PyFrameEvalFunction inner_eval = _PyEval_EvalFrameDefault;  // what the hook stands in front of
 bool is_on = false;
-std::uint64_t gaps = 0;
+
+std::atomic<std::uint64_t> gaps{0};
 
 // Every thread that has one. Threads leave without the GIL, hence the lock.
 std::mutex threads_mutex;
@@ -120,7 +121,7 @@ inline bool is_no_call(CodeWord word, const _PyInterpreterFrame* frame) noexcept
         // With a hook in place every Python call takes C stack, which it does not without. What is called from here
         // on runs without it, to whatever depth.
         PyInterpreterState* const interpreter = PyThreadState_GetInterpreter(state);
-        ++gaps;
+        gaps.fetch_add(1, std::memory_order_relaxed);
         if (is_on) _PyInterpreterState_SetEvalFrameFunc(interpreter, inner_eval);
         result = inner_eval(state, frame, is_throw);
         if (is_on) _PyInterpreterState_SetEvalFrameFunc(interpreter, run_frame);
@@ -185,7 +186,7 @@ void stop_frame_hook() noexcept {
 }
 
 std::uint64_t frame_hook_gaps() noexcept {
-    return std::exchange(gaps, 0);
+    return gaps.exchange(0, std::memory_order_relaxed);
 }
 
 void settle_frames(ThreadState& thread) noexcept {

@@ -26,7 +26,7 @@ struct FrameThread {
 /// Both need the GIL. Starting may take over the calls that another hook has open.
 bool start_frame_hook() noexcept;
 void stop_frame_hook() noexcept;
-/// How often recording had to pause near the end of a thread's C stack.
+/// How often recording had to pause near the end of a thread's C stack, since this was last asked. Any thread.
 std::uint64_t frame_hook_gaps() noexcept;
 
 /// A range is about to open on this thread: calls that have ended unseen end first. Needs the GIL.

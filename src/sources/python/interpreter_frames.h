@@ -30,12 +30,13 @@ void visit_frames(PyThreadState* state, Visit visit) {
 
 #else
 
+/// The same; events of sys.monitoring know calls by their code, so the frame given is the code.
 template <class Visit>
 void visit_frames(PyThreadState* state, Visit visit) {
     PyFrameObject* frame = PyThreadState_GetFrame(state);
     while (frame != nullptr) {
         PyCodeObject* const code = PyFrame_GetCode(frame);
-        visit(frame, code);
+        visit(static_cast<const void*>(code), code);
         Py_DECREF(code);
         PyFrameObject* const outer = PyFrame_GetBack(frame);
         Py_DECREF(frame);

@@ -105,12 +105,12 @@ bool is_python_function(PyObject* callable) noexcept {
 PyObject* on_call(PyObject*, PyObject* const* args, Py_ssize_t count) {
     if (count < 3) Py_RETURN_NONE;
     if (is_python_function(args[2])) return Py_NewRef(keeps_call_events ? Py_None : disable);
-    // A class made in Python reports no end of its call when its methods are Python's.
-    if (PyType_Check(args[2]) && PyType_HasFeature(reinterpret_cast<PyTypeObject*>(args[2]), Py_TPFLAGS_HEAPTYPE))
-        Py_RETURN_NONE;
     MonitoredThread* const trace = monitored();
     if (trace == nullptr) Py_RETURN_NONE;
-    const std::uint32_t site = c_function_sites.site_of_callable(args[2]);
+    // Classes made in Python: what counts are their methods.
+    const bool is_python_class =
+        PyType_Check(args[2]) && PyType_HasFeature(reinterpret_cast<PyTypeObject*>(args[2]), Py_TPFLAGS_HEAPTYPE);
+    const std::uint32_t site = is_python_class ? 0 : c_function_sites.site_of_callable(args[2]);
     if (site == 0) [[unlikely]]
         trace->stack.skip(ShadowStack::c_key(args[0]));
     else

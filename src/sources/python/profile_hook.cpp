@@ -29,6 +29,7 @@ struct ProfileThread {
 // Guarded by the GIL.
 ProfileThread* first_thread = nullptr;
 std::uint64_t newest_thread = 0;  // the youngest thread state that has been looked at
+PyInterpreterState* interpreter = nullptr;  // the one that is traced
 bool is_on = false;
 
 void end_profile_thread(PyObject* object) {
@@ -116,7 +117,7 @@ int on_event(PyObject* object, PyFrameObject* frame, int what, PyObject* arg) {
         case PyTrace_C_EXCEPTION:
             self->stack.close(ShadowStack::c_key(place));
             // A thread that Python code has just made gets its hook before it runs for the first time.
-            if (PyInterpreterState_ThreadHead(PyInterpreterState_Main())->id != newest_thread && is_on) [[unlikely]]
+            if (PyInterpreterState_ThreadHead(interpreter)->id != newest_thread && is_on) [[unlikely]]
                 hook_threads();
             break;
         default:
@@ -139,6 +140,7 @@ bool start_profile_hook() noexcept {
             return false;
         }
     }
+    interpreter = PyInterpreterState_Main();
     is_on = true;
     return hook_threads();
 }

@@ -55,7 +55,15 @@ class TracerSource final : public Source {
         // it first.
         if (Py_IsInitialized()) Py_AddPendingCall(apply_pending, nullptr);
     }
-    void flush(std::uint64_t) noexcept override {}
+    void flush(std::uint64_t) noexcept override {
+#if PY_VERSION_HEX < 0x030C0000
+        if (const std::uint64_t gaps = frame_hook_gaps()) {
+            note_problem("python_calls_missing",
+                         "calls were not recorded " + std::to_string(gaps) +
+                             " times, while more than half of a thread's C stack was in use");
+        }
+#endif
+    }
     void forked() noexcept override { needs_changed({}); }
 };
 
@@ -73,11 +81,6 @@ bool start_hook(Mode mode) noexcept {
 void stop_hook(Mode mode) noexcept {
     if (mode == Mode::PythonCalls) {
         stop_frame_hook();
-        if (const std::uint64_t gaps = frame_hook_gaps()) {
-            note_problem("python_calls_missing",
-                         "calls were not recorded " + std::to_string(gaps) +
-                             " times, while more than half of a thread's C stack was in use");
-        }
     } else {
         stop_profile_hook();
     }
