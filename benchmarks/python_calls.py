@@ -1,4 +1,4 @@
-"""python_calls.py: what recording every Python call adds, beside the same hooks with bodies that read the counter and store."""
+"""python_calls.py: what recording every Python call adds, beside the same hooks that only read the counter and store."""
 
 import cProfile
 import gc

@@ -37,7 +37,8 @@ void set_c_calls(SessionOptions& options, const nb::object& c_calls) {
     if (nb::isinstance<nb::str>(c_calls)) {
         const auto text = nb::cast<std::string>(c_calls);
         if (text != "fast" && text != "all")
-            throw nb::value_error(("c_calls must be True, False, 'fast' or 'all', not '" + text + "'").c_str());
+            throw nb::value_error(
+                ("c_calls must be True, False, 'fast' or 'all', not '" + text + "'").c_str());
         is_all = text == "all";
     } else {
         const int is_true = PyObject_IsTrue(c_calls.ptr());

@@ -17,8 +17,8 @@ using namespace detail;
 
 namespace {
 
-// Calls that a tracer has recorded (their sites have a file, or the module of a C function) are for those sessions that
-// asked for calls.
+// Calls that a tracer has recorded (their sites have a file, or the module of a C function) are for those
+// sessions that asked for calls.
 bool is_traced_call(const SiteInfo& site) noexcept {
     return (site.scope == Scope::PythonFunction || site.scope == Scope::CFunction) && site.file != 0;
 }

@@ -45,8 +45,7 @@ std::size_t open_before(std::span<const std::uint32_t> sites, std::uint64_t star
 void close_late(Opened opened) noexcept {
     const AsEnabled enabled;
     const SlowPath path;
-    ThreadState* const state =
-        path && detail::current_thread->owner != nullptr ? ending_thread() : nullptr;
+    ThreadState* const state = path && detail::current_thread->owner != nullptr ? ending_thread() : nullptr;
     if (state == nullptr) return;
     const std::uint32_t index = find_open(*state, opened.index, opened.start);
     if (index != detail::kNotOpen) pop_open(*state, index, Clock::now(), detail::kRecordUnfinished);

@@ -1,4 +1,5 @@
-// source_writer.h: what a source outside libkymo calls to record: sites, threads, ranges that it has not seen begin or end.
+// source_writer.h: what a source outside libkymo calls to record: sites, threads, ranges that it has not seen
+// begin or end.
 #pragma once
 
 #include <cstddef>
@@ -17,16 +18,16 @@ namespace kymo {
 /// Registers a source for the rest of the process.
 KYMO_API void add_source(std::shared_ptr<Source> source);
 
-/// A site of a call tracer; `file` is not empty: a C function has its module there. Views of sessions that asked for no
-/// calls leave its ranges out. 0: no room.
+/// A site of a call tracer; `file` is not empty: a C function has its module there. Views of sessions that
+/// asked for no calls leave its ranges out. 0: no room.
 KYMO_API std::uint32_t traced_site(std::string_view name, std::string_view file, std::uint32_t line,
                                    Scope scope) noexcept;
 
 /// Makes the calling thread known and up to date, so that its state may be used. False: it cannot record now.
 KYMO_API bool attach_thread() noexcept;
 
-/// Opens ranges of the calling thread, the outermost first, as if they had begun at `start`. Fills in as many of
-/// `opened` (as long as `sites`) as there was room for, and says how many.
+/// Opens ranges of the calling thread, the outermost first, as if they had begun at `start`. Fills in as many
+/// of `opened` (as long as `sites`) as there was room for, and says how many.
 KYMO_API std::size_t open_before(std::span<const std::uint32_t> sites, std::uint64_t start,
                                  detail::Opened* opened) noexcept;
 

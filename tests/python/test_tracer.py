@@ -11,10 +11,11 @@ import time
 import weakref
 
 import call_trees
-import kymo
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+import kymo
 
 MODES = pytest.mark.parametrize("c_calls", [False, True], ids=["python", "with_c"])
 

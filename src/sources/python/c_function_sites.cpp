@@ -1,4 +1,5 @@
-// c_function_sites.cpp: the names of C functions: module or class, and qualified name; never an instance's address.
+// c_function_sites.cpp: the names of C functions: module or class, and qualified name; never an instance's
+// address.
 #include "sources/python/c_function_sites.h"
 
 #include <string>
@@ -33,15 +34,18 @@ PyTypeObject* defining_class(PyTypeObject* type, const PyMethodDef* method) noex
     return nullptr;
 }
 
-// tp_name of a class made in C says its module, that of others does not; builtins stay as short as people write them.
+// tp_name of a class made in C says its module, that of others does not; builtins stay as short as people
+// write them.
 std::string class_name(PyTypeObject* type) {
     if ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0) return type->tp_name;
     std::string name;
-    PyObject* const module = PyDict_GetItemString(type->tp_dict, "__module__");  // borrowed; clears its errors
+    PyObject* const module =
+        PyDict_GetItemString(type->tp_dict, "__module__");  // borrowed; clears its errors
     if (module != nullptr && PyUnicode_Check(module))
         with_text(module, [&](std::string_view text) { name = text; });
     if (!name.empty()) name += '.';
-    with_text(reinterpret_cast<PyHeapTypeObject*>(type)->ht_qualname, [&](std::string_view text) { name += text; });
+    with_text(reinterpret_cast<PyHeapTypeObject*>(type)->ht_qualname,
+              [&](std::string_view text) { name += text; });
     return name;
 }
 
@@ -72,12 +76,12 @@ Described describe(PyCFunctionObject* function) {
         const char* const module = PyModule_GetName(self);
         PyErr_Clear();
         return {(module != nullptr ? std::string(module) + "." : std::string()) + own,
-                module != nullptr ? module : "", definition != nullptr && holds(definition->m_methods, method)};
+                module != nullptr ? module : "",
+                definition != nullptr && holds(definition->m_methods, method)};
     }
     if (self != nullptr) {
-        PyTypeObject* type = PyType_Check(self)
-                                 ? defining_class(reinterpret_cast<PyTypeObject*>(self), method)
-                                 : nullptr;
+        PyTypeObject* type =
+            PyType_Check(self) ? defining_class(reinterpret_cast<PyTypeObject*>(self), method) : nullptr;
         if (type == nullptr) type = defining_class(Py_TYPE(self), method);
         if (type != nullptr) return {class_name(type) + "." + own, module_of(type), true};
         // Slots given out as methods (`__new__`), functions of binding libraries with a record as their self.
@@ -106,7 +110,8 @@ void CFunctionSites::remember(const void* key, std::uint32_t site, PyObject* own
 std::uint32_t CFunctionSites::learn(PyObject* object) noexcept {
     const KeptError error;
     auto* const function = reinterpret_cast<PyCFunctionObject*>(object);
-    // One definition serves many classes here: type's own `__new__`. Each is named by its class, none is remembered.
+    // One definition serves many classes here: type's own `__new__`. Each is named by its class, none is
+    // remembered.
     const bool is_slot = function->m_self != nullptr && PyType_Check(function->m_self) &&
                          std::string_view(function->m_ml->ml_name) == "__new__";
     try {
@@ -139,7 +144,9 @@ std::uint32_t CFunctionSites::learn_callable(PyObject* callable, const void* key
             name = class_name(Py_TYPE(callable)) + ".__call__";
         }
         const std::uint32_t site =
-            name.starts_with("kymo.") ? 0 : traced_site(name, module_text(module_of(Py_TYPE(callable))), 0, Scope::CFunction);
+            name.starts_with("kymo.")
+                ? 0
+                : traced_site(name, module_text(module_of(Py_TYPE(callable))), 0, Scope::CFunction);
         remember(key, site, owner);
         return site;
     } catch (const std::bad_alloc&) {

@@ -8,11 +8,12 @@
 
 namespace kymo::python {
 
-/// Sites of C functions by the address of their definition (PyMethodDef), or of their type where calls of other
-/// callables are seen. What could be freed is held as long as its entry is there. Guarded by the GIL.
+/// Sites of C functions by the address of their definition (PyMethodDef), or of their type where calls of
+/// other callables are seen. What could be freed is held as long as its entry is there. Guarded by the GIL.
 class CFunctionSites {
   public:
-    /// The site of a built-in function or method. Never fails; 0: its calls are not recorded (Kymo's own, no room).
+    /// The site of a built-in function or method. Never fails; 0: its calls are not recorded (Kymo's own, no
+    /// room).
     std::uint32_t site(PyObject* function) noexcept {
         const void* const key = reinterpret_cast<PyCFunctionObject*>(function)->m_ml;
         const Entry& entry = entries_[place(key)];

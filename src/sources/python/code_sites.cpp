@@ -62,7 +62,8 @@ std::uint32_t make_site(PyCodeObject* code) {
     name += std::to_string(code->co_firstlineno);
     name += "): ";
     with_text(code->co_qualname, [&](std::string_view text) { name += text; });
-    return traced_site(name, file.empty() ? std::string_view("(unknown)") : std::string_view(file), static_cast<std::uint32_t>(code->co_firstlineno), Scope::PythonFunction);
+    return traced_site(name, file.empty() ? std::string_view("(unknown)") : std::string_view(file),
+                       static_cast<std::uint32_t>(code->co_firstlineno), Scope::PythonFunction);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// code_sites.h: from a code object to the site of its calls: one look-up the first time, a word in the code object after.
+// code_sites.h: from a code object to the site of its calls: one look-up the first time, a word in the code
+// object after.
 #pragma once
 
 #include <Python.h>
@@ -7,12 +8,13 @@
 
 namespace kymo::python {
 
-/// What the tracer knows of a code object, as one word in an extra slot of the code object itself: it goes with the
-/// object, so a reused address never has another function's name. 0: nothing yet.
+/// What the tracer knows of a code object, as one word in an extra slot of the code object itself: it goes
+/// with the object, so a reused address never has another function's name. 0: nothing yet.
 using CodeWord = std::uintptr_t;
 inline constexpr CodeWord kCodeKnown = 1;
-inline constexpr CodeWord kCodeGenerator = 2;  ///< makes a generator, a coroutine or an asynchronous generator
-inline constexpr CodeWord kCodeSkipped = 4;    ///< its calls are not recorded: Kymo's own
+inline constexpr CodeWord kCodeGenerator =
+    2;                                       ///< makes a generator, a coroutine or an asynchronous generator
+inline constexpr CodeWord kCodeSkipped = 4;  ///< its calls are not recorded: Kymo's own
 inline constexpr unsigned kCodeSiteShift = 8;
 
 inline std::uint32_t site_of(CodeWord word) noexcept {
@@ -43,7 +45,8 @@ inline CodeWord known_code(PyCodeObject* code) noexcept {
 #endif
 }
 
-/// Makes its site and remembers it. Never fails and never changes the error indicator: without room the site is 0.
+/// Makes its site and remembers it. Never fails and never changes the error indicator: without room the site
+/// is 0.
 CodeWord learn_code(PyCodeObject* code) noexcept;
 
 inline CodeWord code_word(PyCodeObject* code) noexcept {

@@ -45,7 +45,8 @@ struct OwnThread {
 };
 thread_local OwnThread own_thread;
 
-// From where on a thread's C stack is left to the program: half of it, so that what recurses in C has room too.
+// From where on a thread's C stack is left to the program: half of it, so that what recurses in C has room
+// too.
 std::uintptr_t middle_of_stack() noexcept {
     pthread_attr_t attributes;
     void* lowest = nullptr;
@@ -118,8 +119,8 @@ inline bool is_no_call(CodeWord word, const _PyInterpreterFrame* frame) noexcept
     if (reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) >= trace->stack_floor) {
         result = inner_eval(state, frame, is_throw);
     } else {
-        // With a hook in place every Python call takes C stack, which it does not without. What is called from here
-        // on runs without it, to whatever depth.
+        // With a hook in place every Python call takes C stack, which it does not without. What is called
+        // from here on runs without it, to whatever depth.
         PyInterpreterState* const interpreter = PyThreadState_GetInterpreter(state);
         gaps.fetch_add(1, std::memory_order_relaxed);
         if (is_on) _PyInterpreterState_SetEvalFrameFunc(interpreter, inner_eval);
@@ -146,7 +147,9 @@ PyObject* run_frame(PyThreadState* state, _PyInterpreterFrame* frame, int is_thr
         return run_unusual(state, frame, is_throw);
     if (is_no_call(word, frame)) return inner_eval(state, frame, is_throw);
     trace->adopted_top = nullptr;
-    const Opened opened = detail::open_range(site_of(word), Scope::PythonFunction);
+    const std::uint32_t site = site_of(word);
+    const Opened opened = detail::may_open(thread, site) ? detail::open_slot(thread, site)
+                                                         : detail::open_range(site, Scope::PythonFunction);
     PyObject* const result = inner_eval(state, frame, is_throw);
     if (opened.index != detail::kNotOpen) detail::close_range(opened);
     trace->adopted_top = top;

@@ -12,12 +12,14 @@
 
 namespace kymo::python {
 
-/// What the frame hook knows of a thread; ThreadState::tracer points to it. Belongs to its thread; others touch it only
-/// with the GIL held.
+/// What the frame hook knows of a thread; ThreadState::tracer points to it. Belongs to its thread; others
+/// touch it only with the GIL held.
 struct FrameThread {
-    /// Below this address of the C stack, calls take the slow way. All addresses: there is something to do first.
+    /// Below this address of the C stack, calls take the slow way. All addresses: there is something to do
+    /// first.
     std::uintptr_t stack_floor = ~std::uintptr_t{0};
-    /// While no call that the hook has seen is running: the innermost one that it has not seen begin. Else null.
+    /// While no call that the hook has seen is running: the innermost one that it has not seen begin. Else
+    /// null.
     const void* adopted_top = nullptr;
     std::vector<AdoptedFrame> adopted;  ///< those running calls, the outermost first
     std::uint32_t thread = 0;           ///< the recorder's number
@@ -26,7 +28,8 @@ struct FrameThread {
 /// Both need the GIL. Starting may take over the calls that another hook has open.
 bool start_frame_hook() noexcept;
 void stop_frame_hook() noexcept;
-/// How often recording had to pause near the end of a thread's C stack, since this was last asked. Any thread.
+/// How often recording had to pause near the end of a thread's C stack, since this was last asked. Any
+/// thread.
 std::uint64_t frame_hook_gaps() noexcept;
 
 /// A range is about to open on this thread: calls that have ended unseen end first. Needs the GIL.

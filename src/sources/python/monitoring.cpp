@@ -74,7 +74,8 @@ inline MonitoredThread* monitored() noexcept {
     return trace != nullptr && trace->period == period ? trace : meet();
 }
 
-// Events say the code, not the frame: a call is known by its code. Returns of calls that are not there are left alone.
+// Events say the code, not the frame: a call is known by its code. Returns of calls that are not there are
+// left alone.
 inline std::uintptr_t python_key(PyObject* code) noexcept {
     return ShadowStack::python_key(code);
 }
@@ -109,7 +110,8 @@ PyObject* on_call(PyObject*, PyObject* const* args, Py_ssize_t count) {
     if (trace == nullptr) Py_RETURN_NONE;
     // Classes made in Python: what counts are their methods.
     const bool is_python_class =
-        PyType_Check(args[2]) && PyType_HasFeature(reinterpret_cast<PyTypeObject*>(args[2]), Py_TPFLAGS_HEAPTYPE);
+        PyType_Check(args[2]) &&
+        PyType_HasFeature(reinterpret_cast<PyTypeObject*>(args[2]), Py_TPFLAGS_HEAPTYPE);
     const std::uint32_t site = is_python_class ? 0 : c_function_sites.site_of_callable(args[2]);
     if (site == 0) [[unlikely]]
         trace->stack.skip(ShadowStack::c_key(args[0]));
@@ -126,10 +128,10 @@ PyObject* on_c_end(PyObject*, PyObject* const* args, Py_ssize_t count) {
 
 PyMethodDef start_method = {"on_start", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(on_start)),
                             METH_FASTCALL, nullptr};
-PyMethodDef end_method = {"on_end", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(on_end)), METH_FASTCALL,
-                          nullptr};
-PyMethodDef call_method = {"on_call", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(on_call)), METH_FASTCALL,
-                           nullptr};
+PyMethodDef end_method = {"on_end", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(on_end)),
+                          METH_FASTCALL, nullptr};
+PyMethodDef call_method = {"on_call", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(on_call)),
+                           METH_FASTCALL, nullptr};
 PyMethodDef c_end_method = {"on_c_end", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(on_c_end)),
                             METH_FASTCALL, nullptr};
 
@@ -140,10 +142,10 @@ struct Event {
     bool is_asked_for;  ///< those that come with CALL are not to be asked for
 };
 const Event events[] = {
-    {"PY_START", &start_method, false, true},   {"PY_RESUME", &start_method, false, true},
-    {"PY_THROW", &start_method, false, true},   {"PY_RETURN", &end_method, false, true},
-    {"PY_YIELD", &end_method, false, true},     {"PY_UNWIND", &end_method, false, true},
-    {"CALL", &call_method, true, true},         {"C_RETURN", &c_end_method, true, false},
+    {"PY_START", &start_method, false, true}, {"PY_RESUME", &start_method, false, true},
+    {"PY_THROW", &start_method, false, true}, {"PY_RETURN", &end_method, false, true},
+    {"PY_YIELD", &end_method, false, true},   {"PY_UNWIND", &end_method, false, true},
+    {"CALL", &call_method, true, true},       {"C_RETURN", &c_end_method, true, false},
     {"C_RAISE", &c_end_method, true, false},
 };
 

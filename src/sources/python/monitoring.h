@@ -5,8 +5,8 @@
 
 namespace kymo::python {
 
-/// Both need the GIL. `all_c_calls`: call events stay on where Python functions are called too. False: no tool id is
-/// free.
+/// Both need the GIL. `all_c_calls`: call events stay on where Python functions are called too. False: no
+/// tool id is free.
 bool start_monitoring(bool c_calls, bool all_c_calls) noexcept;
 void stop_monitoring() noexcept;
 

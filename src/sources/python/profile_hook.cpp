@@ -19,17 +19,17 @@ namespace {
 
 /// The hook's argument on one thread: goes with the thread state, which holds the only reference.
 struct ProfileThread {
-    PyObject_HEAD
-    ShadowStack stack;
+    PyObject_HEAD ShadowStack stack;
     std::uint32_t thread;  ///< the recorder's number; 0 before the first event
-    ProfileThread* next;  ///< of all of them
+    ProfileThread* next;   ///< of all of them
     ProfileThread** link;
 };
 
 // Guarded by the GIL.
 ProfileThread* first_thread = nullptr;
-std::uint64_t newest_thread = 0;  // the youngest thread state that has been looked at
+std::uint64_t newest_thread = 0;            // the youngest thread state that has been looked at
 PyInterpreterState* interpreter = nullptr;  // the one that is traced
+PyCFunction start_new_thread = nullptr;     // of module _thread
 bool is_on = false;
 
 void end_profile_thread(PyObject* object) {
@@ -54,6 +54,17 @@ ProfileThread* make_profile_thread() noexcept {
     if (first_thread != nullptr) first_thread->link = &self->next;
     first_thread = self;
     return self;
+}
+
+void find_start_new_thread() noexcept {
+    PyObject* const module = PyImport_ImportModule("_thread");
+    PyObject* const function =
+        module != nullptr ? PyObject_GetAttrString(module, "start_new_thread") : nullptr;
+    if (function != nullptr && PyCFunction_Check(function))
+        start_new_thread = PyCFunction_GET_FUNCTION(function);
+    Py_XDECREF(function);
+    Py_XDECREF(module);
+    PyErr_Clear();
 }
 
 // Puts the hook onto every thread that has none. False: some have somebody else's.
@@ -96,6 +107,9 @@ int on_event(PyObject* object, PyFrameObject* frame, int what, PyObject* arg) {
     switch (what) {
         case PyTrace_CALL: {
             const CodeWord word = code_word(place->f_code);
+            // One that C has made gets it at the next call of any thread that has one.
+            if (PyInterpreterState_ThreadHead(interpreter)->id != newest_thread && is_on) [[unlikely]]
+                hook_threads();
             if ((word & kCodeSkipped) != 0) [[unlikely]]
                 self->stack.skip(ShadowStack::python_key(place));
             else
@@ -117,7 +131,8 @@ int on_event(PyObject* object, PyFrameObject* frame, int what, PyObject* arg) {
         case PyTrace_C_EXCEPTION:
             self->stack.close(ShadowStack::c_key(place));
             // A thread that Python code has just made gets its hook before it runs for the first time.
-            if (PyInterpreterState_ThreadHead(interpreter)->id != newest_thread && is_on) [[unlikely]]
+            if (PyCFunction_Check(arg) && PyCFunction_GET_FUNCTION(arg) == start_new_thread && is_on)
+                [[unlikely]]
                 hook_threads();
             break;
         default:
@@ -141,6 +156,7 @@ bool start_profile_hook() noexcept {
         }
     }
     interpreter = PyInterpreterState_Main();
+    find_start_new_thread();
     is_on = true;
     return hook_threads();
 }

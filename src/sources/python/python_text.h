@@ -21,7 +21,8 @@ class KeptError {
     PyObject* traceback_ = nullptr;
 };
 
-/// Calls `use` with the text of a str as UTF-8, escaped where it has no such form. No error is set afterwards.
+/// Calls `use` with the text of a str as UTF-8, escaped where it has no such form. No error is set
+/// afterwards.
 template <class Use>
 void with_text(PyObject* text, Use use) {
     Py_ssize_t length = 0;

@@ -56,8 +56,7 @@ class ShadowStack {
     void close_all(std::uint32_t thread) noexcept {
         while (used_ != 0) {
             const Entry& entry = base_[--used_];
-            if (entry.index != detail::kNotOpen)
-                detail::close_elsewhere({entry.start, entry.index}, thread);
+            if (entry.index != detail::kNotOpen) detail::close_elsewhere({entry.start, entry.index}, thread);
         }
     }
 
@@ -68,8 +67,8 @@ class ShadowStack {
         std::uint32_t index;
     };
 
-    // A return that is not the innermost call's. Of a call that began before tracing: nothing is to be done. Of one
-    // further down (a greenlet's, which was switched away from): it goes from the middle.
+    // A return that is not the innermost call's. Of a call that began before tracing: nothing is to be done.
+    // Of one further down (a greenlet's, which was switched away from): it goes from the middle.
     [[gnu::noinline]] void close_elsewhere_in(std::uintptr_t key) noexcept {
         std::size_t at = used_;
         while (at != 0 && base_[at - 1].key != key) --at;

@@ -15,7 +15,7 @@ namespace kymo::python {
 struct StartFrames {
     std::vector<const void*> frames;
     std::vector<std::uint32_t> sites;  ///< 0: not to be recorded
-    std::uint64_t start = 0;  ///< ticks, just before the session's start
+    std::uint64_t start = 0;           ///< ticks, just before the session's start
 };
 
 /// A running call which no hook has seen begin. Its range is open, unless it is one that is not recorded.
@@ -24,14 +24,15 @@ struct AdoptedFrame {
     detail::Opened opened;
 };
 
-/// Those of every thread that has not had an event yet, by the number of its thread state. Guarded by the GIL.
+/// Those of every thread that has not had an event yet, by the number of its thread state. Guarded by the
+/// GIL.
 class StartFramesOfThreads {
   public:
     /// Notes the calls of every thread of this interpreter. `start`: ticks.
     void take(std::uint64_t start);
     void clear() noexcept { threads_.clear(); }
-    /// Opens ranges for the calls of the calling thread, whose state this is, if it has not been here before. Gives
-    /// those that are open now.
+    /// Opens ranges for the calls of the calling thread, whose state this is, if it has not been here before.
+    /// Gives those that are open now.
     std::vector<AdoptedFrame> adopt(PyThreadState* state);
 
   private:

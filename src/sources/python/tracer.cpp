@@ -51,8 +51,8 @@ class TracerSource final : public Source {
         }
         if (wanted_mode.exchange(mode) == mode) return;
         if (start_ticks.load() == 0) start_ticks.store(source_ticks());
-        // We may not wait for the GIL here: the interpreter is asked to come by, unless somebody with the GIL does
-        // it first.
+        // We may not wait for the GIL here: the interpreter is asked to come by, unless somebody with the GIL
+        // does it first.
         if (Py_IsInitialized()) Py_AddPendingCall(apply_pending, nullptr);
     }
     void flush(std::uint64_t) noexcept override {
@@ -64,7 +64,9 @@ class TracerSource final : public Source {
         }
 #endif
     }
-    void forked() noexcept override { needs_changed({}); }
+    void forked() noexcept override {
+        needs_changed({});
+    }
 };
 
 #if PY_VERSION_HEX < 0x030C0000
@@ -73,7 +75,8 @@ bool start_hook(Mode mode) noexcept {
     if (mode == Mode::PythonCalls) return start_frame_hook();
     if (start_profile_hook()) return true;
     note_problem("python_profile_hook",
-                 "another profile hook (sys.setprofile, cProfile, ...) is set on a thread; calls of that thread are not "
+                 "another profile hook (sys.setprofile, cProfile, ...) is set on a thread; calls of that "
+                 "thread are not "
                  "recorded");
     return true;
 }
@@ -148,7 +151,8 @@ const char* tracer_obstacle(bool c_calls) noexcept {
 #if PY_VERSION_HEX < 0x030C0000
     PyThreadState* const state = PyThreadState_Get();
     if (c_calls && present_mode < Mode::AlsoC && state->c_profilefunc != nullptr)
-        return "another profile hook (sys.setprofile, cProfile, ...) is set on this thread: Python calls cannot be "
+        return "another profile hook (sys.setprofile, cProfile, ...) is set on this thread: Python calls "
+               "cannot be "
                "recorded with C calls beside it; c_calls=False can";
 #else
     (void)c_calls;

@@ -10,15 +10,17 @@ namespace kymo::python {
 /// Makes the tracer known to the recorder. Once, when the module is imported; nothing is hooked by it.
 void add_tracer();
 
-/// A session with calls is about to start here. `all_c_calls`: where it is dear, too, until the last such session ends.
+/// A session with calls is about to start here. `all_c_calls`: where it is dear, too, until the last such
+/// session ends.
 void prepare_tracer(bool all_c_calls) noexcept;
 
-/// Hooks or unhooks as the running sessions ask for. Needs the GIL; harmless when nothing has changed. Whoever starts
-/// or ends a session with the GIL at hand calls this right after; for others the interpreter does it soon.
+/// Hooks or unhooks as the running sessions ask for. Needs the GIL; harmless when nothing has changed.
+/// Whoever starts or ends a session with the GIL at hand calls this right after; for others the interpreter
+/// does it soon.
 void apply_tracer() noexcept;
 
-/// Puts hooking and unhooking off for a while, and does it then: what Kymo does to start a session is no part of the
-/// program. Releasing needs the GIL.
+/// Puts hooking and unhooking off for a while, and does it then: what Kymo does to start a session is no part
+/// of the program. Releasing needs the GIL.
 void hold_tracer() noexcept;
 void release_tracer() noexcept;
 
@@ -29,7 +31,8 @@ const char* tracer_obstacle(bool c_calls) noexcept;
 void settle_frames(detail::ThreadState& thread) noexcept;
 #endif
 
-/// To be called by what opens a range from Python code, with the GIL held: calls that have ended unseen end first.
+/// To be called by what opens a range from Python code, with the GIL held: calls that have ended unseen end
+/// first.
 inline void before_range() noexcept {
 #if PY_VERSION_HEX < 0x030C0000
     detail::ThreadState* const thread = detail::current_thread;
