@@ -324,7 +324,10 @@ Block* Recorder::take_block(std::size_t blocks, int& error) noexcept {
             store.unreserve(extent);
         }
     }
-    if (!extending_ && wants_extent()) wake_.notify_all();
+    if (!extending_ && wants_extent()) {
+        start_background();  // if a fork has stopped it
+        wake_.notify_all();
+    }
     return block;
 }
 
