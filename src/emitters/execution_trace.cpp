@@ -211,10 +211,7 @@ class ExecutionTrace::Graph {
                 continue;
             }
             Storage* storage = storages_.find(key);
-            if (storage == nullptr) {
-                storages_.set(key, {next_id_++, {}});
-                storage = storages_.find(key);
-            }
+            if (storage == nullptr) storage = storages_.set(key, {next_id_++, {}});
             const std::uint64_t print = fingerprint(*array);
             const auto view = std::find_if(storage->views.begin(), storage->views.end(),
                                            [print](const auto& each) { return each.first == print; });
