@@ -217,28 +217,29 @@ class profile(Results):
             self._start_session()
 
     def _start_session(self):
-        self._session = Session()
+        session = Session()
+        session.start(
+            name=str(self.trace_id),
+            output=self.output,
+            max_bytes=self.max_bytes,
+            policy=self.policy,
+            threads=self.threads,
+            scopes=self.scopes,
+            record_shapes=self.record_shapes,
+            concrete_inputs=self.record_shapes,
+            profile_memory=self.profile_memory,
+            with_flops=self.with_flops,
+            with_stack=self.with_stack,
+            with_modules=self.with_modules,
+        )
         try:
-            self._session.start(
-                name=str(self.trace_id),
-                output=self.output,
-                max_bytes=self.max_bytes,
-                policy=self.policy,
-                threads=self.threads,
-                scopes=self.scopes,
-                record_shapes=self.record_shapes,
-                concrete_inputs=self.record_shapes,
-                profile_memory=self.profile_memory,
-                with_flops=self.with_flops,
-                with_stack=self.with_stack,
-                with_modules=self.with_modules,
-            )
+            for key, value in self._metadata.items():
+                session.add_metadata(key, value)
+            self._carried = _context.install(session)
         except BaseException:
-            self._session = None
+            session.discard()
             raise
-        for key, value in self._metadata.items():
-            self._session.add_metadata(key, value)
-        self._carried = _context.install(self._session)
+        self._session = session
 
     def stop_trace(self):
         if self.execution_trace_observer is not None:
