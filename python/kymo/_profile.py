@@ -207,14 +207,19 @@ class profile(Results):
             self.execution_trace_observer.start()
         self._stretches = []
         options = ("profile_memory", "with_stack", "record_shapes", "with_modules", "with_flops")
+        given = self._metadata
         self._metadata = {
             "trace_id": f'"{self.trace_id}"' if str(self.trace_id).isalnum() else _json_text(str(self.trace_id)),
             **{option: "1" for option in options if getattr(self, option)},
             **self.preset_metadata,
-            **(self._metadata if self._session is None and not self._traces else {}),
+            **(given if self._session is None and not self._traces else {}),
         }
-        with timed(self._stats, "profiler_enable_call_duration_us"):
-            self._start_session()
+        try:
+            with timed(self._stats, "profiler_enable_call_duration_us"):
+                self._start_session()
+        except BaseException:
+            self._metadata = given
+            raise
 
     def _start_session(self):
         session = Session()

@@ -251,21 +251,12 @@ ForkMutex& life_mutex() {
 
 ExecutionTrace* existing = nullptr;  // guarded by life_mutex()
 
-void finish_at_exit() {
-    ExecutionTrace* trace = nullptr;
-    {
-        const std::lock_guard lock(life_mutex());
-        trace = existing;
-    }
-    if (trace == nullptr) return;
-    try {
-        trace->finish();
-    } catch (const std::exception& error) {
-        say(std::string("execution trace: ") + error.what());
-    }
-}
-
 }  // namespace
+
+void ExecutionTrace::finish_at_exit() noexcept {
+    const std::lock_guard lock(life_mutex());  // nobody destroys it meanwhile
+    if (existing != nullptr) existing->finish_or_say();
+}
 
 ExecutionTrace::ExecutionTrace(const std::string& path) {
     static const int at_exit = std::atexit(finish_at_exit);
@@ -278,12 +269,8 @@ ExecutionTrace::ExecutionTrace(const std::string& path) {
 }
 
 ExecutionTrace::~ExecutionTrace() {
-    try {
-        finish();
-    } catch (const std::exception& error) {
-        say(std::string("execution trace: ") + error.what());
-    }
     const std::lock_guard lock(life_mutex());
+    finish_or_say();
     if (existing == this) existing = nullptr;
 }
 
@@ -305,6 +292,18 @@ bool ExecutionTrace::is_running() const noexcept {
 
 void ExecutionTrace::finish() {
     const std::lock_guard lock(life_mutex());
+    finish_held();
+}
+
+void ExecutionTrace::finish_or_say() noexcept {
+    try {
+        finish_held();
+    } catch (const std::exception& error) {
+        say(std::string("execution trace: ") + error.what());
+    }
+}
+
+void ExecutionTrace::finish_held() {
     if (graph_ == nullptr) return;
     graph_->detach();
     const std::unique_ptr<Graph> graph = std::move(graph_);
