@@ -207,38 +207,44 @@ class profile(Results):
             self.execution_trace_observer.start()
         self._stretches = []
         options = ("profile_memory", "with_stack", "record_shapes", "with_modules", "with_flops")
+        given = self._metadata
         self._metadata = {
             "trace_id": f'"{self.trace_id}"' if str(self.trace_id).isalnum() else _json_text(str(self.trace_id)),
             **{option: "1" for option in options if getattr(self, option)},
             **self.preset_metadata,
-            **(self._metadata if self._session is None and not self._traces else {}),
+            **(given if self._session is None and not self._traces else {}),
         }
-        with timed(self._stats, "profiler_enable_call_duration_us"):
-            self._start_session()
+        try:
+            with timed(self._stats, "profiler_enable_call_duration_us"):
+                self._start_session()
+        except BaseException:
+            self._metadata = given
+            raise
 
     def _start_session(self):
-        self._session = Session()
+        session = Session()
+        session.start(
+            name=str(self.trace_id),
+            output=self.output,
+            max_bytes=self.max_bytes,
+            policy=self.policy,
+            threads=self.threads,
+            scopes=self.scopes,
+            record_shapes=self.record_shapes,
+            concrete_inputs=self.record_shapes,
+            profile_memory=self.profile_memory,
+            with_flops=self.with_flops,
+            with_stack=self.with_stack,
+            with_modules=self.with_modules,
+        )
         try:
-            self._session.start(
-                name=str(self.trace_id),
-                output=self.output,
-                max_bytes=self.max_bytes,
-                policy=self.policy,
-                threads=self.threads,
-                scopes=self.scopes,
-                record_shapes=self.record_shapes,
-                concrete_inputs=self.record_shapes,
-                profile_memory=self.profile_memory,
-                with_flops=self.with_flops,
-                with_stack=self.with_stack,
-                with_modules=self.with_modules,
-            )
+            for key, value in self._metadata.items():
+                session.add_metadata(key, value)
+            self._carried = _context.install(session)
         except BaseException:
-            self._session = None
+            session.discard()
             raise
-        for key, value in self._metadata.items():
-            self._session.add_metadata(key, value)
-        self._carried = _context.install(self._session)
+        self._session = session
 
     def stop_trace(self):
         if self.execution_trace_observer is not None:

@@ -86,18 +86,18 @@ PyObject* leave(PyObject* object, PyObject* const*, Py_ssize_t) {
 // The range goes to kymo._futures, which ends it when the future is done.
 PyObject* end_on_future(PyObject* object, PyObject* future) {
     auto* const self = reinterpret_cast<RecordFunction*>(object);
-    if (!self->range.is_entered()) {
-        PyErr_SetString(error_type, "end_on_future: the range has not been entered");
-        return nullptr;
-    }
-    if (self->range.is_handed_over()) {
-        PyErr_SetString(error_type, "end_on_future can only be called once");
-        return nullptr;
-    }
     PyObject* const module = PyImport_ImportModule("kymo._futures");
     if (module == nullptr) return nullptr;
     PyObject* const checked = PyObject_CallMethod(module, "check", "O", future);
-    PyObject* const range = checked != nullptr ? take_over(self->range) : nullptr;
+    PyObject* range = nullptr;
+    // After the check, which runs code that may leave the block.
+    if (checked != nullptr && !self->range.is_entered()) {
+        PyErr_SetString(error_type, "end_on_future: the range has not been entered");
+    } else if (checked != nullptr && self->range.is_handed_over()) {
+        PyErr_SetString(error_type, "end_on_future can only be called once");
+    } else if (checked != nullptr) {
+        range = take_over(self->range);
+    }
     PyObject* const result =
         range != nullptr ? PyObject_CallMethod(module, "end_on_future", "OO", range, future) : nullptr;
     Py_XDECREF(range);
@@ -147,10 +147,18 @@ RecordFunction* make(PyTypeObject* type, PyObject* name, PyObject* args) noexcep
                      Py_TYPE(args)->tp_name);
         return nullptr;
     }
-    RecordFunction* const self = take_object(type);
-    if (self == nullptr) return nullptr;
-    self->name = Py_NewRef(name);
-    self->args = Py_XNewRef(args);
+    // Plain texts: an object of a derived type could hold anything, us too.
+    PyObject* const plain_name = PyUnicode_FromObject(name);
+    PyObject* const plain_args = args != nullptr ? PyUnicode_FromObject(args) : nullptr;
+    const bool is_good = plain_name != nullptr && (args == nullptr || plain_args != nullptr);
+    RecordFunction* const self = is_good ? take_object(type) : nullptr;
+    if (self == nullptr) {
+        Py_XDECREF(plain_name);
+        Py_XDECREF(plain_args);
+        return nullptr;
+    }
+    self->name = plain_name;
+    self->args = plain_args;
     return self;
 }
 
@@ -183,7 +191,7 @@ PyObject* construct(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
 // record_function("x") comes straight through here.
 PyObject* construct_fast(PyObject* type, PyObject* const* args, std::size_t flags, PyObject* names) {
     const Py_ssize_t count = PyVectorcall_NARGS(flags);
-    if (count != 1 || names != nullptr || !PyUnicode_Check(args[0])) [[unlikely]]
+    if (count != 1 || names != nullptr || !PyUnicode_CheckExact(args[0])) [[unlikely]]
         return construct_generally(type, args, count, names);
     RecordFunction* const self = take_object(reinterpret_cast<PyTypeObject*>(type));
     if (self == nullptr) return nullptr;

@@ -752,3 +752,35 @@ print(resident() - before)
 """
     )
     assert int(printed) < 2048  # KiB
+
+
+def test_a_profiler_that_cannot_start_leaves_nothing_running():
+    prof = kymo.profile()
+    prof.preset_metadata_json("large", json.dumps("x" * (1 << 20)))
+    with pytest.raises(kymo.Error, match="128 KiB"):
+        prof.start()
+    assert not kymo.is_recording() and not kymo.profiler._is_profiler_enabled
+    prof.preset_metadata.clear()
+    with prof, kymo.record_function("x"):
+        pass
+    assert [event.name for event in prof.events()] == ["x"]
+
+
+def test_threads_may_stop_and_read_a_session_at_once():
+    def use(session, start, lengths):
+        start.wait()
+        lengths.append(len(session.snapshot()))
+        lengths.append(len(session.stop()))
+        assert not session.is_running
+
+    for _ in range(20):
+        session, start, lengths = kymo.Session(), threading.Barrier(4), []
+        session.start()
+        with kymo.record_function("x"):
+            pass
+        threads = [threading.Thread(target=use, args=(session, start, lengths)) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert lengths == [1] * 8
