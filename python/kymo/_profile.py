@@ -5,6 +5,7 @@ from kymo._activities import ActiveProfilerType, ProfilerActivity, ProfilerConfi
 from kymo._cycle import Cycle
 from kymo._kymo import Error, Session, execution_trace_request, join_traces, record_function
 from kymo._live import running
+from kymo._metadata import checked_metadata, metadata_text
 from kymo._results import ProfilerStats, Results, timed
 from kymo._schedule import ProfilerAction, always_record
 from kymo._steps import KinetoStepTracker
@@ -56,6 +57,12 @@ class profile(Results):
             raise ValueError(f"post_processing_timeout_s must not be negative, not {post_processing_timeout_s}")
         if policy not in ("stop", "drop", "ring"):
             raise ValueError(f"policy must be 'stop', 'drop' or 'ring', not {policy!r}")
+        if not isinstance(max_bytes, int) or max_bytes < 0:
+            raise TypeError(f"max_bytes must be a number of bytes, not {max_bytes!r}")
+        if experimental_config is not None and not isinstance(experimental_config, _ExperimentalConfig):
+            raise TypeError(f"experimental_config must be an _ExperimentalConfig, not {experimental_config!r}")
+        if on_trace_ready is not None and not callable(on_trace_ready):
+            raise TypeError(f"on_trace_ready must be callable, not {on_trace_ready!r}")
         if schedule is not None and not callable(schedule):
             raise TypeError(f"schedule must be callable, not {schedule!r}")
         if schedule is not None and schedule(0) is ProfilerAction.DEVICE_STOPPED:
@@ -65,6 +72,7 @@ class profile(Results):
         self.activities, self.activity_filters = _choices.choose_activities(
             activities, use_cpu, use_kineto, activity_filters
         )
+        self.use_cpu = bool(use_cpu)
         self.use_device = _choices.choose_device(self.activities, use_device, use_cuda)
         if not self.activities:
             raise Error("no activity is left to record")
@@ -114,6 +122,33 @@ class profile(Results):
     @property
     def current_action(self):
         return self._cycle.current
+
+    @property
+    def entered(self):
+        """Whether it runs."""
+        return self in running
+
+    @property
+    def use_cuda(self):
+        return self.use_device == "cuda"
+
+    @property
+    def kineto_activities(self):
+        return self.activities
+
+    @property
+    def profiler_kind(self):
+        return ProfilerState.KINETO
+
+    @property
+    def profiling_start_time_ns(self):
+        """When the last recording began, on the clock of ``time.perf_counter_ns``; 0 before there is one."""
+        return self._traces[0].start_ns if self._traces else 0
+
+    @property
+    def profiling_end_time_ns(self):
+        """When it ended."""
+        return self._traces[0].end_ns if self._traces else 0
 
     @property
     def profiler(self):
@@ -206,10 +241,10 @@ class profile(Results):
         if self.execution_trace_observer is not None:
             self.execution_trace_observer.start()
         self._stretches = []
-        options = ("profile_memory", "with_stack", "record_shapes", "with_modules", "with_flops")
         given = self._metadata
+        options = ("profile_memory", "with_stack", "record_shapes", "with_modules", "with_flops")
         self._metadata = {
-            "trace_id": f'"{self.trace_id}"' if str(self.trace_id).isalnum() else _json_text(str(self.trace_id)),
+            "trace_id": f'"{self.trace_id}"' if str(self.trace_id).isalnum() else metadata_text(str(self.trace_id)),
             **{option: "1" for option in options if getattr(self, option)},
             **self.preset_metadata,
             **(given if self._session is None and not self._traces else {}),
@@ -307,12 +342,12 @@ class profile(Results):
 
     def add_metadata(self, key, value):
         """Puts a text into the trace."""
-        self.add_metadata_json(key, _json_text(value))
+        self.add_metadata_json(key, metadata_text(value))
 
     def add_metadata_json(self, key, value):
         """Puts a JSON value, given as text, into the trace: that which is being recorded, or else the last one, or
         else the next."""
-        _check_json(key, value)
+        key, value = checked_metadata(key, value)
         if self._session is not None:
             self._session.add_metadata(key, value)
         elif self._traces and not self._stretches:
@@ -322,7 +357,7 @@ class profile(Results):
 
     def preset_metadata_json(self, key, value):
         """The same for every trace of this profiler, given before it starts."""
-        _check_json(key, value)
+        key, value = checked_metadata(key, value)
         self.preset_metadata[key] = value
 
     def config(self, create_trace_id=False):
@@ -352,21 +387,4 @@ def _observer_from_environment():
 def _text_of_path(path):
     import os
 
-    return os.fspath(path) if path is not None else ""
-
-
-def _json_text(value):
-    import json
-
-    return json.dumps(value)
-
-
-def _check_json(key, value):
-    import json
-
-    if not isinstance(key, str):
-        raise TypeError(f"the key of metadata is a str, not {key!r}")
-    try:
-        json.loads(value)
-    except ValueError as error:
-        raise ValueError(f"the metadata of {key!r} is not JSON: {error}") from None
+    return os.fsdecode(path) if path is not None else ""

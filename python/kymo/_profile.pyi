@@ -5,7 +5,7 @@ from os import PathLike
 from types import TracebackType
 from typing import Any, Literal
 
-from kymo._activities import ProfilerActivity, ProfilerConfig, RecordScope, _ExperimentalConfig
+from kymo._activities import ProfilerActivity, ProfilerConfig, ProfilerState, RecordScope, _ExperimentalConfig
 from kymo._kymo import record_function
 from kymo._results import ProfilerStats, Results
 from kymo._schedule import ProfilerAction
@@ -16,6 +16,7 @@ class profile(Results):
     activity_filters: dict[ProfilerActivity, set[str]]
     experimental_config: _ExperimentalConfig
     execution_trace_observer: Any
+    use_cpu: bool
     use_device: str | None
     record_shapes: bool
     profile_memory: bool
@@ -86,5 +87,17 @@ class profile(Results):
     def preset_metadata_json(self, key: str, value: str) -> None: ...
     def toggle_collection_dynamic(self, enable: bool, activities: Iterable[ProfilerActivity]) -> None: ...
     def config(self, create_trace_id: bool = False) -> ProfilerConfig: ...
+    @property
+    def entered(self) -> bool: ...
+    @property
+    def use_cuda(self) -> bool: ...
+    @property
+    def kineto_activities(self) -> set[ProfilerActivity]: ...
+    @property
+    def profiler_kind(self) -> ProfilerState: ...
+    @property
+    def profiling_start_time_ns(self) -> int: ...
+    @property
+    def profiling_end_time_ns(self) -> int: ...
     @property
     def profiler(self) -> profile | None: ...

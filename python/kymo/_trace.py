@@ -24,7 +24,7 @@ def load(path, format=None, session=None):
 def _text(path):
     import os
 
-    return os.fspath(path)
+    return os.fsdecode(path)
 
 
 class TraceTable:
