@@ -228,7 +228,7 @@ class profile(Results):
     def prepare_trace(self):
         if self._traces and not self.acc_events and not self._has_warned:
             self._has_warned = True
-            warn("only the events of the last cycle are kept; acc_events=True keeps all", stacklevel=5)
+            warn("only the events of the last cycle are kept; acc_events=True keeps all", stacklevel=6)
         self._stats = ProfilerStats()
         with timed(self._stats, "profiler_prepare_call_duration_us"):
             self.trace_id = self.create_trace_id()

@@ -214,3 +214,12 @@ def test_a_program_that_ends_while_profiling_says_nothing(run_python):
         "kymo.begin('also open')\n"
     )
     assert printed == ""
+
+
+def test_the_warning_of_lost_cycles_points_at_the_program(recwarn):
+    prof = kymo.profile(schedule=kymo.schedule(wait=0, warmup=1, active=1))
+    with prof:
+        for _ in range(4):
+            prof.step()
+    (warning,) = [warning for warning in recwarn if "last cycle" in str(warning.message)]
+    assert warning.filename == __file__
