@@ -305,10 +305,13 @@ class profile(Results):
         if self.on_trace_ready is not None:
             self.on_trace_ready(self)
 
-    def toggle_collection_dynamic(self, enable, activities):
+    def toggle_collection_dynamic(self, enable=None, activities=(), *, enabled=None):
         """Stops recording for a while, or goes on, in the middle of a cycle; harmless while none records. What is
         recorded in between is one trace. A capture file is made for each stretch.
         """
+        enable = enable if enable is not None else enabled  # upstream's two profilers spell it differently
+        if enable is None:
+            raise TypeError("toggle_collection_dynamic() needs enable: True or False")
         for activity in sorted(set(activities)):
             if activity is not ProfilerActivity.CPU:
                 warn(f"{activity} cannot be switched on and off while recording: it goes on as it is")

@@ -223,3 +223,22 @@ def test_the_warning_of_lost_cycles_points_at_the_program(recwarn):
             prof.step()
     (warning,) = [warning for warning in recwarn if "last cycle" in str(warning.message)]
     assert warning.filename == __file__
+
+
+def test_save_refuses_the_names_of_other_formats(tmp_path):
+    with kymo.profile() as prof:
+        pass
+    with pytest.raises(ValueError, match="export"):
+        prof.trace.save(tmp_path / "trace.json.gz")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_collection_is_switched_by_either_spelling():
+    with kymo.profile() as prof:
+        prof.toggle_collection_dynamic(enabled=False, activities=[kymo.ProfilerActivity.CPU])
+        with kymo.record_function("unseen"):
+            pass
+        prof.toggle_collection_dynamic(enable=True, activities=[kymo.ProfilerActivity.CPU])
+        with pytest.raises(TypeError, match="enable"):
+            prof.toggle_collection_dynamic()
+    assert len(prof.events()) == 0
