@@ -12,6 +12,7 @@ import threading
 import warnings
 
 import pytest
+from conftest import needs_own_memory
 
 import kymo
 from kymo import ProfilerAction, ProfilerActivity, RecordScope
@@ -725,6 +726,7 @@ def test_the_native_results_have_upstreams_shape():
     assert result.experimental_event_tree()[0].name == "outer"
 
 
+@needs_own_memory
 def test_sessions_leave_no_memory_behind(run_python):
     """upstream: test_mem_leak"""
     printed = run_python(
