@@ -203,6 +203,23 @@ TEST(Recording, ALaterTraceCarriesOnlyTheNamesThatItHas) {
     EXPECT_EQ(trace.sites().size(), 4U);
 }
 
+TEST(Recording, TheMemoryOfLogsGoesBackWhenTheLastSessionHasEnded) {
+    if (!kMemoryIsOurs) GTEST_SKIP() << "the sanitizer keeps freed memory";
+    const auto record = [](int ranges) {
+        kymo::Session session(kymo::SessionOptions{});
+        for (int i = 0; i < ranges; ++i) {
+            KYMO_RANGE("many");
+        }
+        const std::size_t while_recording = resident_bytes();
+        session.discard();
+        return while_recording;
+    };
+    record(1000);
+    const std::size_t before = resident_bytes();
+    EXPECT_GT(record(4'000'000), before + (48 << 20));
+    EXPECT_LT(resident_bytes(), before + (8 << 20));
+}
+
 TEST(Recording, ShowsInstantsCountersAndThreadNames) {
     kymo::Session session(kymo::SessionOptions{});
     std::thread([] {
