@@ -10,6 +10,7 @@
 
 #include "base/parallel.h"
 #include "collect/replayed_log.h"
+#include "collect/used_names.h"
 
 namespace kymo {
 
@@ -35,6 +36,7 @@ class TraceBuilder {
         join_async();
         replay();
         fill_tables(state_);
+        drop_unused_names(*state_.data);
         return Trace(std::move(state_.data));
     }
 
