@@ -73,6 +73,8 @@ EXTERNAL = {
     "zstd":       ["src/base", "src/trace"],
     "xxhash":     ["src/base", "src/trace"],
     "zlib.h":     ["src/base", "src/export", "src/import"],
+    "elfutils/":  ["src/base"],
+    "gelf.h":     ["src/base"],
     "gtest/":     ["tests"],
     "gmock/":     ["tests"],
     "benchmark/": [],

@@ -122,7 +122,8 @@ bool step(const Bounds& stack, const FrameRule& rule, Registers& at) noexcept {
 }  // namespace
 
 __attribute__((noinline)) std::size_t capture_native_stack(std::uintptr_t* out, std::size_t room,
-                                                           std::size_t skip) noexcept {
+                                                           std::size_t skip,
+                                                           std::uintptr_t* stack_pointers) noexcept {
     Registers at{};
 #if defined(__aarch64__)
     asm volatile("adr %0, .\n\tmov %1, sp\n\tmov %2, x29" : "=r"(at.pc), "=r"(at.sp), "=r"(at.fp));
@@ -138,10 +139,12 @@ __attribute__((noinline)) std::size_t capture_native_stack(std::uintptr_t* out, 
     std::uint64_t asked = 1;
     FrameRule rule = frame_rule_at(at.pc);
     while (count < room && step(stack, rule, at)) {
-        if (skip > 0)
+        if (skip > 0) {
             --skip;
-        else
+        } else {
+            if (stack_pointers != nullptr) stack_pointers[count] = at.sp;
             out[count++] = at.pc;
+        }
         rule = frame_rule_at(at.pc - 1);  // the call, not what follows it
         ++asked;
     }

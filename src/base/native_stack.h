@@ -14,7 +14,8 @@ namespace kymo {
 /// a damaged stack ends the walk and nothing else. Frames beyond a signal handler are not seen. Takes no lock
 /// of ours; the first time at an address takes the loader's, and the first time on a thread asks the system
 /// for its stack.
-std::size_t capture_native_stack(std::uintptr_t* out, std::size_t room, std::size_t skip = 0) noexcept;
+std::size_t capture_native_stack(std::uintptr_t* out, std::size_t room, std::size_t skip = 0,
+                                 std::uintptr_t* stack_pointers = nullptr) noexcept;
 
 /// How often an address was known, had to be looked up, and had no table that could be used; and how often
 /// all that was known was forgotten because a library went away.

@@ -3,12 +3,14 @@
 
 #include "bindings/bind.h"
 #include "bindings/range_objects.h"
+#include "bindings/traceback_objects.h"
 
 NB_MODULE(_kymo, module) {
     namespace nb = nanobind;
     if (!kymo::bindings::add_record_function(module.ptr()) ||
         !kymo::bindings::add_record_function_fast(module.ptr()) ||
-        !kymo::bindings::add_mark_functions(module.ptr()) || !kymo::bindings::add_open_ranges(module.ptr()))
+        !kymo::bindings::add_mark_functions(module.ptr()) || !kymo::bindings::add_open_ranges(module.ptr()) ||
+        !kymo::bindings::add_traceback(module.ptr()))
         throw nb::python_error();
     kymo::bindings::bind_errors(module);
     kymo::bindings::bind_trace(module);
@@ -22,4 +24,5 @@ NB_MODULE(_kymo, module) {
     kymo::bindings::bind_memory(module);
     kymo::bindings::bind_emitters(module);
     kymo::bindings::bind_execution_trace(module);
+    kymo::bindings::bind_traceback(module);
 }
