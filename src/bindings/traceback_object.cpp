@@ -46,7 +46,7 @@ PyObject* made(PyTypeObject* type, detail::TracebackData* data) noexcept {
     return object;
 }
 
-int traverse(PyObject* object, visitproc visit, void* argument) {
+int traverse(PyObject* object, visitproc visit, void* arg) {
     Py_VISIT(Py_TYPE(object));
     detail::TracebackData* data = as_traceback(object)->data;
     // References that C++ shares are not this object's to show: the collector would count them as reachable
