@@ -67,7 +67,7 @@ def captures():
 def large_binary():
     """(path, first address, size) of the code of the largest file in this process that holds the interpreter or a library."""
     largest = ("", 0, 0)
-    with open("/proc/self/maps") as maps:
+    with open("/proc/self/maps", encoding="utf-8") as maps:
         for line in maps:
             words = line.split()
             if "x" in words[1] and len(words) > 5 and words[5].startswith("/"):
@@ -98,7 +98,9 @@ def names():
     finder += "first = python_traceback.large_binary()[1]\n"
     cold, warm = [], []
     for _ in range(7):
-        out = subprocess.run([sys.executable, "-c", finder + program], check=True, capture_output=True, text=True).stdout
+        out = subprocess.run(
+            [sys.executable, "-c", finder + program], check=True, capture_output=True, text=True
+        ).stdout
         words = out.split()
         cold.append(float(words[0]))
         warm.append(float(words[1]))

@@ -112,7 +112,7 @@ PyObject* extract(PyObject* type, PyObject* const* arguments, Py_ssize_t count, 
             return nullptr;
         }
     }
-    detail::TracebackData* data = detail::gather(options, 0);
+    detail::TracebackData* data = detail::gather(options, 1);  // without this function
     if (data == nullptr) return PyErr_NoMemory();
     return made(reinterpret_cast<PyTypeObject*>(type), data);
 }

@@ -108,12 +108,7 @@ def test_generators_and_callbacks_of_c_stand_where_they_run(cpp):
         return list(map(key, [0]))[0]
 
     frames = sort().symbolize()
-    assert marks([f for f in frames if f["python"]], "<lambda>", "generated", "key", "sort") == [
-        "<lambda>",
-        "generated",
-        "key",
-        "sort",
-    ]
+    assert [f["name"] for f in frames if f["python"]][:4] == ["<lambda>", "generated", "key", "sort"]
     order = list(dict.fromkeys(marks(frames, "<lambda>", "call_back", "generated", "key", "sort")))
     assert order == ["<lambda>", "call_back", "generated", "key", "sort"]
 
