@@ -65,7 +65,7 @@ def captures():
 
 
 def large_binary():
-    """(path, first address, size) of the code of the largest file in this process that holds the interpreter or a library."""
+    """(path, first address, size) of the largest piece of code in this process: the interpreter's, as a rule."""
     largest = ("", 0, 0)
     with open("/proc/self/maps", encoding="utf-8") as maps:
         for line in maps:

@@ -175,16 +175,18 @@ int truth_of(PyObject*) {
 PyMethodDef kMethods[] = {
     {"extract", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(extract)),
      METH_FASTCALL | METH_KEYWORDS | METH_CLASS,
-     "extract(*, cpp=False, skip=0)\n--\n\nWhere the calling thread is now, the caller of this function "
+     "extract($type, /, *, cpp=False, skip=0)\n--\n\nWhere the calling thread is now, the caller of this "
+     "function "
      "innermost. Names\n"
      "and lines are found when they are asked for."},
-    {"summary", summary, METH_NOARGS, "summary()\n--\n\nA traceback.StackSummary, outermost first."},
-    {"format", format, METH_NOARGS, "format()\n--\n\nLines as traceback.format_list gives them."},
+    {"summary", summary, METH_NOARGS, "summary($self, /)\n--\n\nA traceback.StackSummary, outermost first."},
+    {"format", format, METH_NOARGS, "format($self, /)\n--\n\nLines as traceback.format_list gives them."},
     {"format_all", format_all, METH_O | METH_STATIC,
-     "format_all(tbs)\n--\n\nWhat format() gives for each, found together."},
+     "format_all(tbs, /)\n--\n\nWhat format() gives for each, found together."},
     {"symbolize", symbolize_one, METH_NOARGS,
-     "symbolize()\n--\n\nThe frames, innermost first, as dicts: name, filename, line, python, inlined."},
-    {"cleanup", cleanup, METH_NOARGS, "cleanup()\n--\n\nLets go of the frames."},
+     "symbolize($self, /)\n--\n\nThe frames, innermost first, as dicts: name, filename, line, python, "
+     "inlined."},
+    {"cleanup", cleanup, METH_NOARGS, "cleanup($self, /)\n--\n\nLets go of the frames."},
     {"__reduce__", reduce, METH_NOARGS, "Pickled, it has no frames."},
     {nullptr, nullptr, 0, nullptr},
 };
