@@ -101,6 +101,11 @@ TEST_F(Lifecycle, AMovableRangeOpenAtForkEndsInBoth) {
     EXPECT_TRUE(has_flag(child, "movable at fork", kymo::kBeganBefore));
 }
 
+TEST_F(Lifecycle, AForkLeavesOnlyTheThreadsOfTheProgramAndRecordingGoesOn) {
+    ASSERT_EQ(run({"fork_alone"}, environment()), 0) << error();
+    EXPECT_EQ(counts(kymo::Trace::load(capture())), (Counts{{"work", 100010}}));
+}
+
 TEST_F(Lifecycle, AChildThatRecordsNothingLeavesNoFile) {
     ASSERT_EQ(run({"fork_silent"}, environment()), 0) << error();
     EXPECT_TRUE(other_captures().empty());

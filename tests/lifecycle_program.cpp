@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <optional>
@@ -218,6 +219,29 @@ int fork_silent(const Arguments&) {
     work(10);
     KYMO_RANGE("open at fork");
     return in_child([] { std::exit(0); }) + in_child([] { _exit(0); });
+}
+
+// How many threads the system counts here; one that has just ended may still be among them for a moment.
+int count_threads(int expected) {
+    int count = 0;
+    for (int tries = 0; tries < 100000 && count != expected; ++tries) {
+        count = 0;
+        for ([[maybe_unused]] const auto& task : std::filesystem::directory_iterator("/proc/self/task"))
+            ++count;
+        std::this_thread::yield();
+    }
+    return count;
+}
+
+// A fork leaves only the threads of the program; recording goes on without a gap, and brings its own one
+// back.
+int fork_alone(const Arguments&) {
+    work(10);
+    if (count_threads(2) != 2) return 2;  // the recorder's own
+    if (in_child([] { std::exit(count_threads(1) == 1 ? 0 : 1); }) != 0) return 3;
+    if (count_threads(1) != 1) return 4;
+    work(100000);
+    return count_threads(2) == 2 ? 0 : 5;
 }
 
 int fork_from_thread(const Arguments&) {
@@ -447,6 +471,7 @@ int main(int count_of, char** values) {
         {"exit_from_thread", exit_from_thread},
         {"fork", fork_mode},
         {"fork_movable", fork_movable},
+        {"fork_alone", fork_alone},
         {"fork_silent", fork_silent},
         {"fork_from_thread", fork_from_thread},
         {"fork_without_records", fork_without_records},

@@ -271,6 +271,21 @@ TEST_F(Operations, IdsAreGivenOnlyWhenSomebodyAsks) {
     }
 }
 
+// R10
+TEST_F(Operations, AScopeThatAnotherThreadEndsIsAsyncAlsoWhereNothingRecords) {
+    static bool was_async = false;
+    kymo::add_observer(
+        {.end = [](const ObservedRange& range, ObserverContext*, void*) { was_async = range.is_async(); }});
+    auto operation = std::make_unique<kymo::Operation>(Scope::User);
+    operation->begin("passed on");
+    std::thread([&] { operation.reset(); }).join();
+    EXPECT_TRUE(was_async);
+    operation = std::make_unique<kymo::Operation>(Scope::User);
+    operation->begin("stays");
+    operation.reset();
+    EXPECT_FALSE(was_async);
+}
+
 // R9 R10 R54 R69
 TEST_F(Operations, AMovableRangeIsAsyncAndMayEndOnAnotherThread) {
     static std::thread::id end_thread;

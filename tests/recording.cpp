@@ -174,6 +174,52 @@ TEST(Recording, TakesNamesMadeAtRunTime) {
     EXPECT_EQ(found.size(), 3003u);
 }
 
+TEST(Recording, ALaterTraceCarriesOnlyTheNamesThatItHas) {
+    {
+        kymo::Session session(kymo::SessionOptions{});
+        for (int i = 0; i < 5000; ++i) {
+            KYMO_RANGE_DYNAMIC("name " + std::to_string(i));
+        }
+        EXPECT_EQ(session.stop().ranges().size(), 5000U);
+    }
+    kymo::Session session(kymo::SessionOptions{});
+    {
+        KYMO_RANGE_DYNAMIC(std::string("name 4711"));
+        KYMO_RANGE("after many", "text", "a value of its own");
+        kymo::instant("a mark after many");
+        kymo::counter("a counter after many", 3);
+    }
+    const kymo::Trace trace = session.stop();
+    EXPECT_EQ(names(trace), (std::multiset<std::string>{"after many", "name 4711"}));
+    EXPECT_EQ(parent_name(trace, "after many"), "name 4711");
+    const auto values = trace.range_arguments(find(trace, "after many"));
+    ASSERT_EQ(values.size(), 1U);
+    EXPECT_EQ(trace.string(values[0].key), "text");
+    EXPECT_EQ(trace.string(values[0].string), "a value of its own");
+    EXPECT_EQ(trace.string(trace.sites()[trace.instants().site[0]].name), "a mark after many");
+    EXPECT_EQ(trace.string(trace.sites()[trace.counters().site[0]].name), "a counter after many");
+    EXPECT_NE(trace.string(trace.processes()[0].name), "");
+    EXPECT_LT(trace.string_count(), 100U);
+    EXPECT_EQ(trace.sites().size(), 4U);
+}
+
+TEST(Recording, TheMemoryOfLogsGoesBackWhenTheLastSessionHasEnded) {
+    if (!kMemoryIsOurs) GTEST_SKIP() << "the sanitizer keeps freed memory";
+    const auto record = [](int ranges) {
+        kymo::Session session(kymo::SessionOptions{});
+        for (int i = 0; i < ranges; ++i) {
+            KYMO_RANGE("many");
+        }
+        const std::size_t while_recording = resident_bytes();
+        session.discard();
+        return while_recording;
+    };
+    record(1000);
+    const std::size_t before = resident_bytes();
+    EXPECT_GT(record(4'000'000), before + (48 << 20));
+    EXPECT_LT(resident_bytes(), before + (8 << 20));
+}
+
 TEST(Recording, ShowsInstantsCountersAndThreadNames) {
     kymo::Session session(kymo::SessionOptions{});
     std::thread([] {

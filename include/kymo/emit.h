@@ -1,6 +1,7 @@
 // emit.h: ranges passed on to other tools as they happen: NVTX (Nsight) and ITT (VTune).
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string_view>
@@ -28,7 +29,7 @@ class KYMO_API NvtxEmitter {
     void stop() noexcept;
 
   private:
-    std::uint64_t run_ = 0;  ///< 0: stopped
+    std::atomic<std::uint64_t> run_{0};  ///< 0: stopped
 };
 
 /// The same for ITT. Ranges become tasks under their plain names, so that tools can group them; the rest of
@@ -42,7 +43,7 @@ class KYMO_API IttEmitter {
     void stop() noexcept;
 
   private:
-    std::uint64_t run_ = 0;
+    std::atomic<std::uint64_t> run_{0};
 };
 
 /// Marks and ranges by hand, on any thread. All but is_available() throw kymo::Error where NVTX is not

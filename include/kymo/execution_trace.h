@@ -35,6 +35,10 @@ class KYMO_API ExecutionTrace {
 
   private:
     class Graph;
+    static void finish_at_exit() noexcept;
+    void finish_held();  ///< finish() for whoever holds the lock
+    void finish_or_say() noexcept;
+
     std::unique_ptr<Graph> graph_;  ///< null: finished
 };
 

@@ -54,6 +54,9 @@ enum class DType : std::uint8_t {
 };
 /// "float32", "int64", ...; "other" for unknown numbers. Never null.
 KYMO_API const char* dtype_name(DType dtype) noexcept;
+/// The name of the C++ type, as PyTorch's traces have it: "float", "long int", "c10::Half", ...; where there
+/// is none, that of dtype_name(). Never null.
+KYMO_API const char* dtype_cpp_name(DType dtype) noexcept;
 /// Bytes of one element; 0 when the type does not say (Other, Text, Object).
 KYMO_API std::uint32_t dtype_bytes(DType dtype) noexcept;
 

@@ -109,6 +109,7 @@ class _ExperimentalConfig:
         "expose_kineto_event_metadata": False,
         "custom_profiler_config": "",
         "adjust_timestamps": False,
+        "trace_only": False,
     }
     __slots__ = tuple(_DEFAULTS)
 

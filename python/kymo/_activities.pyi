@@ -79,6 +79,7 @@ class _ExperimentalConfig:
     expose_kineto_event_metadata: bool
     custom_profiler_config: str
     adjust_timestamps: bool
+    trace_only: bool
     def __init__(
         self,
         profiler_metrics: Sequence[str] = (),
@@ -94,6 +95,7 @@ class _ExperimentalConfig:
         expose_kineto_event_metadata: bool = False,
         custom_profiler_config: str = "",
         adjust_timestamps: bool = False,
+        trace_only: bool = False,
     ) -> None: ...
 
 class ProfilerConfig:

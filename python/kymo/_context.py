@@ -11,6 +11,7 @@ import threading
 
 from kymo import _kymo
 from kymo._kymo import Context
+from kymo._warnings import warn
 
 _variable = contextvars.ContextVar("kymo context")
 _lock = threading.RLock()
@@ -28,13 +29,13 @@ def install(session=None):
     context = Context.current()
     token = None
     with _lock:
-        _installed += 1
-        if _installed == 1:
+        processes = None if session is None or context.is_empty else _follow_processes()
+        if _installed == 0:
             _wrap_all()
+        _installed += 1
         if not context.is_empty:
             _following += 1
             _kymo.follow(_variable)
-            processes = None if session is None else _follow_processes()
             token = (_variable.set(context), context, session, processes)
     return token
 
@@ -62,7 +63,11 @@ def _follow_processes():
         return None
     from kymo import _processes
 
-    return _processes.follow(_kymo.active_options())
+    try:
+        return _processes.follow(_kymo.active_options())
+    except OSError as error:
+        warn(f"what processes of the program do will be missing: {error}")
+        return None
 
 
 def is_installed():

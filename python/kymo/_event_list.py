@@ -65,7 +65,7 @@ class EventList(list):
 
         events = list(self)
         averages = self._averages().group(
-            bool(group_by_input_shapes), int(group_by_stack_n), bool(group_by_overload_name), bool(percentiles)
+            bool(group_by_input_shapes), max(int(group_by_stack_n), 0), bool(group_by_overload_name), bool(percentiles)
         )
         return AverageList(
             averages, self._options(), by_input_shape=bool(group_by_input_shapes), first_event=events.__getitem__

@@ -5,6 +5,7 @@ from kymo._activities import ActiveProfilerType, ProfilerActivity, ProfilerConfi
 from kymo._cycle import Cycle
 from kymo._kymo import Error, Session, execution_trace_request, join_traces, record_function
 from kymo._live import running
+from kymo._metadata import checked_metadata, metadata_text
 from kymo._results import ProfilerStats, Results, timed
 from kymo._schedule import ProfilerAction, always_record
 from kymo._steps import KinetoStepTracker
@@ -56,6 +57,12 @@ class profile(Results):
             raise ValueError(f"post_processing_timeout_s must not be negative, not {post_processing_timeout_s}")
         if policy not in ("stop", "drop", "ring"):
             raise ValueError(f"policy must be 'stop', 'drop' or 'ring', not {policy!r}")
+        if not isinstance(max_bytes, int) or max_bytes < 0:
+            raise TypeError(f"max_bytes must be a number of bytes, not {max_bytes!r}")
+        if experimental_config is not None and not isinstance(experimental_config, _ExperimentalConfig):
+            raise TypeError(f"experimental_config must be an _ExperimentalConfig, not {experimental_config!r}")
+        if on_trace_ready is not None and not callable(on_trace_ready):
+            raise TypeError(f"on_trace_ready must be callable, not {on_trace_ready!r}")
         if schedule is not None and not callable(schedule):
             raise TypeError(f"schedule must be callable, not {schedule!r}")
         if schedule is not None and schedule(0) is ProfilerAction.DEVICE_STOPPED:
@@ -65,6 +72,7 @@ class profile(Results):
         self.activities, self.activity_filters = _choices.choose_activities(
             activities, use_cpu, use_kineto, activity_filters
         )
+        self.use_cpu = bool(use_cpu)
         self.use_device = _choices.choose_device(self.activities, use_device, use_cuda)
         if not self.activities:
             raise Error("no activity is left to record")
@@ -114,6 +122,33 @@ class profile(Results):
     @property
     def current_action(self):
         return self._cycle.current
+
+    @property
+    def entered(self):
+        """Whether it runs."""
+        return self in running
+
+    @property
+    def use_cuda(self):
+        return self.use_device == "cuda"
+
+    @property
+    def kineto_activities(self):
+        return self.activities
+
+    @property
+    def profiler_kind(self):
+        return ProfilerState.KINETO
+
+    @property
+    def profiling_start_time_ns(self):
+        """When the last recording began, on the clock of ``time.perf_counter_ns``; 0 before there is one."""
+        return self._traces[0].start_ns if self._traces else 0
+
+    @property
+    def profiling_end_time_ns(self):
+        """When it ended."""
+        return self._traces[0].end_ns if self._traces else 0
 
     @property
     def profiler(self):
@@ -193,7 +228,7 @@ class profile(Results):
     def prepare_trace(self):
         if self._traces and not self.acc_events and not self._has_warned:
             self._has_warned = True
-            warn("only the events of the last cycle are kept; acc_events=True keeps all", stacklevel=5)
+            warn("only the events of the last cycle are kept; acc_events=True keeps all", stacklevel=6)
         self._stats = ProfilerStats()
         with timed(self._stats, "profiler_prepare_call_duration_us"):
             self.trace_id = self.create_trace_id()
@@ -206,39 +241,45 @@ class profile(Results):
         if self.execution_trace_observer is not None:
             self.execution_trace_observer.start()
         self._stretches = []
+        given = self._metadata
         options = ("profile_memory", "with_stack", "record_shapes", "with_modules", "with_flops")
         self._metadata = {
-            "trace_id": f'"{self.trace_id}"' if str(self.trace_id).isalnum() else _json_text(str(self.trace_id)),
+            "trace_id": f'"{self.trace_id}"' if str(self.trace_id).isalnum() else metadata_text(str(self.trace_id)),
             **{option: "1" for option in options if getattr(self, option)},
             **self.preset_metadata,
-            **(self._metadata if self._session is None and not self._traces else {}),
+            **(given if self._session is None and not self._traces else {}),
         }
-        with timed(self._stats, "profiler_enable_call_duration_us"):
-            self._start_session()
+        try:
+            with timed(self._stats, "profiler_enable_call_duration_us"):
+                self._start_session()
+        except BaseException:
+            self._metadata = given
+            raise
 
     def _start_session(self):
-        self._session = Session()
+        session = Session()
+        session.start(
+            name=str(self.trace_id),
+            output=self.output,
+            max_bytes=self.max_bytes,
+            policy=self.policy,
+            threads=self.threads,
+            scopes=self.scopes,
+            record_shapes=self.record_shapes,
+            concrete_inputs=self.record_shapes,
+            profile_memory=self.profile_memory,
+            with_flops=self.with_flops,
+            with_stack=self.with_stack,
+            with_modules=self.with_modules,
+        )
         try:
-            self._session.start(
-                name=str(self.trace_id),
-                output=self.output,
-                max_bytes=self.max_bytes,
-                policy=self.policy,
-                threads=self.threads,
-                scopes=self.scopes,
-                record_shapes=self.record_shapes,
-                concrete_inputs=self.record_shapes,
-                profile_memory=self.profile_memory,
-                with_flops=self.with_flops,
-                with_stack=self.with_stack,
-                with_modules=self.with_modules,
-            )
+            for key, value in self._metadata.items():
+                session.add_metadata(key, value)
+            self._carried = _context.install(session)
         except BaseException:
-            self._session = None
+            session.discard()
             raise
-        for key, value in self._metadata.items():
-            self._session.add_metadata(key, value)
-        self._carried = _context.install(self._session)
+        self._session = session
 
     def stop_trace(self):
         if self.execution_trace_observer is not None:
@@ -264,10 +305,13 @@ class profile(Results):
         if self.on_trace_ready is not None:
             self.on_trace_ready(self)
 
-    def toggle_collection_dynamic(self, enable, activities):
+    def toggle_collection_dynamic(self, enable=None, activities=(), *, enabled=None):
         """Stops recording for a while, or goes on, in the middle of a cycle; harmless while none records. What is
         recorded in between is one trace. A capture file is made for each stretch.
         """
+        enable = enable if enable is not None else enabled  # upstream's two profilers spell it differently
+        if enable is None:
+            raise TypeError("toggle_collection_dynamic() needs enable: True or False")
         for activity in sorted(set(activities)):
             if activity is not ProfilerActivity.CPU:
                 warn(f"{activity} cannot be switched on and off while recording: it goes on as it is")
@@ -301,12 +345,12 @@ class profile(Results):
 
     def add_metadata(self, key, value):
         """Puts a text into the trace."""
-        self.add_metadata_json(key, _json_text(value))
+        self.add_metadata_json(key, metadata_text(value))
 
     def add_metadata_json(self, key, value):
         """Puts a JSON value, given as text, into the trace: that which is being recorded, or else the last one, or
         else the next."""
-        _check_json(key, value)
+        key, value = checked_metadata(key, value)
         if self._session is not None:
             self._session.add_metadata(key, value)
         elif self._traces and not self._stretches:
@@ -316,7 +360,7 @@ class profile(Results):
 
     def preset_metadata_json(self, key, value):
         """The same for every trace of this profiler, given before it starts."""
-        _check_json(key, value)
+        key, value = checked_metadata(key, value)
         self.preset_metadata[key] = value
 
     def config(self, create_trace_id=False):
@@ -346,21 +390,4 @@ def _observer_from_environment():
 def _text_of_path(path):
     import os
 
-    return os.fspath(path) if path is not None else ""
-
-
-def _json_text(value):
-    import json
-
-    return json.dumps(value)
-
-
-def _check_json(key, value):
-    import json
-
-    if not isinstance(key, str):
-        raise TypeError(f"the key of metadata is a str, not {key!r}")
-    try:
-        json.loads(value)
-    except ValueError as error:
-        raise ValueError(f"the metadata of {key!r} is not JSON: {error}") from None
+    return os.fsdecode(path) if path is not None else ""

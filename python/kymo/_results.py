@@ -131,8 +131,10 @@ class Results:
 
         return self.trace._repr_html_() if self._traces else html.escape(str(self))
 
-    def export_chrome_trace(self, path):
-        """Chrome's trace JSON, for the Perfetto UI or chrome://tracing; compressed where the path ends in ".gz"."""
+    def export_chrome_trace(self, path, use_python_export=False):
+        """Chrome's trace JSON, for the Perfetto UI or chrome://tracing; compressed where the path ends in ".gz".
+        There is one exporter: `use_python_export` changes nothing.
+        """
         trace = self.trace
         with timed(self._stats, "export_call_duration_us"):
             trace.export_chrome_trace(path)

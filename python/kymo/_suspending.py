@@ -150,3 +150,31 @@ def _wrap_plain(function, name, args):
             return function(*positional, **keywords)
 
     return plain
+
+
+def wrap_in_block(function, block):
+    """A function whose calls enter and leave `block`, a range of a class that does so in its own way."""
+    if not callable(function):
+        raise TypeError(f"record_function decorates callables, not {type(function).__name__}")
+    flags = getattr(getattr(function, "__code__", None), "co_flags", 0)
+    if flags & COROUTINE:
+
+        async def wrapper(*positional, **keywords):
+            with block:
+                return await function(*positional, **keywords)
+
+    elif flags & GENERATOR:
+
+        def wrapper(*positional, **keywords):
+            with block:
+                return (yield from function(*positional, **keywords))
+
+    elif flags & ASYNC_GENERATOR:
+        raise TypeError(f"a {type(block).__name__} cannot decorate an async generator")
+    else:
+
+        def wrapper(*positional, **keywords):
+            with block:
+                return function(*positional, **keywords)
+
+    return functools.update_wrapper(wrapper, function)

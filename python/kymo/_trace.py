@@ -3,6 +3,7 @@
 from kymo import _kymo
 from kymo._kymo import Error, Trace
 
+_SUFFIXES_OF_OTHERS = (".json", ".json.gz", ".pftrace", ".pftrace.gz", ".csv", ".csv.gz", ".folded", ".folded.gz")
 STACK_METRICS = (
     "self_cpu_time_total",
     "self_cuda_time_total",
@@ -24,7 +25,7 @@ def load(path, format=None, session=None):
 def _text(path):
     import os
 
-    return os.fspath(path)
+    return os.fsdecode(path)
 
 
 class TraceTable:
@@ -148,6 +149,8 @@ class _Members:
 
     def save(self, path):
         """Writes all of it; ``kymo.load`` reads it back equal."""
+        if str(_text(path)).endswith(_SUFFIXES_OF_OTHERS):
+            raise ValueError(f"save() writes Kymo's own format; for {path} there is export()")
         self._save(_text(path))
 
     def export(self, path, format=None):

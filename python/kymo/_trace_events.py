@@ -67,7 +67,7 @@ class TraceEventList(View):
             )
         averages = self._grouped(
             by_input_shape=bool(group_by_input_shapes),
-            stack_entries=int(group_by_stack_n),
+            stack_entries=max(int(group_by_stack_n), 0),
             by_overload=bool(group_by_overload_name),
             by_thread=bool(group_by_thread),
             percentiles=bool(percentiles),

@@ -1,7 +1,14 @@
 """The names of ``torch.autograd.profiler``: a program moves by changing an import."""
 
 from kymo import _live
-from kymo._activities import ProfilerState, _ExperimentalConfig
+from kymo._activities import (
+    DeviceType,
+    ProfilerActivity,
+    ProfilerConfig,
+    ProfilerState,
+    _ExperimentalConfig,
+    kineto_available,
+)
 from kymo._emitters import emit_itt, emit_nvtx
 from kymo._event_list import EventList
 from kymo._event_parts import EnforceUnique, MemRecordsAcc
@@ -11,6 +18,7 @@ from kymo._nvprof import load_nvprof, parse_nvprof_trace
 from kymo._profile import profile
 from kymo._steps import KinetoStepTracker
 
+MEMORY_EVENT_NAME = "[memory]"
 _KinetoProfile = profile
 _profiler_type = _live.profiler_type
 

@@ -1,5 +1,10 @@
 """The names of ``torch.autograd.profiler``: a program moves by changing an import."""
 
+from kymo._activities import DeviceType as DeviceType
+from kymo._activities import ProfilerActivity as ProfilerActivity
+from kymo._activities import ProfilerConfig as ProfilerConfig
+from kymo._activities import ProfilerState as ProfilerState
+from kymo._activities import kineto_available as kineto_available
 from kymo._emitters import emit_itt, emit_nvtx
 from kymo._event_list import EventList
 from kymo._event_parts import EnforceUnique, MemRecordsAcc
@@ -23,5 +28,6 @@ __all__ = [
     "record_function",
 ]
 
+MEMORY_EVENT_NAME: str
 _KinetoProfile = profile
 _is_profiler_enabled: bool

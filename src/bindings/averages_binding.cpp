@@ -144,24 +144,32 @@ AverageOptions average_options(bool by_input_shape, std::uint32_t stack_entries,
     return options;
 }
 
+template <class T>
+T option(const std::string& key, nb::handle value) {
+    try {
+        return nb::cast<T>(value);
+    } catch (const nb::cast_error&) {
+        const std::string shown = nb::cast<std::string>(nb::repr(value));
+        throw nb::type_error((key + " cannot be " + shown).c_str());
+    }
+}
+
 TableOptions table_options(const nb::dict& given) {
+    using Width = std::optional<std::size_t>;
     TableOptions options;
     for (const auto& [name, value] : given) {
         const std::string key = nb::cast<std::string>(name);
-        if (key == "sort_by") options.sort_by = nb::cast<std::string>(value);
-        if (key == "ascending") options.ascending = nb::cast<bool>(value);
-        if (key == "row_limit") options.row_limit = nb::cast<std::int64_t>(value);
-        if (key == "max_src_column_width")
-            options.max_src_column_width = nb::cast<std::optional<std::size_t>>(value);
-        if (key == "max_name_column_width")
-            options.max_name_column_width = nb::cast<std::optional<std::size_t>>(value);
-        if (key == "max_shapes_column_width")
-            options.max_shapes_column_width = nb::cast<std::optional<std::size_t>>(value);
-        if (key == "header") options.header = nb::cast<std::optional<std::string>>(value);
-        if (key == "top_level_events_only") options.top_level_events_only = nb::cast<bool>(value);
-        if (key == "time_unit") options.time_unit = nb::cast<std::string>(value);
-        if (key == "columns") options.columns = nb::cast<std::vector<std::string>>(value);
-        if (key == "device_name") options.device_name = nb::cast<std::string>(value);
+        if (key == "sort_by") options.sort_by = option<std::string>(key, value);
+        if (key == "ascending") options.ascending = option<bool>(key, value);
+        if (key == "row_limit") options.row_limit = option<std::int64_t>(key, value);
+        if (key == "max_src_column_width") options.max_src_column_width = option<Width>(key, value);
+        if (key == "max_name_column_width") options.max_name_column_width = option<Width>(key, value);
+        if (key == "max_shapes_column_width") options.max_shapes_column_width = option<Width>(key, value);
+        if (key == "header") options.header = option<std::optional<std::string>>(key, value);
+        if (key == "top_level_events_only") options.top_level_events_only = option<bool>(key, value);
+        if (key == "time_unit") options.time_unit = option<std::string>(key, value);
+        if (key == "columns") options.columns = option<std::vector<std::string>>(key, value);
+        if (key == "device_name") options.device_name = option<std::string>(key, value);
     }
     return options;
 }

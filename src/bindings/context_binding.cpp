@@ -4,10 +4,10 @@
 
 #include <kymo/context.h>
 #include <kymo/remote.h>
-#include <kymo/session.h>
 
 #include "bindings/bind.h"
 #include "bindings/followed_context.h"
+#include "bindings/guarded_session.h"
 
 namespace nb = nanobind;
 
@@ -61,8 +61,10 @@ nb::dict wanted_options() {
     return made;
 }
 
-void add_capture(Session& session, const std::string& path) {
-    session.add_events(pack_events(events_of(Trace::load(path))));
+void add_capture(GuardedSession& session, const std::string& path) {
+    const std::string message = pack_events(events_of(Trace::load(path)));
+    const std::lock_guard lock(session.mutex);
+    session.session.add_events(message);
 }
 
 }  // namespace

@@ -11,6 +11,8 @@ namespace nb = nanobind;
 namespace kymo::bindings {
 namespace {
 
+PyTypeObject* event_row_type = nullptr;
+
 struct EventRow {
     PyObject_HEAD PyObject* rows;  ///< the EventRows, in Python
     Py_ssize_t event;
@@ -78,6 +80,10 @@ struct CoreField {
 
 PyObject* get_field(PyObject* self, PyObject* object, PyObject*) {
     if (object == nullptr) return Py_NewRef(self);
+    if (!PyObject_TypeCheck(object, event_row_type)) {
+        PyErr_Format(PyExc_TypeError, "a field of EventRow, not of %.80s", Py_TYPE(object)->tp_name);
+        return nullptr;
+    }
     EventRow* const row = as_row(object);
     EventRows* const rows = rows_of(row);
     if (rows == nullptr) {
@@ -90,6 +96,8 @@ PyObject* get_field(PyObject* self, PyObject* object, PyObject*) {
             .ptr();
     } catch (nb::python_error& error) {
         error.restore();
+    } catch (const std::exception&) {
+        PyErr_NoMemory();
     }
     return nullptr;
 }
@@ -126,8 +134,11 @@ bool add_fields(PyObject* type) {
 
 bool add_event_row(PyObject* module) {
     const nb::object type = nb::steal(PyType_FromSpec(&kSpec));
-    return type.is_valid() && add_fields(type.ptr()) &&
-           PyModule_AddObjectRef(module, "EventRow", type.ptr()) == 0;
+    if (!type.is_valid() || !add_fields(type.ptr()) ||
+        PyModule_AddObjectRef(module, "EventRow", type.ptr()) != 0)
+        return false;
+    event_row_type = reinterpret_cast<PyTypeObject*>(Py_NewRef(type.ptr()));
+    return true;
 }
 
 PyObject* make_event_row(PyTypeObject* type, PyObject* rows, std::size_t event) {

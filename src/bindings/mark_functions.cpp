@@ -2,7 +2,7 @@
 #include <kymo/c.h>
 #include <kymo/range.h>
 
-#include <string>
+#include <cstdio>
 
 #include "bindings/errors.h"
 #include "bindings/followed_context.h"
@@ -77,8 +77,11 @@ PyObject* mark_counter(PyObject*, PyObject* const* args, Py_ssize_t count) {
 PyObject* mark_step(PyObject*, PyObject* number) {
     const long long step = PyLong_AsLongLong(number);
     if (step == -1 && PyErr_Occurred() != nullptr) return nullptr;
-    if (detail::is_wanted(Scope::Step))
-        detail::record_instant("Step#" + std::to_string(step), Scope::Step, 0);
+    if (detail::is_wanted(Scope::Step)) {
+        char text[32];
+        const int length = std::snprintf(text, sizeof text, "Step#%lld", step);
+        detail::record_instant({text, static_cast<std::size_t>(length)}, Scope::Step, 0);
+    }
     Py_RETURN_NONE;
 }
 

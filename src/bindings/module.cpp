@@ -7,6 +7,8 @@
 
 NB_MODULE(_kymo, module) {
     namespace nb = nanobind;
+    nb::set_leak_warnings(
+        false);  // a program may end while a profiler runs: nothing that it should be told of
     if (!kymo::bindings::add_record_function(module.ptr()) ||
         !kymo::bindings::add_record_function_fast(module.ptr()) ||
         !kymo::bindings::add_mark_functions(module.ptr()) || !kymo::bindings::add_open_ranges(module.ptr()) ||

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 #include <exception>
+#include <memory>
 #include <string_view>
 #include <utility>
 
@@ -14,22 +15,6 @@ namespace {
 
 constexpr int kMostNesting = 8;
 constexpr Py_ssize_t kMostItems = 64;  // the recorder keeps 30 and says that there were more
-
-/// A new reference that is given back at the end of its scope. Null: there was an error, which is cleared.
-class Held {
-  public:
-    explicit Held(PyObject* object) noexcept : object_(object) {
-        if (object_ == nullptr) PyErr_Clear();
-    }
-    ~Held() { Py_XDECREF(object_); }
-    Held(const Held&) = delete;
-    Held& operator=(const Held&) = delete;
-    PyObject* get() const noexcept { return object_; }
-    explicit operator bool() const noexcept { return object_ != nullptr; }
-
-  private:
-    PyObject* object_;
-};
 
 /// An attribute of the object's type or of itself; null when it has none.
 PyObject* attribute(PyObject* object, const char* name) noexcept {
@@ -161,24 +146,12 @@ DeviceType from_dlpack_device(long type) noexcept {
 
 }  // namespace
 
-bool ObjectValues::is_supported(PyObject* object) noexcept {
-    return object == Py_None || PyBool_Check(object) || PyLong_Check(object) || PyFloat_Check(object) ||
-           PyUnicode_Check(object) || PyList_Check(object) || PyTuple_Check(object);
-}
-
 Value ObjectValues::value(PyObject* object) noexcept {
     try {
         return any(object, 0);
     } catch (const std::exception&) {  // no memory
         return {};
     }
-}
-
-void ObjectValues::clear() noexcept {
-    arrays_.clear();
-    extents_.clear();
-    lists_.clear();
-    texts_.clear();
 }
 
 Value ObjectValues::any(PyObject* object, int nesting) {
@@ -250,6 +223,7 @@ bool ObjectValues::from_buffer(PyObject* object, ArrayView& array) {
         PyErr_Clear();
         return false;
     }
+    const std::unique_ptr<Py_buffer, void (*)(Py_buffer*)> released(&view, PyBuffer_Release);
     std::vector<std::int64_t> sizes(view.shape, view.shape + view.ndim);
     std::vector<std::int64_t> strides;
     if (view.strides != nullptr && view.itemsize > 0) {
@@ -257,7 +231,6 @@ bool ObjectValues::from_buffer(PyObject* object, ArrayView& array) {
     }
     array.dtype = from_format(view.format, view.itemsize);
     array.storage = view.buf;
-    PyBuffer_Release(&view);
     keep(array, std::move(sizes), std::move(strides));
     return true;
 }
@@ -266,7 +239,8 @@ bool ObjectValues::read_extents(PyObject* sequence, std::vector<std::int64_t>& e
     const Held fast(PySequence_Fast(sequence, ""));
     if (!fast) return false;
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(fast.get()); ++i) {
-        const long long extent = PyLong_AsLongLong(PySequence_Fast_GET_ITEM(fast.get(), i));
+        const Held item(Py_NewRef(PySequence_Fast_GET_ITEM(fast.get(), i)));  // asking it may change the list
+        const long long extent = PyLong_AsLongLong(item.get());
         if (extent == -1 && PyErr_Occurred() != nullptr) {
             PyErr_Clear();
             return false;
@@ -279,20 +253,23 @@ bool ObjectValues::read_extents(PyObject* sequence, std::vector<std::int64_t>& e
 bool ObjectValues::from_interface(PyObject* object, const char* name, DeviceType device, ArrayView& array) {
     const Held interface(attribute(object, name));
     if (!interface || !PyDict_Check(interface.get())) return false;
-    PyObject* const shape = PyDict_GetItemString(interface.get(), "shape");
-    PyObject* const typestr = PyDict_GetItemString(interface.get(), "typestr");
-    PyObject* const strides = PyDict_GetItemString(interface.get(), "strides");
-    PyObject* const data = PyDict_GetItemString(interface.get(), "data");
+    // Held: asking one may change the dict.
+    const auto entry = [&](const char* key) {
+        return Py_XNewRef(PyDict_GetItemString(interface.get(), key));
+    };
+    const Held shape(entry("shape")), typestr(entry("typestr")), strides(entry("strides")),
+        data(entry("data"));
     std::vector<std::int64_t> sizes, steps;
-    if (shape == nullptr || !read_extents(shape, sizes)) return false;
-    if (typestr != nullptr && PyUnicode_Check(typestr))
-        array.dtype = with_text(typestr, [](std::string_view text) { return from_typestr(text); });
+    if (!shape || !read_extents(shape.get(), sizes)) return false;
+    if (typestr && PyUnicode_Check(typestr.get()))
+        array.dtype = with_text(typestr.get(), [](std::string_view text) { return from_typestr(text); });
     const std::int64_t item_bytes = dtype_bytes(array.dtype);
-    if (strides != nullptr && strides != Py_None && item_bytes != 0 && read_extents(strides, steps)) {
+    if (strides && strides.get() != Py_None && item_bytes != 0) {
+        if (!read_extents(strides.get(), steps)) steps.clear();
         for (std::int64_t& step : steps) step /= item_bytes;
     }
-    if (data != nullptr && PyTuple_Check(data) && PyTuple_GET_SIZE(data) > 0) {
-        array.storage = PyLong_AsVoidPtr(PyTuple_GET_ITEM(data, 0));
+    if (data && PyTuple_Check(data.get()) && PyTuple_GET_SIZE(data.get()) > 0) {
+        array.storage = PyLong_AsVoidPtr(PyTuple_GET_ITEM(data.get(), 0));
         PyErr_Clear();
     }
     array.device.type = device;
@@ -319,7 +296,8 @@ bool ObjectValues::from_attributes(PyObject* object, ArrayView& array) {
         PyErr_Clear();
     }
     if (const Held stride(attribute(object, "stride")); stride && PyCallable_Check(stride.get()) != 0) {
-        if (const Held steps(PyObject_CallNoArgs(stride.get())); steps) read_extents(steps.get(), strides);
+        const Held steps(PyObject_CallNoArgs(stride.get()));
+        if (steps && !read_extents(steps.get(), strides)) strides.clear();
     }
     if (const Held address(attribute(object, "data_ptr")); address && PyCallable_Check(address.get()) != 0) {
         if (const Held number(PyObject_CallNoArgs(address.get())); number && PyLong_Check(number.get()))

@@ -17,11 +17,8 @@ namespace kymo::bindings {
 /// dtype); their elements are never touched and their libraries never imported. Leaves no Python error set.
 class ObjectValues {
   public:
-    /// None for what is no value. Valid until the next clear(); the object must live as long.
+    /// None for what is no value. Valid as long as this lives.
     Value value(PyObject* object) noexcept;
-    /// Whether value() would find something in it.
-    static bool is_supported(PyObject* object) noexcept;
-    void clear() noexcept;
 
   private:
     Value text(PyObject* object);

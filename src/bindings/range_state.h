@@ -46,8 +46,10 @@ class RangeState {
         opened_ = detail::open_range(site, scope);
         thread_ = detail::thread_number();
     }
-    /// A range with values, which has begun.
-    void take(std::unique_ptr<Operation> operation) noexcept { operation_ = operation.release(); }
+    /// A range with values, which has begun. It ends at once when asking for the values has left the block.
+    void take(std::unique_ptr<Operation> operation) noexcept {
+        if (entered_ != 0 && operation_ == nullptr) operation_ = operation.release();
+    }
 
     [[gnu::always_inline]] void leave() noexcept {
         if (opened_.index == detail::kNotOpen) {

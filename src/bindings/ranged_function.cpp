@@ -44,6 +44,10 @@ PyTypeObject* ranged_function_type = nullptr;
 
 PyObject* call(PyObject* object, PyObject* const* args, std::size_t flags, PyObject* names) {
     auto* const self = reinterpret_cast<RangedFunction*>(object);
+    if (self->function == nullptr) [[unlikely]] {  // called by another part of the same garbage
+        PyErr_SetString(PyExc_ReferenceError, "the function is gone");
+        return nullptr;
+    }
     const bool is_usual = self->site != 0 && followed_variable == nullptr;
     const detail::Opened opened = is_usual ? detail::open_range(self->site, Scope::User) : open_unusual(self);
     if (opened.index == detail::kNotOpen) return call_inner(self->function, args, flags, names);

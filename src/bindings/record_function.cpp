@@ -2,6 +2,9 @@
 #include "bindings/errors.h"
 #include "bindings/range_objects.h"
 
+#include <structmember.h>
+
+#include <cstddef>
 #include <memory>
 #include <new>
 
@@ -18,6 +21,7 @@ namespace {
 struct RecordFunction {
     PyObject_HEAD PyObject* name;  ///< str
     PyObject* args;                ///< str, or null
+    PyObject* weak_references;
     RangeState range;
 };
 
@@ -86,18 +90,18 @@ PyObject* leave(PyObject* object, PyObject* const*, Py_ssize_t) {
 // The range goes to kymo._futures, which ends it when the future is done.
 PyObject* end_on_future(PyObject* object, PyObject* future) {
     auto* const self = reinterpret_cast<RecordFunction*>(object);
-    if (!self->range.is_entered()) {
-        PyErr_SetString(error_type, "end_on_future: the range has not been entered");
-        return nullptr;
-    }
-    if (self->range.is_handed_over()) {
-        PyErr_SetString(error_type, "end_on_future can only be called once");
-        return nullptr;
-    }
     PyObject* const module = PyImport_ImportModule("kymo._futures");
     if (module == nullptr) return nullptr;
     PyObject* const checked = PyObject_CallMethod(module, "check", "O", future);
-    PyObject* const range = checked != nullptr ? take_over(self->range) : nullptr;
+    PyObject* range = nullptr;
+    // After the check, which runs code that may leave the block.
+    if (checked != nullptr && !self->range.is_entered()) {
+        PyErr_SetString(error_type, "end_on_future: the range has not been entered");
+    } else if (checked != nullptr && self->range.is_handed_over()) {
+        PyErr_SetString(error_type, "end_on_future can only be called once");
+    } else if (checked != nullptr) {
+        range = take_over(self->range);
+    }
     PyObject* const result =
         range != nullptr ? PyObject_CallMethod(module, "end_on_future", "OO", range, future) : nullptr;
     Py_XDECREF(range);
@@ -106,12 +110,39 @@ PyObject* end_on_future(PyObject* object, PyObject* future) {
     return result;
 }
 
+// Whether a subclass has its own way to enter or to leave.
+bool is_block_overridden(PyObject* object) noexcept {
+    auto* const own = reinterpret_cast<PyObject*>(Py_TYPE(object));
+    auto* const base = reinterpret_cast<PyObject*>(record_function_type);
+    for (const char* const name : {"__enter__", "__exit__"}) {
+        PyObject* const theirs = PyObject_GetAttrString(own, name);
+        PyObject* const ours = PyObject_GetAttrString(base, name);
+        const bool is_same = theirs != nullptr && theirs == ours;
+        Py_XDECREF(theirs);
+        Py_XDECREF(ours);
+        PyErr_Clear();
+        if (!is_same) return true;
+    }
+    return false;
+}
+
+// Then each call enters and leaves the object itself.
+PyObject* decorate_with_block(PyObject* object, PyObject* function) noexcept {
+    PyObject* const module = PyImport_ImportModule("kymo._suspending");
+    if (module == nullptr) return nullptr;
+    PyObject* const wrapper = PyObject_CallMethod(module, "wrap_in_block", "OO", function, object);
+    Py_DECREF(module);
+    return wrapper;
+}
+
 PyObject* decorate(PyObject* object, PyObject* args, PyObject* kwargs) {
     PyObject* function = nullptr;
     static const char* const kNames[] = {"func", nullptr};
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:record_function", const_cast<char**>(kNames),
                                      &function))
         return nullptr;
+    if (Py_TYPE(object) != record_function_type && is_block_overridden(object))
+        return decorate_with_block(object, function);
     const auto* const self = reinterpret_cast<RecordFunction*>(object);
     return make_ranged_function(function, self->name, self->args);
 }
@@ -135,32 +166,67 @@ PyObject* decorate(PyObject* object, PyObject* args, PyObject* kwargs) {
     return self;
 }
 
-RecordFunction* make(PyTypeObject* type, PyObject* name, PyObject* args) noexcept {
+/// What the constructor is given, both owned; args is null where there are none. Plain texts: an object of a
+/// derived type could hold anything, us too. False with a Python error set.
+bool parse(PyObject* arguments, PyObject* keywords, PyObject*& name, PyObject*& args) noexcept {
+    static const char* const kNames[] = {"name", "args", nullptr};
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O|O:record_function", const_cast<char**>(kNames),
+                                     &name, &args))
+        return false;
     if (!PyUnicode_Check(name)) {
         PyErr_Format(PyExc_TypeError, "record_function: the name must be a str, not %.80s",
                      Py_TYPE(name)->tp_name);
-        return nullptr;
+        return false;
     }
     if (args == Py_None) args = nullptr;
     if (args != nullptr && !PyUnicode_Check(args)) {
         PyErr_Format(PyExc_TypeError, "record_function: args must be a str or None, not %.80s",
                      Py_TYPE(args)->tp_name);
-        return nullptr;
+        return false;
     }
-    RecordFunction* const self = take_object(type);
-    if (self == nullptr) return nullptr;
-    self->name = Py_NewRef(name);
-    self->args = Py_XNewRef(args);
-    return self;
+    name = PyUnicode_FromObject(name);
+    args = args != nullptr ? PyUnicode_FromObject(args) : nullptr;
+    if (name != nullptr && PyErr_Occurred() == nullptr) return true;
+    Py_XDECREF(name);
+    return false;
 }
 
-PyObject* construct(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
-    PyObject *name = nullptr, *given = nullptr;
-    static const char* const kNames[] = {"name", "args", nullptr};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:record_function", const_cast<char**>(kNames), &name,
-                                     &given))
+// A subclass may take what it likes, and says the name when it calls __init__; until then it has that of its
+// type.
+PyObject* construct_subclass(PyTypeObject* type) noexcept {
+    PyObject* const name = PyType_GetName(type);
+    RecordFunction* const self = name != nullptr ? take_object(type) : nullptr;
+    if (self == nullptr) {
+        Py_XDECREF(name);
         return nullptr;
-    return reinterpret_cast<PyObject*>(make(type, name, given));
+    }
+    self->name = name;
+    self->args = nullptr;
+    return reinterpret_cast<PyObject*>(self);
+}
+
+PyObject* construct(PyTypeObject* type, PyObject* arguments, PyObject* keywords) {
+    if (type != record_function_type) return construct_subclass(type);
+    PyObject *name = nullptr, *args = nullptr;
+    if (!parse(arguments, keywords, name, args)) return nullptr;
+    RecordFunction* const self = take_object(type);
+    if (self == nullptr) {
+        Py_DECREF(name);
+        Py_XDECREF(args);
+        return nullptr;
+    }
+    self->name = name;
+    self->args = args;
+    return reinterpret_cast<PyObject*>(self);
+}
+
+int initialize(PyObject* object, PyObject* arguments, PyObject* keywords) {
+    PyObject *name = nullptr, *args = nullptr;
+    if (!parse(arguments, keywords, name, args)) return -1;
+    auto* const self = reinterpret_cast<RecordFunction*>(object);
+    Py_SETREF(self->name, name);
+    Py_XSETREF(self->args, args);
+    return 0;
 }
 
 [[gnu::noinline]] PyObject* construct_generally(PyObject* type, PyObject* const* args, Py_ssize_t count,
@@ -183,7 +249,7 @@ PyObject* construct(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
 // record_function("x") comes straight through here.
 PyObject* construct_fast(PyObject* type, PyObject* const* args, std::size_t flags, PyObject* names) {
     const Py_ssize_t count = PyVectorcall_NARGS(flags);
-    if (count != 1 || names != nullptr || !PyUnicode_Check(args[0])) [[unlikely]]
+    if (count != 1 || names != nullptr || !PyUnicode_CheckExact(args[0])) [[unlikely]]
         return construct_generally(type, args, count, names);
     RecordFunction* const self = take_object(reinterpret_cast<PyTypeObject*>(type));
     if (self == nullptr) return nullptr;
@@ -194,6 +260,8 @@ PyObject* construct_fast(PyObject* type, PyObject* const* args, std::size_t flag
 
 void destroy(PyObject* object) {
     auto* const self = reinterpret_cast<RecordFunction*>(object);
+    if (self->weak_references != nullptr) [[unlikely]]
+        PyObject_ClearWeakRefs(object);
     self->range.release();  // an open range whose object goes ends then
     Py_DECREF(self->name);
     Py_XDECREF(self->args);
@@ -244,16 +312,23 @@ PyGetSetDef kProperties[] = {
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 
+PyMemberDef kMembers[] = {
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(RecordFunction, weak_references), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr},
+};
+
 PyType_Slot kSlots[] = {
     {Py_tp_doc,
      const_cast<char*>("record_function(name, args=None)\n--\n\n"
                        "Marks a range: a with-block, or every call of the function that it decorates.")},
     {Py_tp_new, reinterpret_cast<void*>(construct)},
+    {Py_tp_init, reinterpret_cast<void*>(initialize)},
     {Py_tp_dealloc, reinterpret_cast<void*>(destroy)},
     {Py_tp_call, reinterpret_cast<void*>(decorate)},
     {Py_tp_repr, reinterpret_cast<void*>(represent)},
     {Py_tp_methods, kMethods},
     {Py_tp_getset, kProperties},
+    {Py_tp_members, kMembers},
     {0, nullptr},
 };
 

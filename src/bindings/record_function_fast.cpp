@@ -85,14 +85,15 @@ void open_with_values(RecordFunctionFast* self) noexcept {
         std::vector<Value> inputs;
         std::vector<KeyedValue> keywords;
         if (self->inputs != nullptr && operation->inputs_wanted()) {
-            for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(self->inputs); ++i)
-                inputs.push_back(values.value(PySequence_Fast_GET_ITEM(self->inputs, i)));
+            const Held list(Py_NewRef(self->inputs));
+            for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(list.get()); ++i) {
+                const Held input(Py_NewRef(PySequence_Fast_GET_ITEM(list.get(), i)));  // asking it may
+                inputs.push_back(values.value(input.get()));                           // change the list
+            }
         }
         if (self->keywords != nullptr && operation->keywords_wanted()) {
-            PyObject* const copy = PyDict_Copy(self->keywords);  // a warning may run code that changes it
-            if (copy == nullptr) PyErr_Clear();
-            if (copy != nullptr) gather_keywords(copy, values, keywords);
-            Py_XDECREF(copy);
+            const Held copy(PyDict_Copy(self->keywords));  // a warning may run code that changes it
+            if (copy) gather_keywords(copy.get(), values, keywords);
         }
         with_text(self->name, [&](std::string_view name) {
             operation->begin(name, {}, inputs, keywords);
@@ -163,9 +164,11 @@ PyObject* construct(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
                                      &name, &inputs, &keywords) ||
         !check_arguments(name, inputs, keywords))
         return nullptr;
-    auto* const self = reinterpret_cast<RecordFunctionFast*>(type->tp_alloc(type, 0));
+    const Held plain(PyUnicode_FromObject(name));  // an object of a derived type could hold anything, us too
+    auto* const self =
+        reinterpret_cast<RecordFunctionFast*>(plain ? type->tp_alloc(type, 0) : PyErr_NoMemory());
     if (self == nullptr) return nullptr;
-    self->name = Py_NewRef(name);
+    self->name = Py_NewRef(plain.get());
     self->inputs = Py_XNewRef(inputs);
     self->keywords = Py_XNewRef(keywords);
     self->range.init();

@@ -3,12 +3,17 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 
+#include <functional>
+#include <mutex>
+#include <string>
+#include <string_view>
+
 #include <kymo/error.h>
 #include <kymo/observe.h>
-#include <kymo/session.h>
 
 #include "bindings/bind.h"
 #include "bindings/errors.h"
+#include "bindings/guarded_session.h"
 
 namespace nb = nanobind;
 
@@ -28,6 +33,14 @@ Threads threads_of(const std::string& name) {
     throw nb::value_error(("threads must be 'all' or 'tasks', not '" + name + "'").c_str());
 }
 
+/// Calls a method of a session. The GIL is not held meanwhile, so that threads of Python may come at once.
+template <class Use>
+auto with_session(GuardedSession& session, Use use) {
+    const nb::gil_scoped_release released;
+    const std::lock_guard lock(session.mutex);
+    return std::invoke(use, session.session);
+}
+
 }  // namespace
 
 PyObject* error_type = nullptr;
@@ -37,14 +50,14 @@ void bind_errors(nb::module_& module) {
 }
 
 void bind_session(nb::module_& module) {
-    nb::class_<Session>(module, "Session", "One recording; kymo.profile is made of these.")
+    nb::class_<GuardedSession>(module, "Session", "One recording; kymo.profile is made of these.")
         .def(nb::init<>())
         .def(
             "start",
-            [](Session& session, const std::string& name, const std::string& output, std::uint64_t max_bytes,
-               const std::string& policy, const std::string& threads, std::uint32_t scopes,
-               bool record_shapes, bool concrete_inputs, bool profile_memory, bool with_flops,
-               bool with_stack, bool with_modules) {
+            [](GuardedSession& session, const std::string& name, const std::string& output,
+               std::uint64_t max_bytes, const std::string& policy, const std::string& threads,
+               std::uint32_t scopes, bool record_shapes, bool concrete_inputs, bool profile_memory,
+               bool with_flops, bool with_stack, bool with_modules) {
                 SessionOptions options;
                 options.name = name;
                 options.output = output;
@@ -58,22 +71,32 @@ void bind_session(nb::module_& module) {
                 options.with_flops = with_flops;
                 options.with_stack = with_stack;
                 options.with_modules = with_modules;
-                session.start(options);
+                with_session(session, [&](Session& own) { own.start(options); });
             },
             nb::kw_only(), nb::arg("name") = "", nb::arg("output") = "",
             nb::arg("max_bytes") = std::uint64_t{1} << 30, nb::arg("policy") = "stop",
             nb::arg("threads") = "all", nb::arg("scopes") = 0, nb::arg("record_shapes") = false,
             nb::arg("concrete_inputs") = false, nb::arg("profile_memory") = false,
             nb::arg("with_flops") = false, nb::arg("with_stack") = false, nb::arg("with_modules") = false)
-        .def("stop", &Session::stop, nb::call_guard<nb::gil_scoped_release>())
-        .def("snapshot", &Session::snapshot, nb::call_guard<nb::gil_scoped_release>())
-        .def("discard", &Session::discard, nb::call_guard<nb::gil_scoped_release>())
-        .def("add_metadata", &Session::add_metadata, nb::arg("key"), nb::arg("json"))
-        .def_prop_ro("is_running", &Session::is_running)
-        .def_prop_ro("output_path", &Session::output_path)
-        .def_prop_ro("id", &Session::id);
+        .def("stop", [](GuardedSession& self) { return with_session(self, &Session::stop); })
+        .def("snapshot", [](GuardedSession& self) { return with_session(self, &Session::snapshot); })
+        .def("discard", [](GuardedSession& self) { with_session(self, &Session::discard); })
+        .def(
+            "add_metadata",
+            [](GuardedSession& self, std::string_view key, std::string_view json) {
+                with_session(self, [&](Session& own) { own.add_metadata(key, json); });
+            },
+            nb::arg("key"), nb::arg("json"))
+        .def_prop_ro("is_running",
+                     [](GuardedSession& self) { return with_session(self, &Session::is_running); })
+        .def_prop_ro("output_path",
+                     [](GuardedSession& self) {
+                         return with_session(self,
+                                             [](Session& own) { return std::string(own.output_path()); });
+                     })
+        .def_prop_ro("id", [](GuardedSession& self) { return with_session(self, &Session::id); });
     module.def("set_node_id", &set_node_id, nb::arg("node"),
-               "Says which node or rank this process is; -1: none. Traces and averages tell by it.");
+               "Says which node or rank this process is. Traces and averages tell by it.");
     module.def("node_id", &node_id, "What set_node_id() said; -1: nothing.");
 }
 

@@ -12,7 +12,9 @@ SiteCache site_cache;
         with_text(name, [&](std::string_view text) { return detail::dynamic_site(text, scope); });
     // Every allocator of CPython aligns to 16 bytes; an odd one only makes its strings be looked up each
     // time.
-    if (site == 0 || (reinterpret_cast<std::uintptr_t>(name) & kScopeMask) != 0) return site;
+    if (site == 0 || !PyUnicode_CheckExact(name) ||
+        (reinterpret_cast<std::uintptr_t>(name) & kScopeMask) != 0)
+        return site;
     Entry& entry = entries_[place(name)];
     auto* const before = reinterpret_cast<PyObject*>(entry.key & ~kScopeMask);
     entry.key = key(Py_NewRef(name), scope);

@@ -4,6 +4,7 @@
 #include <Python.h>
 
 #include <cstdint>
+#include <string_view>
 
 #include <kymo/detail/hot_path.h>
 
@@ -11,7 +12,8 @@ namespace kymo::bindings {
 
 /// The site of a name. Keyed by the object, not by its text: what is written in a program is the same object
 /// every time. Each entry keeps its string alive, so that no other object has its address; a string that
-/// falls on a taken place takes it over. Guarded by the GIL.
+/// falls on a taken place takes it over. Objects of derived types, which may hold anything, are not kept.
+/// Guarded by the GIL.
 class SiteCache {
   public:
     /// `name` is a str. Never fails: what has no UTF-8 form is escaped; 0 when there is no room for a site.
@@ -50,23 +52,34 @@ class SiteCache {
 /// The process's; entries live as long as the interpreter.
 extern SiteCache site_cache;
 
+/// A new reference that is given back at the end of its scope. Null: there was an error, which is cleared.
+class Held {
+  public:
+    explicit Held(PyObject* object) noexcept : object_(object) {
+        if (object_ == nullptr) PyErr_Clear();
+    }
+    ~Held() { Py_XDECREF(object_); }
+    Held(const Held&) = delete;
+    Held& operator=(const Held&) = delete;
+    PyObject* get() const noexcept { return object_; }
+    explicit operator bool() const noexcept { return object_ != nullptr; }
+
+  private:
+    PyObject* object_;
+};
+
 /// The text of a str as UTF-8, escaped where it has no such form. Calls `use` with a string_view, valid
-/// during the call. No Python error is set afterwards.
+/// during the call; what that throws passes through. No Python error is set afterwards.
 template <class Use>
-auto with_text(PyObject* text, Use use) noexcept {
+auto with_text(PyObject* text, Use use) {
     Py_ssize_t length = 0;
     if (const char* const bytes = PyUnicode_AsUTF8AndSize(text, &length))
         return use(std::string_view(bytes, static_cast<std::size_t>(length)));
     PyErr_Clear();
-    PyObject* const escaped = PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace");
-    if (escaped == nullptr) {
-        PyErr_Clear();
-        return use(std::string_view("(unprintable)"));
-    }
-    auto result = use(
-        std::string_view(PyBytes_AS_STRING(escaped), static_cast<std::size_t>(PyBytes_GET_SIZE(escaped))));
-    Py_DECREF(escaped);
-    return result;
+    const Held escaped(PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace"));
+    if (!escaped) return use(std::string_view("(unprintable)"));
+    return use(std::string_view(PyBytes_AS_STRING(escaped.get()),
+                                static_cast<std::size_t>(PyBytes_GET_SIZE(escaped.get()))));
 }
 
 }  // namespace kymo::bindings

@@ -10,6 +10,7 @@
 #include <kymo/trace.h>
 
 #include "bindings/bind.h"
+#include "bindings/trace_values.h"
 
 namespace nb = nanobind;
 
@@ -18,14 +19,14 @@ namespace {
 
 nb::dict metadata_of(const Trace& trace) {
     nb::dict facts;
-    for (const MetadataInfo& fact : trace.metadata()) facts[fact.key.c_str()] = fact.json;
+    for (const MetadataInfo& fact : trace.metadata()) facts[text_object(fact.key)] = text_object(fact.json);
     return facts;
 }
 
 nb::list problems_of(const Trace& trace) {
     nb::list problems;
     for (const ProblemInfo& problem : trace.problems())
-        problems.append(nb::make_tuple(problem.code, problem.text, problem.count));
+        problems.append(nb::make_tuple(text_object(problem.code), text_object(problem.text), problem.count));
     return problems;
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/parallel.h"
 #include "collect/replayed_log.h"
+#include "collect/used_names.h"
 
 namespace kymo {
 
@@ -29,6 +30,7 @@ class TraceBuilder {
         join_async();
         replay();
         fill_tables(state_);
+        drop_unused_names(*state_.data);
         return Trace(std::move(state_.data));
     }
 

@@ -40,20 +40,25 @@ class StorageMap {
     /// Null: not known, or forgotten.
     T* find(const StorageKey& key) {
         const auto at = map_.find(key);
-        return at == map_.end() ? nullptr : &at->second;
+        return at == map_.end() ? nullptr : &at->second.value;
     }
-    /// The oldest goes where there are too many.
-    void set(const StorageKey& key, const T& value) {
-        const auto [at, is_new] = map_.insert_or_assign(key, value);
-        if (!is_new) return;
-        order_.push_back(key);
+    /// The oldest goes where there are too many. Valid until the next set().
+    T* set(const StorageKey& key, const T& value) {
+        const auto [at, is_new] = map_.try_emplace(key, Known{value, next_turn_});
+        if (!is_new) {
+            at->second.value = value;
+            return &at->second.value;
+        }
+        order_.push_back({key, next_turn_++});
         while (order_.size() > most_) {
-            map_.erase(order_.front());
+            const auto oldest = map_.find(order_.front().key);
+            if (oldest != map_.end() && oldest->second.turn == order_.front().turn) map_.erase(oldest);
             order_.pop_front();
         }
+        return &at->second.value;
     }
     /// The memory was given back: what comes to lie there is another array. Its place in the order stays, so
-    /// that this costs little; a storage that comes again may then go early.
+    /// that this costs little.
     void forget(const StorageKey& key) { map_.erase(key); }
     void clear() {
         map_.clear();
@@ -62,9 +67,18 @@ class StorageMap {
     std::size_t size() const noexcept { return map_.size(); }
 
   private:
+    struct Known {
+        T value;
+        std::uint64_t turn;  ///< when it came
+    };
+    struct Place {
+        StorageKey key;
+        std::uint64_t turn;
+    };
     std::size_t most_;
-    std::unordered_map<StorageKey, T, StorageKeyHash> map_;
-    std::deque<StorageKey> order_;  ///< oldest first
+    std::uint64_t next_turn_ = 0;
+    std::unordered_map<StorageKey, Known, StorageKeyHash> map_;
+    std::deque<Place> order_;  ///< oldest first; those that were forgotten too
 };
 
 }  // namespace kymo

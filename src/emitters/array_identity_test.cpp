@@ -39,5 +39,16 @@ TEST(StorageMap, ForgetsTheOldestAndWhatWasGivenBack) {
     EXPECT_EQ(map.size(), 0u);
 }
 
+TEST(StorageMap, KeepsWhatComesAgainWhileItsOldPlaceGoes) {
+    StorageMap<int> map(3);
+    for (std::uint64_t i = 1; i <= 3; ++i) map.set({i, true}, static_cast<int>(i));
+    map.forget({1, true});
+    int* const again = map.set({1, true}, 10);  // its place as the oldest goes, it does not
+    ASSERT_NE(map.find({1, true}), nullptr);
+    EXPECT_EQ(map.find({1, true}), again);
+    EXPECT_EQ(*again, 10);
+    EXPECT_EQ(map.size(), 3u);
+}
+
 }  // namespace
 }  // namespace kymo

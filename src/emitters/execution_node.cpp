@@ -14,32 +14,7 @@ constexpr std::size_t kMostItems = 4096;  ///< of a list
 // Element types by the names that readers of these files know.
 std::string_view element_type(const ArrayView& array) {
     if (!array.is_defined) return "nullptr (uninitialized)";
-    switch (array.dtype) {
-        case DType::Int8:
-            return "signed char";
-        case DType::Int16:
-            return "short int";
-        case DType::Int32:
-            return "int";
-        case DType::Int64:
-            return "long int";
-        case DType::UInt8:
-            return "unsigned char";
-        case DType::Float16:
-            return "c10::Half";
-        case DType::BFloat16:
-            return "c10::BFloat16";
-        case DType::Float32:
-            return "float";
-        case DType::Float64:
-            return "double";
-        case DType::Complex64:
-            return "c10::complex<float>";
-        case DType::Complex128:
-            return "c10::complex<double>";
-        default:
-            return dtype_name(array.dtype);
-    }
+    return dtype_cpp_name(array.dtype);
 }
 
 // Saturates instead of overflowing.

@@ -211,10 +211,7 @@ class ExecutionTrace::Graph {
                 continue;
             }
             Storage* storage = storages_.find(key);
-            if (storage == nullptr) {
-                storages_.set(key, {next_id_++, {}});
-                storage = storages_.find(key);
-            }
+            if (storage == nullptr) storage = storages_.set(key, {next_id_++, {}});
             const std::uint64_t print = fingerprint(*array);
             const auto view = std::find_if(storage->views.begin(), storage->views.end(),
                                            [print](const auto& each) { return each.first == print; });
@@ -254,21 +251,12 @@ ForkMutex& life_mutex() {
 
 ExecutionTrace* existing = nullptr;  // guarded by life_mutex()
 
-void finish_at_exit() {
-    ExecutionTrace* trace = nullptr;
-    {
-        const std::lock_guard lock(life_mutex());
-        trace = existing;
-    }
-    if (trace == nullptr) return;
-    try {
-        trace->finish();
-    } catch (const std::exception& error) {
-        say(std::string("execution trace: ") + error.what());
-    }
-}
-
 }  // namespace
+
+void ExecutionTrace::finish_at_exit() noexcept {
+    const std::lock_guard lock(life_mutex());  // nobody destroys it meanwhile
+    if (existing != nullptr) existing->finish_or_say();
+}
 
 ExecutionTrace::ExecutionTrace(const std::string& path) {
     static const int at_exit = std::atexit(finish_at_exit);
@@ -281,12 +269,8 @@ ExecutionTrace::ExecutionTrace(const std::string& path) {
 }
 
 ExecutionTrace::~ExecutionTrace() {
-    try {
-        finish();
-    } catch (const std::exception& error) {
-        say(std::string("execution trace: ") + error.what());
-    }
     const std::lock_guard lock(life_mutex());
+    finish_or_say();
     if (existing == this) existing = nullptr;
 }
 
@@ -308,6 +292,18 @@ bool ExecutionTrace::is_running() const noexcept {
 
 void ExecutionTrace::finish() {
     const std::lock_guard lock(life_mutex());
+    finish_held();
+}
+
+void ExecutionTrace::finish_or_say() noexcept {
+    try {
+        finish_held();
+    } catch (const std::exception& error) {
+        say(std::string("execution trace: ") + error.what());
+    }
+}
+
+void ExecutionTrace::finish_held() {
     if (graph_ == nullptr) return;
     graph_->detach();
     const std::unique_ptr<Graph> graph = std::move(graph_);

@@ -118,34 +118,32 @@ class IttTool final : public MarkTool {
 
     int push(const std::string& name, const std::string& text) override {
         IttCollector& to = collector();
-        if (!to.is_on()) return -1;
+        if (!to.is_on()) return kNotTaken;
         to.calls().task_begin(to.domain(), kNoId, kNoId, to.string(name));
         add_details(to, kNoId, name, text);
         return -1;
     }
     int pop() override {
         const IttCollector& to = collector();
-        if (to.is_on()) to.calls().task_end(to.domain());
+        to.calls().task_end(to.domain());  // also when nobody listens any more: the task has begun
         return -1;
     }
     std::uint64_t begin(const std::string& name, const std::string& text) override {
-        const std::uint64_t range = next_range_.fetch_add(1, std::memory_order_relaxed);
         IttCollector& to = collector();
-        if (to.is_on() && to.calls().task_begin_overlapped != nullptr) {
-            to.calls().task_begin_overlapped(to.domain(), id_of(range), kNoId, to.string(name));
-            add_details(to, id_of(range), name, text);
-        }
+        if (!to.is_on() || to.calls().task_begin_overlapped == nullptr) return 0;
+        const std::uint64_t range = next_range_.fetch_add(1, std::memory_order_relaxed);
+        to.calls().task_begin_overlapped(to.domain(), id_of(range), kNoId, to.string(name));
+        add_details(to, id_of(range), name, text);
         return range;
     }
     void end(std::uint64_t range) override {
         const IttCollector& to = collector();
-        if (to.is_on() && to.calls().task_end_overlapped != nullptr)
+        if (range != 0 && to.calls().task_end_overlapped != nullptr)
             to.calls().task_end_overlapped(to.domain(), id_of(range));
     }
     /// A task that ends at once.
     void mark(const std::string& text) override {
-        push(text, text);
-        pop();
+        if (push(text, text) != kNotTaken) pop();
     }
 
   private:

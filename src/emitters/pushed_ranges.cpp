@@ -44,9 +44,10 @@ ThreadStacks& stacks() {
 // Pops what has ended, as far as it lies on top.
 void pop_ended(MarkTool& tool, std::vector<PushedRange*>& stack) {
     while (!stack.empty() && stack.back()->has_ended.load(std::memory_order_acquire)) {
+        const bool is_taken = stack.back()->is_taken;
         PushedRange::release(stack.back());
         stack.pop_back();
-        tool.pop();
+        if (is_taken) tool.pop();
     }
 }
 
@@ -62,6 +63,7 @@ int push(MarkTool& tool, std::uint64_t run, int holders, const std::string& name
     range->holders.store(holders, std::memory_order_relaxed);
     if (stack.size() == stack.capacity()) stack.reserve(stack.size() * 2 + 8);  // so that nothing fails below
     const int depth = tool.push(name, text);
+    range->is_taken = depth != MarkTool::kNotTaken;
     stack.push_back(range.get());
     *pushed = range.release();
     return depth >= 0 ? depth : static_cast<int>(stack.size()) - 1;

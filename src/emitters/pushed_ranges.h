@@ -15,6 +15,7 @@ namespace kymo {
 struct PushedRange {
     std::uint64_t thread = 0;  ///< whose stack it stands on
     std::uint64_t run = 0;     ///< of the emitter that pushed it; 0: by hand
+    bool is_taken = true;      ///< by the tool; otherwise it knows nothing to pop
     std::atomic<bool> has_ended{false};
     std::atomic<int> holders{2};
 

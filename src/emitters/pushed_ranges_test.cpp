@@ -17,6 +17,7 @@ class StackTool final : public MarkTool {
     StackTool() : MarkTool(0) {}
     const std::string& unavailable() noexcept override { return none_; }
     int push(const std::string& name, const std::string&) override {
+        if (!is_on) return kNotTaken;
         stack.push_back(name);
         return -1;
     }
@@ -30,6 +31,7 @@ class StackTool final : public MarkTool {
     void mark(const std::string&) override {}
 
     std::vector<std::string> stack;
+    bool is_on = true;
 
   private:
     std::string none_;
@@ -44,6 +46,21 @@ TEST(PushedRanges, OneThatEndsBeforeThoseWithinItWaits) {
     end_emitted(tool, a);
     EXPECT_EQ(tool.stack, (Stack{"a", "b"}));
     end_emitted(tool, b);
+    EXPECT_EQ(tool.stack, Stack{});
+}
+
+TEST(PushedRanges, WhatTheToolDidNotTakeIsNotPopped) {
+    StackTool tool;
+    PushedRange* const a = push_emitted(tool, 1, "a", "a");
+    tool.is_on = false;
+    PushedRange* const b = push_emitted(tool, 1, "b", "b");
+    tool.is_on = true;
+    PushedRange* const c = push_emitted(tool, 1, "c", "c");
+    EXPECT_EQ(tool.stack, (Stack{"a", "c"}));
+    end_emitted(tool, c);
+    end_emitted(tool, b);
+    EXPECT_EQ(tool.stack, Stack{"a"});
+    end_emitted(tool, a);
     EXPECT_EQ(tool.stack, Stack{});
 }
 

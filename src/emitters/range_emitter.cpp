@@ -189,7 +189,7 @@ NvtxEmitter::~NvtxEmitter() {
 void NvtxEmitter::stop() noexcept {
     if (run_ == 0) return;
     wait_for_devices();
-    nvtx_emitter().stop(std::exchange(run_, 0));
+    nvtx_emitter().stop(run_.exchange(0));
 }
 
 IttEmitter::IttEmitter(const EmitOptions& options) : run_(itt_emitter().start(options)) {}
@@ -197,7 +197,7 @@ IttEmitter::~IttEmitter() {
     stop();
 }
 void IttEmitter::stop() noexcept {
-    itt_emitter().stop(std::exchange(run_, 0));
+    itt_emitter().stop(run_.exchange(0));
 }
 
 namespace nvtx {

@@ -170,7 +170,8 @@ class TextColumn {
     void move_into(ArrayParts& parts) {
         auto* const offsets = room_for<std::int64_t>(parts.owned[1], offsets_.size());
         std::memcpy(offsets, offsets_.data(), offsets_.size() * sizeof offsets_[0]);
-        std::memcpy(room_for<char>(parts.owned[2], text_.size()), text_.data(), text_.size());
+        char* const text = room_for<char>(parts.owned[2], text_.size());
+        if (!text_.empty()) std::memcpy(text, text_.data(), text_.size());
     }
 
   private:

@@ -30,7 +30,7 @@ const std::array<Word, 256>& type_words() {
     static const std::array<Word, 256> words = [] {
         std::array<Word, 256> made;
         for (std::size_t i = 0; i < made.size(); ++i)
-            made[i] = Word(element_type_text(static_cast<DType>(i)), "\"", "\"");
+            made[i] = Word(dtype_cpp_name(static_cast<DType>(i)), "\"", "\"");
         return made;
     }();
     return words;

@@ -122,7 +122,7 @@ std::string bytes_text(double bytes) {
     return format("%.4g GiB", bytes);
 }
 
-constexpr double kWidth = 1000, kHeight = 400, kLeft = 90, kTop = 20, kBottom = 40;
+constexpr double kWidth = 1000, kHeight = 400, kLeft = 90, kRight = 50, kTop = 20, kBottom = 40;
 
 /// A step line over at most two points per pixel: the least and the most held there.
 std::string outline(const std::vector<MemoryPoint>& points, double span_ns, double peak) {
@@ -175,7 +175,7 @@ void write_html(const Trace& trace, const Device& device, OutputFile& file) {
     page += "<p>Most held: <b>" + bytes_text(static_cast<double>(peak)) + "</b>";
     if (peak_reserved > 0) page += ", most reserved: " + bytes_text(static_cast<double>(peak_reserved));
     page += "; " + std::to_string(points.size()) + " reports.</p><svg viewBox=\"0 0 " +
-            format("%.0f %.0f", kLeft + kWidth + 20, kTop + kHeight + kBottom) +
+            format("%.0f %.0f", kLeft + kWidth + kRight, kTop + kHeight + kBottom) +
             "\" role=\"img\" aria-label=\"bytes held over time\">";
     const double top = std::max(1.0, static_cast<double>(peak));
     for (int i = 0; i <= 4; ++i) {

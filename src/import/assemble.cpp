@@ -6,6 +6,8 @@
 #include <map>
 #include <tuple>
 
+#include <kymo/error.h>
+
 #include "base/demangle.h"
 #include "trace/trace_assembler.h"
 
@@ -74,7 +76,16 @@ class Assembly {
         return place->second;
     }
 
+    /// When something ends that began with the event.
+    static std::int64_t end_of(const DescribedEvent& event, std::int64_t duration_ns) {
+        constexpr std::int64_t kMost = std::int64_t{1} << 61;  // so that sums and differences fit
+        if (event.start_ns < -kMost || event.start_ns > kMost || duration_ns < -kMost || duration_ns > kMost)
+            throw Error("the times of event '" + event.name + "' are more than a trace holds");
+        return event.start_ns + duration_ns;
+    }
+
     void add(const DescribedEvent& event) {
+        const std::int64_t end_ns = end_of(event, event.duration_ns);
         SiteInfo site;
         site.name = assembler_.string(event.name);
         site.overload = assembler_.string(event.overload);
@@ -85,7 +96,7 @@ class Assembly {
                                                 assembler_.site(site), flags);
         ranges_.push_back(range);
         first_ns_ = std::min(first_ns_, event.start_ns);
-        last_ns_ = std::max(last_ns_, event.start_ns + event.duration_ns);
+        last_ns_ = std::max(last_ns_, end_ns);
         if (event.sequence >= 0) {
             const bool is_backward = event.forward_thread >= 0 && event.scope == Scope::BackwardFunction;
             assembler_.add_detail(range, event.sequence,
@@ -144,7 +155,7 @@ class Assembly {
             site.scope = Scope::Device;
             const Device device{kernel_device_, kernel.device};
             const std::uint32_t on = lane(device_thread(event.node), TrackKind::Device, device, -1);
-            last_ns_ = std::max(last_ns_, event.start_ns + kernel.duration_ns);
+            last_ns_ = std::max(last_ns_, end_of(event, kernel.duration_ns));
             assembler_.add_link(
                 range, assembler_.add_range(on, event.start_ns, kernel.duration_ns, assembler_.site(site)),
                 LinkKind::Launch);

@@ -1,7 +1,10 @@
 // assemble_test.cpp: traces from events that are described.
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include <kymo/assemble.h>
+#include <kymo/error.h>
 
 namespace kymo {
 namespace {
@@ -71,6 +74,15 @@ TEST(Assemble, KeepsStacksShapesBytesAndSequences) {
     ASSERT_NE(trace.range_detail(made.row_of[1]), nullptr);
     EXPECT_EQ(trace.range_detail(made.row_of[1])->forward_thread,
               trace.threads()[trace.tracks()[trace.track_of(made.row_of[0])].thread].id);
+}
+
+TEST(Assemble, RefusesTimesThatNoTraceHolds) {
+    DescribedEvent late = event("late", 0, 1);
+    late.start_ns = late.duration_ns = std::numeric_limits<std::int64_t>::max();
+    EXPECT_THROW(assemble_trace(std::span(&late, 1)), Error);
+    DescribedEvent busy = event("busy", 0, 1);
+    busy.kernels.push_back({"k", 0, std::numeric_limits<std::int64_t>::min()});
+    EXPECT_THROW(assemble_trace(std::span(&busy, 1)), Error);
 }
 
 TEST(Assemble, NothingIsAnEmptyTrace) {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <thread>
 
 #include "record/recorder.h"
 #include "record/thread_log.h"
@@ -23,12 +22,26 @@ void Recorder::start_background() noexcept {
     sigset_t before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    try {
-        std::thread([this] { background_loop(); }).detach();
-    } catch (const std::system_error&) {
+    const auto run = [](void* recorder) -> void* {
+        static_cast<Recorder*>(recorder)->background_loop();
+        return nullptr;
+    };
+    if (pthread_create(&background_, nullptr, run, this) != 0)
         background_runs_ = false;  // threads then extend by themselves: slower, not wrong
-    }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+// A process that forks should have no thread that its program knows nothing of: Python warns of those. The
+// next block that is taken brings it back.
+void Recorder::stop_background(std::unique_lock<InsideMutex>& lock) noexcept {
+    if (!background_runs_) return;
+    background_stops_ = true;
+    wake_.notify_all();
+    lock.unlock();
+    pthread_join(background_, nullptr);
+    lock.lock();
+    background_stops_ = false;
+    background_runs_ = false;
 }
 
 // Needs mutex_. Keeps `ahead_` large blocks ready, but never more than the sessions may still claim.
@@ -52,7 +65,7 @@ void Recorder::background_loop() noexcept {
     std::unique_lock lock(mutex_);
     bool out_of_space = false;
     std::uint64_t paired_at = 0;  // next_sequence_ when the last pair was taken
-    for (;;) {
+    while (!background_stops_) {
         if (!out_of_space && wants_extent()) {
             const std::shared_ptr<Spool> spool = spool_;
             BlockStore& store = current_store();

@@ -66,7 +66,9 @@ __attribute__((destructor)) void on_exit() {
 // parent's.
 void Recorder::before_fork() noexcept {
     source_mutex_.lock();
-    mutex_.lock();
+    std::unique_lock lock(mutex_);
+    stop_background(lock);
+    lock.release();  // until the handlers that come after the fork
     forking_enabled_ = is_enabled();
     set_enabled(true);
     forking_thread_ = detail::current_thread;

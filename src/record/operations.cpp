@@ -116,6 +116,7 @@ void Operation::start(std::uint32_t site, const OperationFacts& facts, std::span
                       std::span<const KeyedValue> keywords) noexcept {
     if (has_begun_) return;
     has_begun_ = true;
+    thread_ = detail::thread_number();
     std::uint64_t id = 0;
     if (ObserverFrame* const frame = frame_of(frame_)) {
         frame->set_range(site, scope_, frame->range.start_thread());
@@ -135,7 +136,6 @@ void Operation::start(std::uint32_t site, const OperationFacts& facts, std::span
     } else {
         opened_ = open_recorded(site, scope_, side);
     }
-    thread_ = detail::thread_number();
 }
 
 void Operation::finish() noexcept {
@@ -146,9 +146,8 @@ void Operation::finish() noexcept {
         if (frame != nullptr) drop_frame(frame);
         return;
     }
-    const bool is_elsewhere = opened_.index != detail::kNotOpen && thread_ != detail::thread_number();
-    if (is_elsewhere) {
-        detail::close_elsewhere(opened_, thread_);
+    if (thread_ != detail::thread_number()) {
+        if (opened_.index != detail::kNotOpen) detail::close_elsewhere(opened_, thread_);
         if (frame != nullptr) frame->set_async();
     } else if (opened_.index != detail::kNotOpen) {
         const std::uint64_t now = outputs_.empty() ? 0 : Clock::now();

@@ -94,7 +94,12 @@ bool Recorder::end_elsewhere(std::uint32_t thread, const ThreadEntry::EndedElsew
     std::lock_guard lock(mutex_);
     for (const auto& entry : threads_) {
         if (entry->id != thread) continue;
-        entry->ended_elsewhere.push_back(ended);
+        try {
+            entry->ended_elsewhere.push_back(ended);
+        } catch (const std::bad_alloc&) {
+            count_lost();  // its end: it stays open until its thread ends
+            return false;
+        }
         std::lock_guard arming(entry->arming);
         entry->wants_attention = true;
         arm(*entry);
@@ -106,16 +111,17 @@ bool Recorder::end_elsewhere(std::uint32_t thread, const ThreadEntry::EndedElsew
 // By the owner. Each stays in the list until its record is written and its slot is gone, so that whoever
 // reads the open stack meanwhile knows of its end.
 void Recorder::remove_ended(ThreadEntry& entry, std::unique_lock<InsideMutex>& lock) noexcept {
-    const std::vector<ThreadEntry::EndedElsewhere> ended = entry.ended_elsewhere;
-    lock.unlock();
+    auto& list = entry.ended_elsewhere;  // grows meanwhile, at its end
+    const std::size_t count = list.size();
     detail::store_relaxed(entry.state->busy, 1u);
-    for (const ThreadEntry::EndedElsewhere& each : ended) {
+    for (std::size_t i = 0; i < count; ++i) {
+        const ThreadEntry::EndedElsewhere each = list[i];
+        lock.unlock();
         const std::uint32_t index = find_open(*entry.state, each.index, each.start);
         if (index != detail::kNotOpen) pop_open(*entry.state, index, each.end, detail::kRecordAsync);
+        lock.lock();
     }
-    lock.lock();
-    entry.ended_elsewhere.erase(entry.ended_elsewhere.begin(),
-                                entry.ended_elsewhere.begin() + static_cast<std::ptrdiff_t>(ended.size()));
+    list.erase(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(count));
 }
 
 void Recorder::bring_up_to_date(ThreadEntry& entry) noexcept {
@@ -324,7 +330,10 @@ Block* Recorder::take_block(std::size_t blocks, int& error) noexcept {
             store.unreserve(extent);
         }
     }
-    if (!extending_ && wants_extent()) wake_.notify_all();
+    if (!extending_ && wants_extent()) {
+        start_background();  // if a fork has stopped it
+        wake_.notify_all();
+    }
     return block;
 }
 

@@ -1,6 +1,8 @@
 // recorder.h: the one process-wide mutable object: who records, into what, for whom.
 #pragma once
 
+#include <pthread.h>
+
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -282,12 +284,15 @@ class Recorder {
 
     // The background thread (background.cpp).
     std::condition_variable_any wake_;
+    pthread_t background_{};
     bool background_runs_ = false;
+    bool background_stops_ = false;          ///< it is to end
     bool background_idles_ = false;          ///< it waits for a session to start
     bool extending_ = false;                 ///< it is mapping an extent without the lock
     std::vector<detail::CostRecord> costs_;  ///< measured once, at the first start
     std::size_t ahead_ = 2;                  ///< large blocks to keep ready
     void start_background() noexcept;
+    void stop_background(std::unique_lock<InsideMutex>& lock) noexcept;
     void background_loop() noexcept;
     bool wants_extent() noexcept;
     void measure_costs() noexcept;

@@ -24,37 +24,6 @@ bool is_scalar(ValueKind kind) noexcept {
 
 }  // namespace
 
-std::string_view element_type_text(DType dtype) noexcept {
-    switch (dtype) {
-        case DType::Bool:
-            return "bool";
-        case DType::Int8:
-            return "signed char";
-        case DType::Int16:
-            return "short int";
-        case DType::Int32:
-            return "int";
-        case DType::Int64:
-            return "long int";
-        case DType::UInt8:
-            return "unsigned char";
-        case DType::Float16:
-            return "c10::Half";
-        case DType::BFloat16:
-            return "c10::BFloat16";
-        case DType::Float32:
-            return "float";
-        case DType::Float64:
-            return "double";
-        case DType::Complex64:
-            return "c10::complex<float>";
-        case DType::Complex128:
-            return "c10::complex<double>";
-        default:
-            return dtype_name(dtype);
-    }
-}
-
 bool is_array_list(const Trace& trace, const Argument& value) noexcept {
     const std::span<const Argument> items = items_of(trace, value);
     return !items.empty() && !value.truncated &&
@@ -66,7 +35,7 @@ bool is_array_list(const Trace& trace, const Argument& value) noexcept {
 
 std::string_view input_type_text(const Trace& trace, const Argument& value) noexcept {
     if (const ArrayInfo* const array = array_of(trace, value); array != nullptr)
-        return array->is_defined ? element_type_text(array->dtype) : std::string_view();
+        return array->is_defined ? std::string_view(dtype_cpp_name(array->dtype)) : std::string_view();
     if (is_scalar(value.kind) || is_scalar(value.left_out)) return "Scalar";
     if (value.kind != ValueKind::List) return "";
     const std::span<const Argument> items = items_of(trace, value);

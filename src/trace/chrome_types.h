@@ -7,8 +7,6 @@
 
 namespace kymo {
 
-/// As PyTorch prints element types: the names of its C++ types.
-std::string_view element_type_text(DType dtype) noexcept;
 /// A list of arrays, all there and all defined. Of any other one PyTorch's tools are told nothing.
 bool is_array_list(const Trace& trace, const Argument& value) noexcept;
 /// "float", "Scalar", "TensorList", ...; empty for what has no word.

@@ -150,6 +150,9 @@ class TraceJoin {
     }
 
     void move_ranges() {
+        std::uint64_t rows = 0;
+        for (const Moved& moved : moved_) rows += moved.from->range_start_ns.size();
+        if (rows >= kNoRow) throw Error("together the traces have more ranges than a trace holds");
         Row next = 0;
         std::vector<Row> ends;
         for (TrackInfo& track : data_->tracks) {

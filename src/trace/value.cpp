@@ -20,6 +20,37 @@ const char* dtype_name(DType dtype) noexcept {
     return index < std::size(kNames) ? kNames[index] : "other";
 }
 
+const char* dtype_cpp_name(DType dtype) noexcept {
+    switch (dtype) {
+        case DType::Bool:
+            return "bool";
+        case DType::Int8:
+            return "signed char";
+        case DType::Int16:
+            return "short int";
+        case DType::Int32:
+            return "int";
+        case DType::Int64:
+            return "long int";
+        case DType::UInt8:
+            return "unsigned char";
+        case DType::Float16:
+            return "c10::Half";
+        case DType::BFloat16:
+            return "c10::BFloat16";
+        case DType::Float32:
+            return "float";
+        case DType::Float64:
+            return "double";
+        case DType::Complex64:
+            return "c10::complex<float>";
+        case DType::Complex128:
+            return "c10::complex<double>";
+        default:
+            return dtype_name(dtype);
+    }
+}
+
 std::uint32_t dtype_bytes(DType dtype) noexcept {
     static constexpr std::uint8_t kBytes[] = {0, 1, 1, 2,  4, 8, 1, 2, 4, 8, 2, 2, 4,
                                               8, 4, 8, 16, 1, 1, 1, 1, 4, 0, 0, 8};

@@ -51,3 +51,14 @@ def recording(**options):
 
 def is_async(row):
     return row["flags"] & ASYNC != 0
+
+
+def work(name="work"):
+    """A range with nothing in it."""
+    with kymo.record_function(name):
+        pass
+
+
+def names(prof):
+    """The names of a profiler's events, steps with their numbers."""
+    return [event.trace_name for event in prof.events()]

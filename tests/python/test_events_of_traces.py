@@ -367,3 +367,10 @@ def test_a_trace_of_events_made_by_hand_has_their_averages(described):
     by_hand = {avg.key: (avg.count, avg.cpu_time_total) for avg in events.key_averages()}
     of_trace = {avg.key: (avg.count, avg.cpu_time_total) for avg in averages_of(trace)}
     assert by_hand == of_trace
+
+
+def test_a_field_of_events_is_of_events_only():
+    from kymo._kymo import EventRow
+
+    with pytest.raises(TypeError, match="not of int"):
+        EventRow.__dict__["name"].__get__(5, int)

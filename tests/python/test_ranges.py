@@ -4,6 +4,7 @@ import gc
 import pickle
 import sys
 import threading
+import weakref
 
 import pytest
 from recorded import BEGAN_BEFORE, UNFINISHED, is_async, recording
@@ -444,3 +445,21 @@ def test_reference_counts_stay_as_they_were():
     gc.collect()
     after = sys.getrefcount(name), sys.getrefcount(None), sys.getrefcount(kymo.record_function)
     assert all(abs(a - b) <= 24 for a, b in zip(after, before)), (before, after)
+
+
+def test_names_of_derived_types_hold_nothing_alive():
+    class Name(str):
+        pass
+
+    gone = []
+    for make in (kymo.record_function, kymo.record_function_fast):
+        name = Name("derived")
+        name.range = make(name)
+        gone.append(weakref.ref(name))
+        with recording() as seen, name.range:
+            kymo.begin(name)
+            kymo.end()
+        assert set(seen.names()) == {"derived"}
+        del name
+    gc.collect()
+    assert [reference() for reference in gone] == [None, None]

@@ -181,3 +181,57 @@ def test_arrays_of_any_library_are_described_without_their_data():
     assert [a["sizes"] for a in got[:3]] == [[4, 6], [2, 2], [6, 4]]
     assert got[1]["strides"] == [12, 3]
     assert got[4]["sizes"] == [2, 3] and got[4]["device"][0] == 1
+
+
+def test_inputs_that_change_the_list_or_leave_the_block_while_they_are_asked():
+    inputs = []
+
+    class Emptying:
+        @property
+        def __array_interface__(self):
+            inputs.clear()  # its list held the last reference to it
+            return {"shape": (3,), "typestr": "<f4", "data": (4096, False)}
+
+    class Leaving:
+        @property
+        def __array_interface__(self):
+            if leaves:
+                leaves.pop().__exit__(None, None, None)
+            return {"shape": (5,), "typestr": "<f4", "data": (4096, False)}
+
+    inputs += [Emptying(), Emptying(), [1] * 1000]
+    leaving = kymo.record_function_fast("left", [Leaving()])
+    leaves = [leaving]
+    with recording(record_shapes=True) as seen:
+        with kymo.record_function_fast("emptied", inputs):
+            pass
+        leaving.__enter__()
+        with pytest.raises(kymo.Error):
+            leaving.__exit__(None, None, None)
+        with leaving:
+            pass
+    assert [array["sizes"] for array in seen.one("emptied")["inputs"]] == [[3]]
+    first, second = seen.named("left")
+    assert first["flags"] == second["flags"] == 0 and first["depth"] == second["depth"] == 0
+
+
+def test_an_array_that_takes_its_description_back_while_it_is_read():
+    class Item:
+        def __index__(self):
+            described.clear()
+            return 7
+
+    described = {}
+
+    class Fickle:
+        __array_interface__ = described
+
+    class Odd:
+        __array_interface__ = {"shape": 5, "strides": 3}
+
+    described.update(shape=[Item()], typestr="<f" + str(8), strides=[8], data=(int("4096"), False))
+    with recording(record_shapes=True) as seen:
+        with kymo.record_function_fast("x", [Fickle(), Odd()]):
+            pass
+    fickle, odd = seen.rows[0]["inputs"]
+    assert fickle["sizes"] == [7] and odd is None

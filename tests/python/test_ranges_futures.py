@@ -227,3 +227,20 @@ def test_it_works_the_same_while_nothing_records():
     target = taken(future)
     future.set_result(2)
     assert target.result() == 2
+
+
+def test_a_future_that_leaves_the_block_while_it_is_looked_at():
+    class Leaving:
+        @property
+        def add_done_callback(self):
+            range_.__exit__(None, None, None)
+            return lambda callback: callback(self)
+
+    with recording() as seen:
+        range_ = kymo.record_function("left")
+        range_.__enter__()
+        with pytest.raises(kymo.Error, match="not been entered"):
+            range_.end_on_future(Leaving())
+        with kymo.record_function("after"):
+            pass
+    assert seen.one("after")["depth"] == 0

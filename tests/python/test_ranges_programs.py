@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from conftest import needs_own_memory
 
 import kymo
 from kymo import _kymo
@@ -155,6 +156,7 @@ print(len(session.stop()))
     assert (code, out, err) == (0, "0\n1\n", "")
 
 
+@needs_own_memory
 def test_memory_stays_flat_over_a_thousand_sessions(run_python):
     out = run_python("""
 import gc, sys
