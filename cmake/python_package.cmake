@@ -12,8 +12,10 @@ set(nanobind_DIR "${nanobind_dir}" CACHE PATH "That of Python_EXECUTABLE" FORCE)
 find_package(nanobind CONFIG REQUIRED)
 
 kymo_room_files(bindings "" binding_sources)
-kymo_room_files(sources/python "" tracer_sources)
-nanobind_add_module(kymo_python NB_STATIC NOMINSIZE NB_SUPPRESS_WARNINGS ${binding_sources} ${tracer_sources})
+kymo_room_files(sources/python "" python_sources)
+file(GLOB python_c_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/sources/python/*.c")  # for the interpreter's headers
+nanobind_add_module(kymo_python NB_STATIC NOMINSIZE NB_SUPPRESS_WARNINGS
+                    ${binding_sources} ${python_sources} ${python_c_sources})
 kymo_target_options(kymo_python)
 set(python_dir "${PROJECT_BINARY_DIR}/python/kymo")
 set_target_properties(kymo_python PROPERTIES OUTPUT_NAME _kymo LIBRARY_OUTPUT_DIRECTORY "${python_dir}"

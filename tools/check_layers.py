@@ -26,7 +26,8 @@ MODEL = ["include/kymo/trace.h", "include/kymo/scope.h", "include/kymo/value.h",
 # fmt: off
 ROOMS = {
     PUBLIC:               [DETAIL],
-    DETAIL:               ["include/kymo/scope.h"],
+    "include/kymo/python": [PUBLIC],
+    DETAIL:               ["include/kymo/scope.h", "include/kymo/traceback.h"],
     "src/base":           ["include/kymo/error.h"],
     "src/record":         [PUBLIC, DETAIL, "src/base"],
     "src/sources/python": [PUBLIC, DETAIL, "src/record", "src/base"],
@@ -42,7 +43,7 @@ ROOMS = {
     "src/cli":            [PUBLIC, "src/query"],
     "src/bindings":       [PUBLIC, DETAIL, "src/sources/python", "src/emitters"],
     "tests":              [PUBLIC, DETAIL],
-    "tests/python":       [PUBLIC],
+    "tests/python":       [PUBLIC, "include/kymo/python"],
     "tests/consumer":     ["include/kymo/kymo.h"],
     "benchmarks":         [PUBLIC, DETAIL],
     "examples":           [PUBLIC],
@@ -60,8 +61,8 @@ KINDS = {
 # External headers that only some rooms may see, by how the include begins.
 EXTERNAL = {
     "Python.h":   ["src/sources/python", "src/bindings", "tests/python", "benchmarks"],
-    "nanobind/":  ["src/bindings", "tests/python"],
-    "pybind11/":  ["tests/python"],
+    "nanobind/":  ["src/bindings", "tests/python", "include/kymo/python"],
+    "pybind11/":  ["tests/python", "include/kymo/python"],
     "cupti":      ["src/sources/cuda"],
     "cuda":       ["src/sources/cuda"],
     "nvtx3/":     ["src/sources/cuda", "src/emitters", "tests"],
@@ -73,6 +74,8 @@ EXTERNAL = {
     "zstd":       ["src/base", "src/trace"],
     "xxhash":     ["src/base", "src/trace"],
     "zlib.h":     ["src/base", "src/export", "src/import"],
+    "elfutils/":  ["src/base"],
+    "gelf.h":     ["src/base"],
     "gtest/":     ["tests"],
     "gmock/":     ["tests"],
     "benchmark/": [],
@@ -84,7 +87,7 @@ EXTERNAL = {
 PYTHON_ROOMS = {
     "python":       {"always": {"kymo"}, "in functions": {"numpy", "pandas", "pyarrow", "IPython"}},
     "tests/python": {"always": {"kymo", "pytest", "hypothesis", "numpy", "pandas", "pyarrow",
-                                "with_nanobind", "with_pybind11"}},
+                                "with_nanobind", "with_pybind11", "traces_nanobind", "traces_pybind11"}},
 }  # fmt: skip
 
 # Words that say nothing about what is in a file.

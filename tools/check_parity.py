@@ -19,6 +19,7 @@ SPANS = (
     ("L", 1, 11),
     ("L", 13, 25),
     ("E", 1, 12),
+    ("S", 1, 21),
 )
 NUMBERS = [f"{letter}{n}" for letter, first, last in SPANS for n in range(first, last + 1)]
 

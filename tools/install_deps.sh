@@ -36,12 +36,13 @@ for group in "$@"; do
                 have_header zstd.h || need libzstd-dev
                 have_header zlib.h || need zlib1g-dev
                 have_header sqlite3.h || need libsqlite3-dev
+                have_header elfutils/libdw.h || need libdw-dev
                 have_header protozero/pbf_writer.hpp || need libprotozero-dev
                 have_header gtest/gtest.h || need libgtest-dev
             else
                 need g++; required+=(g++)
                 missing+=(libfmt-dev libcli11-dev libzstd-dev zlib1g-dev libgtest-dev libsqlite3-dev
-                          libprotozero-dev)
+                          libprotozero-dev libdw-dev)
             fi
             ;;
         check)

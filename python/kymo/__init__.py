@@ -7,6 +7,7 @@ print(prof.key_averages().table(sort_by="self_cpu_time_total"))
 """
 
 from kymo._kymo import (
+    CapturedTraceback,
     Error,
     Session,
     Trace,
@@ -56,6 +57,7 @@ _LATER = {
 }
 
 __all__ = [
+    "CapturedTraceback",
     "DeviceType",
     "Error",
     "EventList",

@@ -18,6 +18,7 @@ from kymo._event_list import EventList as EventList
 from kymo._events import FunctionEvent as FunctionEvent
 from kymo._execution_trace import ExecutionTraceObserver as ExecutionTraceObserver
 from kymo._handlers import tensorboard_trace_handler as tensorboard_trace_handler
+from kymo._kymo import CapturedTraceback as CapturedTraceback
 from kymo._kymo import Error as Error
 from kymo._kymo import Session as Session
 from kymo._kymo import Trace as Trace
@@ -44,6 +45,7 @@ from kymo._trace import TraceTable as TraceTable
 from kymo._trace import load as load
 
 __all__ = [
+    "CapturedTraceback",
     "DeviceType",
     "Error",
     "EventList",

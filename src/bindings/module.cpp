@@ -3,6 +3,7 @@
 
 #include "bindings/bind.h"
 #include "bindings/range_objects.h"
+#include "bindings/traceback_objects.h"
 #include "sources/python/tracer.h"
 
 NB_MODULE(_kymo, module) {
@@ -11,7 +12,8 @@ NB_MODULE(_kymo, module) {
         false);  // a program may end while a profiler runs: nothing that it should be told of
     if (!kymo::bindings::add_record_function(module.ptr()) ||
         !kymo::bindings::add_record_function_fast(module.ptr()) ||
-        !kymo::bindings::add_mark_functions(module.ptr()) || !kymo::bindings::add_open_ranges(module.ptr()))
+        !kymo::bindings::add_mark_functions(module.ptr()) || !kymo::bindings::add_open_ranges(module.ptr()) ||
+        !kymo::bindings::add_traceback(module.ptr()))
         throw nb::python_error();
     kymo::bindings::bind_errors(module);
     kymo::bindings::bind_trace(module);
@@ -25,5 +27,6 @@ NB_MODULE(_kymo, module) {
     kymo::bindings::bind_memory(module);
     kymo::bindings::bind_emitters(module);
     kymo::bindings::bind_execution_trace(module);
+    kymo::bindings::bind_traceback(module);
     kymo::python::add_tracer();
 }

@@ -1,0 +1,113 @@
+"""python_traceback.py: what captured tracebacks cost: capturing, and naming native addresses."""
+
+import json
+import statistics
+import subprocess
+import sys
+import time
+import traceback
+
+import kymo
+
+ROUNDS = 9
+CAPTURES = 20_000
+ADDRESSES = 10_000
+
+
+def show(name, value, unit, against, against_value, target=None, ratio=None):
+    print(
+        json.dumps(
+            {
+                "name": name,
+                "value": value,
+                "unit": unit,
+                "against": against,
+                "against_value": against_value,
+                "ratio": ratio,
+                "target": target,
+            }
+        )
+    )
+
+
+def at_depth(depth, function):
+    return function() if depth <= 1 else at_depth(depth - 1, function)
+
+
+def seconds_each(extract, **options):
+    """Seconds for a capture, its end included. The loop is the innermost frame."""
+    begin = time.perf_counter()
+    for _ in range(CAPTURES):
+        extract(**options)
+    return (time.perf_counter() - begin) / CAPTURES
+
+
+def captures():
+    extract = kymo.CapturedTraceback.extract
+    here = len(extract())
+    python, native, standard = [], [], []
+
+    def measure():
+        python.append(seconds_each(extract))
+        native.append(seconds_each(extract, cpp=True))
+        begin = time.perf_counter()
+        for _ in range(200):
+            traceback.extract_stack()
+        standard.append((time.perf_counter() - begin) / 200)
+
+    for _ in range(ROUNDS):
+        at_depth(10 - here - 2, measure)  # measure and seconds_each are frames, too
+    each = statistics.median(python)
+    theirs = statistics.median(standard)
+    show("traceback_captures", 1 / each, "/s", "traceback.extract_stack", 1 / theirs, ">= 500000 /s")
+    show("traceback_capture", each * 1e9, "ns", "traceback.extract_stack", theirs * 1e9)
+    show("traceback_capture_native", statistics.median(native) * 1e9, "ns", "Python frames alone", each * 1e9)
+
+
+def large_binary():
+    """(path, first address, size) of the largest piece of code in this process: the interpreter's, as a rule."""
+    largest = ("", 0, 0)
+    with open("/proc/self/maps", encoding="utf-8") as maps:
+        for line in maps:
+            words = line.split()
+            if "x" in words[1] and len(words) > 5 and words[5].startswith("/"):
+                first, last = (int(word, 16) for word in words[0].split("-"))
+                if last - first > largest[2]:
+                    largest = (words[5], first, last - first)
+    return largest
+
+
+CHILD = """
+import time
+from kymo import _kymo
+addresses = [{first} + i * {size} // {count} + 1 for i in range({count})]
+begin = time.perf_counter()
+frames = _kymo.symbolize_addresses(addresses)
+took = time.perf_counter() - begin
+begin = time.perf_counter()
+_kymo.symbolize_addresses(addresses)
+print(took, time.perf_counter() - begin, sum(f[0]["line"] > 0 for f in frames), sum(len(f) for f in frames))
+"""
+
+
+def names():
+    """Each time in a process of its own, which has read nothing yet."""
+    path, first, size = large_binary()
+    program = CHILD.format(first="first", size=size, count=ADDRESSES)
+    finder = f"import sys; sys.path.insert(0, {__file__.rsplit('/', 1)[0]!r})\nimport python_traceback\n"
+    finder += "first = python_traceback.large_binary()[1]\n"
+    cold, warm = [], []
+    for _ in range(7):
+        out = subprocess.run(
+            [sys.executable, "-c", finder + program], check=True, capture_output=True, text=True
+        ).stdout
+        words = out.split()
+        cold.append(float(words[0]))
+        warm.append(float(words[1]))
+    print(f"{path}: {words[2]} of {ADDRESSES} addresses have lines, {words[3]} frames")
+    show("traceback_symbolize", statistics.median(cold), "s", "known already", statistics.median(warm), "<= 2 s")
+
+
+if __name__ == "__main__":
+    captures()
+    names()

@@ -1,0 +1,124 @@
+// traceback_binding.cpp: names for captured tracebacks and addresses.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <string>
+#include <vector>
+
+#include <kymo/detail/python_stacks.h>
+#include <kymo/traceback.h>
+
+#include "bindings/bind.h"
+#include "bindings/traceback_objects.h"
+
+namespace nb = nanobind;
+
+namespace kymo::bindings {
+namespace {
+
+nb::object text_of(const std::string& text) {
+    return nb::steal(
+        PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogateescape"));
+}
+
+nb::dict dict_of(const TracebackFrame& frame) {
+    nb::dict dict;
+    dict["name"] = text_of(frame.name);
+    dict["filename"] = text_of(frame.filename);
+    dict["line"] = frame.line;
+    dict["python"] = frame.python;
+    dict["inlined"] = frame.inlined;
+    return dict;
+}
+
+nb::list lists_of(const std::vector<std::vector<TracebackFrame>>& frames) {
+    nb::list lists;
+    for (const auto& group : frames) {
+        nb::list list;
+        for (const TracebackFrame& frame : group) list.append(dict_of(frame));
+        lists.append(list);
+    }
+    return lists;
+}
+
+/// One list of dicts for each; a frame that occurs often is one dict.
+nb::list symbolize_tracebacks(const nb::iterable& objects) {
+    std::vector<CapturedTraceback> tracebacks;
+    for (const nb::handle object : objects) {
+        if (!is_traceback(object.ptr()))
+            throw nb::type_error(
+                ("a CapturedTraceback was expected, not " + std::string(Py_TYPE(object.ptr())->tp_name))
+                    .c_str());
+        tracebacks.push_back(traceback_of(object.ptr()));
+    }
+    SymbolizedTracebacks named;
+    {
+        const nb::gil_scoped_release released;
+        named = symbolize(tracebacks);
+    }
+    std::vector<nb::dict> dicts;
+    dicts.reserve(named.all_frames.size());
+    for (const TracebackFrame& frame : named.all_frames) dicts.push_back(dict_of(frame));
+    nb::list lists;
+    for (const auto& indices : named.tracebacks) {
+        nb::list list;
+        for (const std::uint32_t index : indices) list.append(dicts[index]);
+        lists.append(list);
+    }
+    return lists;
+}
+
+}  // namespace
+
+void bind_traceback(nb::module_& module) {
+    module.def("symbolize_tracebacks", symbolize_tracebacks);
+    module.def("symbolize_addresses", [](const std::vector<std::uintptr_t>& addresses) {
+        std::vector<std::vector<TracebackFrame>> frames;
+        {
+            const nb::gil_scoped_release released;
+            frames = symbolize_addresses(addresses);
+        }
+        return lists_of(frames);
+    });
+    module.def(
+        "symbolize_locations",
+        [](const nb::iterable& places, const std::string& folder) {
+            std::vector<NativeLocation> locations;
+            for (const nb::handle place : places) {
+                const auto parts = nb::cast<nb::tuple>(place);
+                locations.push_back({nb::cast<std::string>(parts[0]), nb::cast<std::string>(parts[1]),
+                                     nb::cast<std::uint64_t>(parts[2])});
+            }
+            std::vector<std::vector<TracebackFrame>> frames;
+            {
+                const nb::gil_scoped_release released;
+                frames = symbolize_locations(locations, folder);
+            }
+            return lists_of(frames);
+        },
+        nb::arg("locations"), nb::arg("folder") = "/usr/lib/debug");
+    module.def("traceback_addresses", [](nb::handle object) {
+        nb::list list;
+        for (const std::uintptr_t address : traceback_of(object.ptr()).addresses()) list.append(address);
+        return list;
+    });
+    module.def("traceback_locations", [](nb::handle object) {
+        nb::list list;
+        for (const NativeLocation& at : traceback_of(object.ptr()).locations())
+            list.append(nb::make_tuple(text_of(at.path), at.build_id, at.offset));
+        return list;
+    });
+    module.def("dropped_tracebacks", &detail::dropped_count);
+    module.def("unwind_counts", [] {
+        const UnwindCounts counts = unwind_counts();
+        nb::dict dict;
+        dict["known"] = counts.known;
+        dict["looked_up"] = counts.looked_up;
+        dict["without_table"] = counts.without_table;
+        dict["forgotten"] = counts.forgotten;
+        return dict;
+    });
+}
+
+}  // namespace kymo::bindings

@@ -1,0 +1,242 @@
+// traceback_object.cpp: kymo.CapturedTraceback against the raw C API: a capture costs no more than its
+// frames.
+#include <Python.h>
+
+#include <structmember.h>
+
+#include <cstddef>
+
+#include <kymo/detail/python_stacks.h>
+#include <kymo/traceback.h>
+
+#include "bindings/errors.h"
+#include "bindings/traceback_objects.h"
+#include "sources/python/traceback_source.h"
+
+namespace kymo::bindings {
+namespace {
+
+struct TracebackObject {
+    PyObject_HEAD detail::TracebackData* data;  ///< null: cleaned up, or unpickled
+    PyObject* weak_references;
+};
+
+PyTypeObject* traceback_type = nullptr;
+
+TracebackObject* as_traceback(PyObject* object) noexcept {
+    return reinterpret_cast<TracebackObject*>(object);
+}
+
+/// Lets go of the capture and releases what is released by that.
+void drop(TracebackObject* self) noexcept {
+    detail::TracebackData* data = self->data;
+    self->data = nullptr;
+    if (data == nullptr) return;
+    detail::let_go(data);
+    detail::release_dropped();
+}
+
+PyObject* made(PyTypeObject* type, detail::TracebackData* data) noexcept {
+    PyObject* object = type->tp_alloc(type, 0);
+    if (object == nullptr) {
+        if (data != nullptr) detail::let_go(data);
+        return nullptr;
+    }
+    as_traceback(object)->data = data;
+    return object;
+}
+
+int traverse(PyObject* object, visitproc visit, void* arg) {
+    Py_VISIT(Py_TYPE(object));
+    detail::TracebackData* data = as_traceback(object)->data;
+    // References that C++ shares are not this object's to show: the collector would count them as reachable
+    // from here alone.
+    if (data == nullptr || data->owners.load(std::memory_order_acquire) != 1) return 0;
+    for (std::uint32_t i = 0; i < data->python_count; ++i)
+        Py_VISIT(static_cast<PyObject*>(data->python()[i].code));
+    return 0;
+}
+
+int clear(PyObject* object) {
+    drop(as_traceback(object));
+    return 0;
+}
+
+void dealloc(PyObject* object) {
+    PyObject_GC_UnTrack(object);
+    TracebackObject* self = as_traceback(object);
+    if (self->weak_references != nullptr) PyObject_ClearWeakRefs(object);
+    drop(self);
+    PyTypeObject* type = Py_TYPE(object);
+    type->tp_free(object);
+    Py_DECREF(type);
+}
+
+/// A keyword's value into the options. False with an error set.
+bool take_option(PyObject* name, PyObject* value, TracebackOptions& options) noexcept {
+    if (PyUnicode_CompareWithASCIIString(name, "cpp") == 0 ||
+        PyUnicode_CompareWithASCIIString(name, "script") == 0) {
+        const int truth = PyObject_IsTrue(value);
+        if (truth < 0) return false;
+        if (PyUnicode_CompareWithASCIIString(name, "cpp") == 0) options.native = truth != 0;
+        return true;
+    }
+    if (PyUnicode_CompareWithASCIIString(name, "skip") == 0) {
+        const Py_ssize_t skip = PyNumber_AsSsize_t(value, PyExc_OverflowError);
+        if (skip == -1 && PyErr_Occurred() != nullptr) return false;
+        if (skip < 0) {
+            PyErr_Format(PyExc_ValueError, "skip is a number of frames, not %zd", skip);
+            return false;
+        }
+        options.skip = static_cast<std::size_t>(skip);
+        return true;
+    }
+    PyErr_Format(PyExc_TypeError, "extract() got an unexpected keyword argument '%U'", name);
+    return false;
+}
+
+PyObject* extract(PyObject* type, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
+    if (count != 0) {
+        PyErr_Format(PyExc_TypeError, "extract() takes only keyword arguments, but %zd positional were given",
+                     count);
+        return nullptr;
+    }
+    TracebackOptions options;
+    if (names != nullptr) {
+        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i) {
+            if (!take_option(PyTuple_GET_ITEM(names, i), arguments[i], options)) return nullptr;
+        }
+        if (options.native && options.skip != 0) {
+            PyErr_SetString(error_type,
+                            "skip counts Python frames, and is for captures of those alone: not with cpp");
+            return nullptr;
+        }
+    }
+    detail::TracebackData* data = detail::gather(options, 1);  // without this function
+    if (data == nullptr) return PyErr_NoMemory();
+    return made(reinterpret_cast<PyTypeObject*>(type), data);
+}
+
+PyObject* cleanup(PyObject* object, PyObject*) {
+    drop(as_traceback(object));
+    Py_RETURN_NONE;
+}
+
+/// Calls the function of kymo._traceback with the object.
+PyObject* delegate(const char* function, PyObject* object) noexcept {
+    PyObject* module = PyImport_ImportModule("kymo._traceback");
+    if (module == nullptr) return nullptr;
+    PyObject* result = PyObject_CallMethod(module, function, "O", object);
+    Py_DECREF(module);
+    return result;
+}
+
+PyObject* summary(PyObject* object, PyObject*) {
+    return delegate("summary", object);
+}
+PyObject* format(PyObject* object, PyObject*) {
+    return delegate("format_one", object);
+}
+PyObject* format_all(PyObject*, PyObject* objects) {
+    return delegate("format_all", objects);
+}
+PyObject* symbolize_one(PyObject* object, PyObject*) {
+    return delegate("symbolize_one", object);
+}
+
+PyObject* reduce(PyObject* object, PyObject*) {
+    return Py_BuildValue("O()", Py_TYPE(object));  // the frames belong to this process
+}
+
+PyObject* construct(PyTypeObject* type, PyObject* arguments, PyObject* named) {
+    if (PyTuple_GET_SIZE(arguments) != 0 || (named != nullptr && PyDict_GET_SIZE(named) != 0)) {
+        PyErr_Format(PyExc_TypeError, "%s() takes no arguments; extract() captures", type->tp_name);
+        return nullptr;
+    }
+    return made(type, nullptr);
+}
+
+PyObject* represent(PyObject* object) {
+    const detail::TracebackData* data = as_traceback(object)->data;
+    return PyUnicode_FromFormat("<kymo.CapturedTraceback of %u Python and %u native frames>",
+                                data != nullptr ? data->python_count : 0,
+                                data != nullptr ? data->native_count : 0);
+}
+
+Py_ssize_t size_of(PyObject* object) {
+    const detail::TracebackData* data = as_traceback(object)->data;
+    return data != nullptr ? static_cast<Py_ssize_t>(data->python_count) + data->native_count : 0;
+}
+
+int truth_of(PyObject*) {
+    return 1;
+}
+
+PyMethodDef kMethods[] = {
+    {"extract", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(extract)),
+     METH_FASTCALL | METH_KEYWORDS | METH_CLASS,
+     "extract($type, /, *, cpp=False, skip=0)\n--\n\nWhere the calling thread is now, the caller of this "
+     "function "
+     "innermost. Names\n"
+     "and lines are found when they are asked for."},
+    {"summary", summary, METH_NOARGS, "summary($self, /)\n--\n\nA traceback.StackSummary, outermost first."},
+    {"format", format, METH_NOARGS, "format($self, /)\n--\n\nLines as traceback.format_list gives them."},
+    {"format_all", format_all, METH_O | METH_STATIC,
+     "format_all(tbs, /)\n--\n\nWhat format() gives for each, found together."},
+    {"symbolize", symbolize_one, METH_NOARGS,
+     "symbolize($self, /)\n--\n\nThe frames, innermost first, as dicts: name, filename, line, python, "
+     "inlined."},
+    {"cleanup", cleanup, METH_NOARGS, "cleanup($self, /)\n--\n\nLets go of the frames."},
+    {"__reduce__", reduce, METH_NOARGS, "Pickled, it has no frames."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+PyMemberDef kMembers[] = {
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(TracebackObject, weak_references), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr},
+};
+
+PyType_Slot kSlots[] = {
+    {Py_tp_doc, const_cast<char*>("The frames of one moment of one thread. Made by extract().")},
+    {Py_tp_new, reinterpret_cast<void*>(construct)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(dealloc)},
+    {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
+    {Py_tp_clear, reinterpret_cast<void*>(clear)},
+    {Py_tp_repr, reinterpret_cast<void*>(represent)},
+    {Py_sq_length, reinterpret_cast<void*>(size_of)},
+    {Py_nb_bool, reinterpret_cast<void*>(truth_of)},
+    {Py_tp_methods, kMethods},
+    {Py_tp_members, kMembers},
+    {0, nullptr},
+};
+
+PyType_Spec kSpec = {"kymo.CapturedTraceback", sizeof(TracebackObject), 0,
+                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, kSlots};
+
+PyObject* wrap(const CapturedTraceback& traceback) noexcept {
+    if (traceback.get() != nullptr) detail::keep(traceback.get());
+    return made(traceback_type, traceback.get());
+}
+
+}  // namespace
+
+bool is_traceback(PyObject* object) noexcept {
+    return PyObject_TypeCheck(object, traceback_type) != 0;
+}
+
+CapturedTraceback traceback_of(PyObject* object) noexcept {
+    if (!is_traceback(object) || as_traceback(object)->data == nullptr) return {};
+    detail::keep(as_traceback(object)->data);
+    return CapturedTraceback::adopt(as_traceback(object)->data);
+}
+
+bool add_traceback(PyObject* module) noexcept {
+    traceback_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&kSpec));
+    if (traceback_type == nullptr ||
+        PyModule_AddObjectRef(module, "CapturedTraceback", reinterpret_cast<PyObject*>(traceback_type)) != 0)
+        return false;
+    python::offer_python_stacks({wrap, is_traceback, traceback_of});
+    return true;
+}
+
+}  // namespace kymo::bindings

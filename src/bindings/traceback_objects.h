@@ -1,0 +1,17 @@
+// traceback_objects.h: kymo.CapturedTraceback, for the rest of the bindings.
+#pragma once
+
+#include <Python.h>
+
+#include <kymo/traceback.h>
+
+namespace kymo::bindings {
+
+/// Adds the type; false with a Python error set on failure.
+bool add_traceback(PyObject* module) noexcept;
+
+bool is_traceback(PyObject* object) noexcept;
+/// The capture of an object; empty where it has none, or is of another type.
+CapturedTraceback traceback_of(PyObject* object) noexcept;
+
+}  // namespace kymo::bindings

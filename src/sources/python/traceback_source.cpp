@@ -1,0 +1,99 @@
+// traceback_source.cpp: gives libkymo the stacks of Python.
+#include "sources/python/traceback_source.h"
+
+#include <kymo/detail/python_stacks.h>
+
+#include "sources/python/traceback_frames.h"
+
+static_assert(sizeof(kymo_python_frame) == sizeof(kymo::detail::PythonFrame));
+static_assert(offsetof(kymo_python_frame, lasti) == offsetof(kymo::detail::PythonFrame, lasti));
+static_assert(offsetof(kymo_python_frame, place) == offsetof(kymo::detail::PythonFrame, place));
+
+namespace kymo::python {
+namespace {
+
+enum State : int { kHadIt = -1 };
+
+PyThreadState* current_thread() noexcept {
+#if PY_VERSION_HEX >= 0x030d0000
+    return PyThreadState_GetUnchecked();
+#else
+    return _PyThreadState_UncheckedGet();
+#endif
+}
+
+bool finalizing() noexcept {
+#if PY_VERSION_HEX >= 0x030d0000
+    return Py_IsFinalizing() != 0;
+#else
+    return _Py_IsFinalizing() != 0;
+#endif
+}
+
+bool enter(int& state) noexcept {
+    if (Py_IsInitialized() == 0) return false;
+    // The state that Python keeps for this thread; the current one is another's where another has the GIL.
+    PyThreadState* own = PyGILState_GetThisThreadState();
+    if (own == nullptr) return false;
+    if (own == current_thread()) {
+        state = kHadIt;
+        return true;
+    }
+    if (finalizing()) return false;  // who waits for the GIL then never comes back
+    state = PyGILState_Ensure();
+    return true;
+}
+
+void leave(int state) noexcept {
+    if (state != kHadIt) PyGILState_Release(static_cast<PyGILState_STATE>(state));
+}
+
+std::size_t capture(detail::PythonFrame* out, std::size_t room, std::size_t skip,
+                    std::uintptr_t* anchors) noexcept {
+    return kymo_capture_python_frames(current_thread(), reinterpret_cast<kymo_python_frame*>(out), room, skip,
+                                      anchors);
+}
+
+void release(detail::PythonFrame* frames, std::size_t count) noexcept {
+    for (std::size_t i = 0; i < count; ++i) Py_DECREF(static_cast<PyObject*>(frames[i].code));
+}
+
+/// The text, with what is no Unicode kept as Python keeps it in names of files.
+std::string text_of(PyObject* object) {
+    Py_ssize_t size = 0;
+    if (const char* text = PyUnicode_AsUTF8AndSize(object, &size))
+        return {text, static_cast<std::size_t>(size)};
+    PyErr_Clear();
+    std::string result = "??";
+    if (PyObject* bytes = PyUnicode_AsEncodedString(object, "utf-8", "surrogateescape")) {
+        result.assign(PyBytes_AS_STRING(bytes), static_cast<std::size_t>(PyBytes_GET_SIZE(bytes)));
+        Py_DECREF(bytes);
+    }
+    PyErr_Clear();
+    return result;
+}
+
+void describe(const detail::PythonFrame& frame, TracebackFrame& out) {
+    auto* code = static_cast<PyCodeObject*>(frame.code);
+    // A pending error of the caller stays as it is.
+    PyObject* type = nullptr;
+    PyObject* value = nullptr;
+    PyObject* trace = nullptr;
+    PyErr_Fetch(&type, &value, &trace);
+    out.name = text_of(code->co_name);
+    out.filename = text_of(code->co_filename);
+    const int line = PyCode_Addr2Line(code, frame.lasti);
+    out.line = line > 0 ? line : 0;
+    PyErr_Restore(type, value, trace);
+}
+
+detail::PythonStacks offered{};
+
+}  // namespace
+
+void offer_python_stacks(const TracebackObjects& objects) noexcept {
+    offered = {enter, leave, capture, release, describe, objects.wrap, objects.is_one, objects.unwrap};
+    detail::set_python_stacks(&offered);
+}
+
+}  // namespace kymo::python

@@ -1,0 +1,223 @@
+"""Tracebacks of Python and native frames, and tracebacks in C++: an extension made as a user would make it."""
+
+import gc
+import os
+import subprocess
+import sys
+import threading
+import weakref
+from pathlib import Path
+
+import pytest
+
+import kymo
+from kymo import CapturedTraceback, _kymo
+
+HERE = Path(__file__).resolve().parent
+
+
+def output_of(*words):
+    plain = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+    done = subprocess.run([*map(str, words)], env=plain, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout.strip()
+
+
+@pytest.fixture(scope="module")
+def extensions(tmp_path_factory):
+    """Both extensions, built against the package."""
+    pytest.importorskip("nanobind")
+    pytest.importorskip("pybind11")
+    folder = tmp_path_factory.mktemp("extensions")
+    sanitizer = os.environ.get("KYMO_TEST_SANITIZER")
+    output_of(
+        "cmake",
+        *("-S", HERE / "traceback_extension", "-B", folder, "-DCMAKE_BUILD_TYPE=Debug"),
+        f"-DPython_EXECUTABLE={sys.executable}",
+        f"-Dkymo_DIR={output_of(sys.executable, '-m', 'kymo', '--cmake-dir')}",
+        f"-Dnanobind_DIR={output_of(sys.executable, '-m', 'nanobind', '--cmake_dir')}",
+        f"-Dpybind11_DIR={output_of(sys.executable, '-m', 'pybind11', '--cmakedir')}",
+        f"-DCMAKE_CXX_FLAGS_DEBUG={f'-O0 -fsanitize={sanitizer}' if sanitizer else '-O0'}",
+    )
+    output_of("cmake", "--build", folder, "-j2")
+    sys.path.insert(0, str(folder))
+    try:
+        import traces_nanobind
+        import traces_pybind11
+    finally:
+        sys.path.remove(str(folder))
+    return traces_nanobind, traces_pybind11
+
+
+@pytest.fixture
+def cpp(extensions):
+    return extensions[0]
+
+
+def marks(frames, *wanted):
+    """Which of the wanted names occur, in order, innermost first."""
+    found = []
+    for frame in frames:
+        found += [name for name in wanted if frame["name"] == name or (not frame["python"] and name in frame["name"])]
+    return found
+
+
+def test_python_and_native_frames_come_in_the_right_order(cpp):
+    """S12: several Python calls share one native frame of the interpreter."""
+
+    def innermost():
+        return CapturedTraceback.extract(cpp=True)
+
+    def inner():
+        return innermost()
+
+    def middle():
+        return cpp.call_back(inner)
+
+    def outer():
+        return middle()
+
+    def outermost():
+        return cpp.call_back(outer)
+
+    frames = outermost().symbolize()
+    order = marks(frames, "innermost", "inner", "call_back", "middle", "outer", "outermost", "_PyEval_EvalFrameDefault")
+    seen = [name for name in order if name != "_PyEval_EvalFrameDefault"]
+    assert list(dict.fromkeys(seen)) == ["innermost", "inner", "call_back", "middle", "outer", "outermost"]
+    assert seen.count("call_back") >= 2
+    # Each group stands right before the interpreter's frame that runs it.
+    at = [i for i, frame in enumerate(frames) if frame["name"] == "inner" and frame["python"]][0]
+    assert not frames[at + 1]["python"] and "_PyEval_EvalFrameDefault" in frames[at + 1]["name"]
+    at = [i for i, frame in enumerate(frames) if frame["name"] == "outer" and frame["python"]][0]
+    assert not frames[at + 1]["python"] and "_PyEval_EvalFrameDefault" in frames[at + 1]["name"]
+    # And nothing is lost: the Python frames alone are those of a capture without native ones.
+    python_only = [f["name"] for f in frames if f["python"]]
+    assert python_only[-3:] == [f.name for f in CapturedTraceback.extract().summary()][2::-1]
+
+
+def test_generators_and_callbacks_of_c_stand_where_they_run(cpp):
+    """S12"""
+
+    def generated():
+        yield cpp.call_back(lambda: CapturedTraceback.extract(cpp=True))
+
+    def key(_):
+        return next(generated())
+
+    def sort():
+        return list(map(key, [0]))[0]
+
+    frames = sort().symbolize()
+    assert [f["name"] for f in frames if f["python"]][:4] == ["<lambda>", "generated", "key", "sort"]
+    order = list(dict.fromkeys(marks(frames, "<lambda>", "call_back", "generated", "key", "sort")))
+    assert order == ["<lambda>", "call_back", "generated", "key", "sort"]
+
+
+def test_native_frames_have_files_and_lines_where_they_were_compiled_with_them(cpp):
+    """S13"""
+    frames = cpp.call_back(lambda: CapturedTraceback.extract(cpp=True)).symbolize()
+    ours = [f for f in frames if f["name"].startswith("(anonymous namespace)::call_back(")]
+    assert len(ours) == 1
+    assert ours[0]["filename"].endswith("traces_nanobind.cpp")
+    text = (HERE / "traceback_extension" / "traces_nanobind.cpp").read_text().splitlines()
+    assert "inner()" in "".join(text[ours[0]["line"] - 2 : ours[0]["line"]])
+
+
+def test_a_traceback_comes_back_from_cpp_unchanged(extensions):
+    """S3: Python to C++ to Python, through either binding, and kept in C++ meanwhile."""
+    nanobind, pybind11 = extensions
+    for native in (False, True):
+        tb = CapturedTraceback.extract(cpp=native)
+        before = tb.symbolize()
+        for same in (nanobind.same(tb), pybind11.same(tb), pybind11.same(nanobind.same(tb))):
+            assert type(same) is CapturedTraceback
+            assert _kymo.traceback_addresses(same) == _kymo.traceback_addresses(tb)
+            assert same.symbolize() == before
+        nanobind.keep(tb)
+        del tb, same
+        gc.collect()
+        assert nanobind.kept().symbolize() == before
+        assert nanobind.is_kept(nanobind.kept())
+        assert not nanobind.is_kept(CapturedTraceback.extract())
+        assert nanobind.names(nanobind.kept()) == [frame["name"] for frame in before]
+    assert nanobind.empty().format() == []
+    with pytest.raises(TypeError):
+        nanobind.same(7)
+    with pytest.raises(TypeError):
+        pybind11.same(None)
+
+
+def fresh_capture():
+    scope = {"kymo": kymo}
+    exec("def fresh():\n    return kymo.CapturedTraceback.extract()", scope)
+    return scope["fresh"](), weakref.ref(scope["fresh"].__code__)
+
+
+def test_one_that_is_freed_without_the_gil_releases_its_code_at_the_next_capture(cpp):
+    """S7, S8, S10"""
+    tb, code = fresh_capture()
+    cpp.keep(tb)
+    del tb
+    gc.collect()
+    assert code() is not None and _kymo.dropped_tracebacks() == 0
+    cpp.drop_without_gil()
+    assert code() is not None and _kymo.dropped_tracebacks() == 1
+    CapturedTraceback.extract()
+    assert code() is None and _kymo.dropped_tracebacks() == 0
+
+
+def test_the_collector_leaves_alone_what_cpp_holds_too(cpp):
+    """S9"""
+    tb, code = fresh_capture()
+    cpp.keep(tb)
+    assert code() not in gc.get_referents(tb)
+    del tb
+    gc.collect()
+    assert cpp.kept().summary()[-1].name == "fresh"
+    cpp.keep(CapturedTraceback.extract())
+
+
+def test_cpp_captures_with_the_gil_without_it_and_on_threads_that_python_does_not_know(cpp):
+    """S4"""
+    me = "test_cpp_captures_with_the_gil_without_it_and_on_threads_that_python_does_not_know"
+    assert cpp.gather(False).summary()[-1].name == me
+    assert cpp.gather_released(False).summary()[-1].name == me
+    released = cpp.gather_released(True).symbolize()
+    assert marks(released, "gather_here", me) == ["gather_here", me]
+    assert released[0]["name"].startswith("(anonymous namespace)::gather_here(")
+    python, native = cpp.gather_elsewhere()
+    assert python == 0 and native > 0
+
+    from_thread = []
+    thread = threading.Thread(target=lambda: from_thread.append(cpp.gather_released(False)))
+    thread.start()
+    thread.join()
+    assert from_thread[0].summary()[-1].name == "<lambda>"
+
+
+def test_locations_name_frames_in_another_process(cpp, run_python):
+    """S14: a build id and an offset say the same there as the address here."""
+    tb = cpp.call_back(lambda: CapturedTraceback.extract(cpp=True))
+    addresses, locations = _kymo.traceback_addresses(tb), _kymo.traceback_locations(tb)
+    assert len(addresses) == len(locations) > 3
+    assert all(build_id for path, build_id, _ in locations if "libc.so" in path)
+    here = _kymo.symbolize_addresses(addresses)
+    there = run_python(f"from kymo import _kymo\nprint(_kymo.symbolize_locations({locations!r}))")
+    assert eval(there) == here
+    path, _, offset = locations[0]
+    lost = _kymo.symbolize_locations([("/gone/lib.so", "0123abcd", 0x40), (path, "0123abcd", offset)])
+    assert [frames[0]["name"] for frames in lost] == ["??", "??"]  # another build would give wrong names
+    assert lost[0][0]["filename"] == "/gone/lib.so+0x40"
+
+
+def test_unwinding_is_counted():
+    """S18"""
+
+    def capture():
+        return CapturedTraceback.extract(cpp=True)
+
+    for _ in range(3):
+        before = _kymo.unwind_counts()
+        capture()
+    after = _kymo.unwind_counts()
+    assert after["known"] > before["known"] and after["looked_up"] == before["looked_up"]

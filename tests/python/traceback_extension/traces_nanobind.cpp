@@ -1,0 +1,69 @@
+// traces_nanobind.cpp: a user's extension that calls back into Python, and holds tracebacks in C++.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <kymo/python/nanobind.h>
+#include <kymo/traceback.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace nb = nanobind;
+
+namespace {
+
+kymo::CapturedTraceback kept;
+
+/// The frame that the tests look for between Python's.
+__attribute__((noinline)) nb::object call_back(const nb::callable& inner) {
+    nb::object result = inner();
+    asm volatile("" ::: "memory");
+    return result;
+}
+
+__attribute__((noinline)) kymo::CapturedTraceback gather_here(bool native) {
+    kymo::CapturedTraceback traceback = kymo::CapturedTraceback::gather({.native = native});
+    asm volatile("" ::: "memory");
+    return traceback;
+}
+
+std::vector<std::string> names_of(const kymo::CapturedTraceback& traceback) {
+    const kymo::SymbolizedTracebacks named = kymo::symbolize(std::span(&traceback, 1));
+    std::vector<std::string> names;
+    for (const std::uint32_t index : named.tracebacks[0]) names.push_back(named.all_frames[index].name);
+    return names;
+}
+
+}  // namespace
+
+NB_MODULE(traces_nanobind, module) {
+    module.def("call_back", &call_back);
+    module.def("same", [](kymo::CapturedTraceback traceback) { return traceback; });
+    module.def("empty", [] { return kymo::CapturedTraceback(); });
+    module.def("keep", [](const kymo::CapturedTraceback& traceback) { kept = traceback; });
+    module.def("kept", [] { return kept; });
+    module.def("is_kept", [](const kymo::CapturedTraceback& traceback) { return traceback == kept; });
+    module.def("gather", &gather_here);
+    module.def("names", [](const kymo::CapturedTraceback& traceback) { return names_of(traceback); });
+    // A thread that Python does not know drops it.
+    module.def("drop_without_gil", [] {
+        const nb::gil_scoped_release released;
+        std::thread([] { kept = {}; }).join();
+    });
+    // With the GIL released, on a thread of Python's.
+    module.def("gather_released", [](bool native) {
+        const nb::gil_scoped_release released;
+        return gather_here(native);
+    });
+    // While another thread, which Python does not know, has no GIL at all: the number of Python and of native frames.
+    module.def("gather_elsewhere", [] {
+        std::vector<std::size_t> sizes;
+        std::thread([&] {
+            const kymo::CapturedTraceback traceback = gather_here(true);
+            sizes = {traceback.python_frames(), traceback.addresses().size()};
+        }).join();
+        return sizes;
+    });
+}
