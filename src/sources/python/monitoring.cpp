@@ -26,6 +26,8 @@ struct MonitoredThread {
     std::uint64_t period = 0;  ///< the start of monitoring that it has seen
 };
 
+constexpr const char* kToolName = "kymo";
+
 // Guarded by the GIL.
 int tool = -1;
 std::uint64_t period = 0;
@@ -74,6 +76,20 @@ inline MonitoredThread* monitored() noexcept {
     return trace != nullptr && trace->period == period ? trace : meet();
 }
 
+// A thread that does not record (any more): what it has open ends all the same.
+[[gnu::noinline]] MonitoredThread* ending_unarmed() noexcept {
+    MonitoredThread* const trace = own_thread.trace.get();
+    return trace != nullptr && trace->period == period ? trace : nullptr;
+}
+
+inline MonitoredThread* ending() noexcept {
+    detail::ThreadState* const thread = detail::current_thread;
+    if (detail::load_relaxed(thread->armed) == 0) [[unlikely]]
+        return ending_unarmed();
+    auto* const trace = static_cast<MonitoredThread*>(thread->tracer);
+    return trace != nullptr && trace->period == period ? trace : meet();
+}
+
 // Events say the code, not the frame: a call is known by its code. Returns of calls that are not there are
 // left alone.
 inline std::uintptr_t python_key(PyObject* code) noexcept {
@@ -92,7 +108,7 @@ PyObject* on_start(PyObject*, PyObject* const* args, Py_ssize_t count) {
 }
 
 PyObject* on_end(PyObject*, PyObject* const* args, Py_ssize_t count) {
-    MonitoredThread* const trace = count >= 1 ? monitored() : nullptr;
+    MonitoredThread* const trace = count >= 1 ? ending() : nullptr;
     if (trace != nullptr) trace->stack.close(python_key(args[0]));
     Py_RETURN_NONE;
 }
@@ -102,26 +118,43 @@ bool is_python_function(PyObject* callable) noexcept {
     return PyMethod_Check(callable) && PyFunction_Check(PyMethod_GET_FUNCTION(callable));
 }
 
+// The number of the instruction that an event is about.
+inline std::uint32_t offset_of(PyObject* offset) noexcept {
+    return static_cast<std::uint32_t>(PyLong_AsLong(offset));
+}
+
+// What a callback gives for a call that is left to the events of the function called: not to be told of this
+// instruction again. Ends go with the calls, so not while a call into C from the same instruction runs, on
+// whichever thread: its end would not come.
+[[gnu::noinline]] PyObject* after_python_call(PyObject* code, PyObject* offset) noexcept {
+    if (keeps_call_events) Py_RETURN_NONE;
+    const std::uintptr_t key = ShadowStack::c_key(code);
+    const std::uint32_t instruction = offset_of(offset);
+    std::lock_guard lock(threads_mutex);
+    for (const MonitoredThread* const thread : threads) {
+        if (thread->period == period && thread->stack.holds(key, instruction)) Py_RETURN_NONE;
+    }
+    return Py_NewRef(disable);
+}
+
 // code, offset, callable, first argument
 PyObject* on_call(PyObject*, PyObject* const* args, Py_ssize_t count) {
     if (count < 3) Py_RETURN_NONE;
-    if (is_python_function(args[2])) return Py_NewRef(keeps_call_events ? Py_None : disable);
+    if (is_python_function(args[2])) return after_python_call(args[0], args[1]);
     MonitoredThread* const trace = monitored();
     if (trace == nullptr) Py_RETURN_NONE;
-    // Classes made in Python: what counts are their methods.
-    const bool is_python_class =
-        PyType_Check(args[2]) &&
-        PyType_HasFeature(reinterpret_cast<PyTypeObject*>(args[2]), Py_TPFLAGS_HEAPTYPE);
-    const std::uint32_t site = is_python_class ? 0 : c_function_sites.site_of_callable(args[2]);
+    const std::uint32_t site = c_function_sites.site_of_callable(args[2]);
     if (site == 0) [[unlikely]]
-        trace->stack.skip(ShadowStack::c_key(args[0]));
+        trace->stack.skip(ShadowStack::c_key(args[0]), offset_of(args[1]));
     else
-        trace->stack.open(ShadowStack::c_key(args[0]), site, Scope::CFunction);
+        trace->stack.open(ShadowStack::c_key(args[0]), site, Scope::CFunction, offset_of(args[1]));
     Py_RETURN_NONE;
 }
 
+// The same. Ends come for Python functions too, where they are called with unpacked arguments.
 PyObject* on_c_end(PyObject*, PyObject* const* args, Py_ssize_t count) {
-    MonitoredThread* const trace = count >= 1 ? monitored() : nullptr;
+    if (count < 3 || is_python_function(args[2])) Py_RETURN_NONE;
+    MonitoredThread* const trace = ending();
     if (trace != nullptr) trace->stack.close(ShadowStack::c_key(args[0]));
     Py_RETURN_NONE;
 }
@@ -182,11 +215,30 @@ long event_bit(PyObject* module, const char* name) noexcept {
 
 bool claim_tool(PyObject* module) noexcept {
     for (const int id : {3, 4, 2}) {
-        if (!call(module, "use_tool_id", "(is)", id, "kymo")) continue;
+        if (!call(module, "use_tool_id", "(is)", id, kToolName)) continue;
         tool = id;
         return true;
     }
     return false;
+}
+
+// Whether the tool id is still ours: a program can free it and give it to somebody else.
+bool has_tool(PyObject* module) noexcept {
+    if (tool < 0) return false;
+    PyObject* const name = PyObject_CallMethod(module, "get_tool", "i", tool);
+    const bool is_ours =
+        name != nullptr && PyUnicode_Check(name) && PyUnicode_CompareWithASCIIString(name, kToolName) == 0;
+    Py_XDECREF(name);
+    PyErr_Clear();
+    return is_ours;
+}
+
+long events_of_tool(PyObject* module) noexcept {
+    PyObject* const value = PyObject_CallMethod(module, "get_events", "i", tool);
+    const long bits = value != nullptr ? PyLong_AsLong(value) : 0;
+    Py_XDECREF(value);
+    PyErr_Clear();
+    return bits;
 }
 
 }  // namespace
@@ -203,6 +255,7 @@ bool start_monitoring(bool c_calls, bool all_c_calls) noexcept {
     PyErr_Clear();
     ++period;
     keeps_call_events = all_c_calls;
+    c_function_sites.prepare();
     long asked = 0;
     for (const Event& event : events) {
         if (event.is_of_c && !c_calls) continue;
@@ -221,9 +274,27 @@ bool start_monitoring(bool c_calls, bool all_c_calls) noexcept {
     return true;
 }
 
+bool is_monitoring_whole() noexcept {
+    PyObject* const module = monitoring_module();
+    const bool is_whole = module != nullptr && has_tool(module) &&
+                          (events_of_tool(module) & event_bit(module, "PY_START")) != 0;
+    Py_XDECREF(module);
+    return is_whole;
+}
+
+void monitoring_forked() noexcept {
+    // A thread that was leaving may have held the lock and been in the middle of the list.
+    std::construct_at(&threads_mutex);
+    std::construct_at(&threads);
+    try {
+        if (own_thread.trace != nullptr) threads.push_back(own_thread.trace.get());
+    } catch (const std::bad_alloc&) {
+    }
+}
+
 void stop_monitoring() noexcept {
     PyObject* const module = monitoring_module();
-    if (module != nullptr && tool >= 0) {
+    if (module != nullptr && has_tool(module)) {
         call(module, "set_events", "(ii)", tool, 0);
         for (const Event& event : events) {
             if (const long bit = event_bit(module, event.name))

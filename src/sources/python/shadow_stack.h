@@ -28,16 +28,25 @@ class ShadowStack {
         return reinterpret_cast<std::uintptr_t>(frame) | 1;
     }
 
-    [[gnu::always_inline]] void open(std::uintptr_t key, std::uint32_t site, Scope scope) noexcept {
+    /// `place` tells calls into C that one frame's code makes apart: the number of the instruction.
+    [[gnu::always_inline]] void open(std::uintptr_t key, std::uint32_t site, Scope scope,
+                                     std::uint32_t place = 0) noexcept {
         if (used_ == capacity_ && !grow()) [[unlikely]]
             return;
         const detail::Opened opened = detail::open_range(site, scope);
-        base_[used_++] = {opened.start, key, opened.index};
+        base_[used_++] = {opened.start, key, opened.index, place};
     }
     /// A call that is not recorded.
-    void skip(std::uintptr_t key) noexcept {
+    void skip(std::uintptr_t key, std::uint32_t place = 0) noexcept {
         if (used_ == capacity_ && !grow()) return;
-        base_[used_++] = {0, key, detail::kNotOpen};
+        base_[used_++] = {0, key, detail::kNotOpen, place};
+    }
+    /// Whether such a call runs.
+    bool holds(std::uintptr_t key, std::uint32_t place) const noexcept {
+        for (std::size_t i = used_; i-- != 0;) {
+            if (base_[i].key == key && base_[i].place == place) return true;
+        }
+        return false;
     }
     [[gnu::always_inline]] void close(std::uintptr_t key) noexcept {
         if (used_ == 0 || base_[used_ - 1].key != key) [[unlikely]]
@@ -49,7 +58,7 @@ class ShadowStack {
     void adopt(const std::vector<AdoptedFrame>& frames) noexcept {
         for (const AdoptedFrame& frame : frames) {
             if (used_ == capacity_ && !grow()) return;
-            base_[used_++] = {frame.opened.start, python_key(frame.frame), frame.opened.index};
+            base_[used_++] = {frame.opened.start, python_key(frame.frame), frame.opened.index, 0};
         }
     }
     /// Ends what is open, on behalf of thread `thread`.
@@ -60,11 +69,21 @@ class ShadowStack {
         }
     }
 
+    /// The same for the calling thread: their ends will not be seen.
+    void close_all_late() noexcept {
+        while (used_ != 0) {
+            const Entry& entry = base_[--used_];
+            if (entry.index != detail::kNotOpen) close_late({entry.start, entry.index});
+        }
+    }
+    bool is_empty() const noexcept { return used_ == 0; }
+
   private:
     struct Entry {
         std::uint64_t start;
         std::uintptr_t key;
         std::uint32_t index;
+        std::uint32_t place;
     };
 
     // A return that is not the innermost call's. Of a call that began before tracing: nothing is to be done.
