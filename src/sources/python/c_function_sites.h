@@ -19,6 +19,16 @@ class CFunctionSites {
         const Entry& entry = entries_[place(key)];
         return entry.key == key ? entry.site : learn(function);
     }
+    /// The same for one that has been seen; 0 also when it has not, or when it is anything else.
+    std::uint32_t known_site(PyObject* callable) const noexcept {
+        const void* key = nullptr;
+        if (Py_TYPE(callable) == &PyMethodDescr_Type)
+            key = reinterpret_cast<PyMethodDescrObject*>(callable)->d_method;
+        else if (PyCFunction_CheckExact(callable))
+            key = reinterpret_cast<PyCFunctionObject*>(callable)->m_ml;
+        const Entry& entry = entries_[place(key)];
+        return entry.key == key ? entry.site : 0;
+    }
 #if PY_VERSION_HEX >= 0x030C0000
     /// The site of any callable that is no Python function; 0 also for those.
     std::uint32_t site_of_callable(PyObject* callable) noexcept {
@@ -32,6 +42,10 @@ class CFunctionSites {
         return entry.key == key ? entry.site : learn_callable(callable, key);
     }
 #endif
+    /// Of this one known_site() never tells: its calls are to be noticed.
+    void never_know(const PyMethodDef* method) noexcept {
+        unknown_ = method;
+    }
     /// Lets go of everything held.
     void clear() noexcept;
 
@@ -49,11 +63,12 @@ class CFunctionSites {
     std::uint32_t learn_callable(PyObject* callable, const void* key) noexcept;
     void remember(const void* key, std::uint32_t site, PyObject* owner) noexcept;
 
+    const PyMethodDef* unknown_ = nullptr;
     Entry entries_[kEntries];
     PyObject* owners_[kEntries] = {};  ///< what the entry of the same place holds
 };
 
 /// The process's.
-extern CFunctionSites c_function_sites;
+[[gnu::visibility("hidden")]] extern CFunctionSites c_function_sites;
 
 }  // namespace kymo::python
