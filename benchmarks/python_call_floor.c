@@ -59,10 +59,41 @@ static PyObject* profile(PyObject* module, PyObject* on) {
 }
 #endif
 
+#if PY_VERSION_HEX >= 0x030C0000
+static PyObject* disable;
+
+static PyObject* on_event(PyObject* module, PyObject* const* args, Py_ssize_t count) {
+    (void)module;
+    (void)count;
+    store((uintptr_t)args[0]);
+    Py_RETURN_NONE;
+}
+
+static PyObject* on_call(PyObject* module, PyObject* const* args, Py_ssize_t count) {
+    (void)module;
+    (void)count;
+    PyObject* const callee = PyMethod_Check(args[2]) ? PyMethod_GET_FUNCTION(args[2]) : args[2];
+    if (PyFunction_Check(callee)) return Py_NewRef(disable);
+    store((uintptr_t)args[0]);
+    Py_RETURN_NONE;
+}
+
+/* take_disable(sys.monitoring.DISABLE): what on_call gives where Python functions are called. */
+static PyObject* take_disable(PyObject* module, PyObject* value) {
+    (void)module;
+    disable = Py_NewRef(value);
+    Py_RETURN_NONE;
+}
+#endif
+
 static PyMethodDef methods[] = {
 #if PY_VERSION_HEX < 0x030C0000
     {"frames", frames, METH_O, NULL},
     {"profile", profile, METH_O, NULL},
+#else
+    {"on_event", (PyCFunction)(void*)on_event, METH_FASTCALL, NULL},
+    {"on_call", (PyCFunction)(void*)on_call, METH_FASTCALL, NULL},
+    {"take_disable", take_disable, METH_O, NULL},
 #endif
     {NULL, NULL, 0, NULL}};
 

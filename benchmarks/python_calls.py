@@ -88,6 +88,33 @@ class Floor:
         self.switch(False)
 
 
+class Monitoring:
+    """The same events of sys.monitoring as the tracer's, switched off at the same places, with bodies that only store."""
+
+    PYTHON = ("PY_START", "PY_RESUME", "PY_THROW", "PY_RETURN", "PY_YIELD", "PY_UNWIND")
+
+    def __init__(self, floor, c_calls):
+        self.monitoring = sys.monitoring
+        self.bits = {name: getattr(sys.monitoring.events, name) for name in self.PYTHON}
+        self.callbacks = dict.fromkeys(self.bits, floor.on_event)
+        floor.take_disable(sys.monitoring.DISABLE)
+        if c_calls:
+            self.bits["CALL"] = sys.monitoring.events.CALL
+            self.callbacks |= {"CALL": floor.on_call, "C_RETURN": floor.on_event, "C_RAISE": floor.on_event}
+
+    def __enter__(self):
+        self.monitoring.use_tool_id(4, "floor")
+        for name, callback in self.callbacks.items():
+            self.monitoring.register_callback(4, getattr(self.monitoring.events, name), callback)
+        self.monitoring.set_events(4, sum(self.bits.values()))
+
+    def __exit__(self, *error):
+        self.monitoring.set_events(4, 0)
+        for name in self.callbacks:
+            self.monitoring.register_callback(4, getattr(self.monitoring.events, name), None)
+        self.monitoring.free_tool_id(4)
+
+
 def traced_ns(work, tracer):
     with tracer:
         work()
@@ -133,6 +160,11 @@ def main():
         compare("call_311_c", calls, Tracer(True), profile, "profile hook that stores 2 x 16 bytes", "<= 1.15")
         compare("ccall_311", c_calls, Tracer(True), profile, "profile hook that stores 2 x 16 bytes", "<= 1.25")
         compare_time("no_calls_311", no_calls, Tracer(False), "<= 1.05")
+    else:
+        against = "sys.monitoring callables that store 2 x 16 bytes"
+        compare("call_312", calls, Tracer(True), Monitoring(floor, True), against, "<= 1.25")
+        compare("ccall_312", c_calls, Tracer(True), Monitoring(floor, True), against, "<= 1.25")
+        compare("call_312_python", calls, Tracer(False), Monitoring(floor, False), against, None)
 
 
 if __name__ == "__main__":

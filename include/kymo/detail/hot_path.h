@@ -143,6 +143,22 @@ inline bool may_skip(ThreadState* thread, std::uint64_t armed, Scope scope) noex
     return 0;
 }
 
+/// close_range() where nothing is unusual: one record, of the innermost slot, if that is its own, with room
+/// for it. False: nothing was done. `thread` is the calling one.
+[[gnu::always_inline]] inline bool try_close_range(ThreadState* thread, const Opened opened) noexcept {
+    if (load_relaxed(thread->is_inline) == 0 || load_relaxed(thread->busy) != 0) return false;
+    // From here on a signal handler records nothing on this thread: nothing read below can change.
+    store_relaxed(thread->busy, 1u);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    OpenSlot& slot = thread->slots[opened.index];
+    const bool is_usual = thread->depth == opened.index + 1 && thread->cursor != thread->limit &&
+                          load_relaxed(slot.start) == opened.start &&
+                          write_compact(thread, opened.index, load_relaxed(slot.what), opened.start) == 0;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    store_relaxed(thread->busy, 0u);
+    return is_usual;
+}
+
 /// Closes what was opened on this thread (and is open: not kNotOpen). A reader looks at the open stack first
 /// and at the log after it, so the record is there before the slot is gone.
 [[gnu::always_inline]] inline void close_range(const Opened opened) noexcept {

@@ -120,7 +120,8 @@ std::uint32_t CFunctionSites::learn(PyObject* object) noexcept {
         const bool is_own = described.name.starts_with("kymo.");
         const std::uint32_t site =
             is_own ? 0 : traced_site(described.name, module_text(described.module), 0, Scope::CFunction);
-        if (!is_slot) remember(function->m_ml, site, described.is_lasting ? nullptr : object);
+        if (!is_slot && function->m_ml != unknown_)
+            remember(function->m_ml, site, described.is_lasting ? nullptr : object);
         return site;
     } catch (const std::bad_alloc&) {
         return 0;

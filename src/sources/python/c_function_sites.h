@@ -19,6 +19,16 @@ class CFunctionSites {
         const Entry& entry = entries_[place(key)];
         return entry.key == key ? entry.site : learn(function);
     }
+    /// The same for one that has been seen; 0 also when it has not, or when it is anything else.
+    std::uint32_t known_site(PyObject* callable) const noexcept {
+        const void* key = nullptr;
+        if (Py_TYPE(callable) == &PyMethodDescr_Type)
+            key = reinterpret_cast<PyMethodDescrObject*>(callable)->d_method;
+        else if (PyCFunction_CheckExact(callable))
+            key = reinterpret_cast<PyCFunctionObject*>(callable)->m_ml;
+        const Entry& entry = entries_[place(key)];
+        return entry.key == key ? entry.site : 0;
+    }
 #if PY_VERSION_HEX >= 0x030C0000
     /// To be called once before the next.
     void prepare() noexcept;
@@ -44,6 +54,10 @@ class CFunctionSites {
         return entry.site;
     }
 #endif
+    /// Of this one known_site() never tells: its calls are to be noticed.
+    void never_know(const PyMethodDef* method) noexcept {
+        unknown_ = method;
+    }
     /// Lets go of everything held.
     void clear() noexcept;
 
@@ -71,11 +85,12 @@ class CFunctionSites {
     destructor python_dealloc_ = nullptr;  ///< what classes made in Python have
     ternaryfunc python_call_ = nullptr;
 #endif
+    const PyMethodDef* unknown_ = nullptr;
     Entry entries_[kEntries];
     PyObject* owners_[kEntries] = {};  ///< what the entry of the same place holds
 };
 
 /// The process's.
-extern CFunctionSites c_function_sites;
+[[gnu::visibility("hidden")]] extern CFunctionSites c_function_sites;
 
 }  // namespace kymo::python

@@ -21,9 +21,9 @@ namespace {
 
 /// The calls of one thread. Goes with the thread; others touch it only with the GIL held.
 struct MonitoredThread {
-    ShadowStack stack;
-    std::uint32_t thread = 0;
     std::uint64_t period = 0;  ///< the start of monitoring that it has seen
+    std::uint32_t thread = 0;
+    ShadowStack stack;
 };
 
 constexpr const char* kToolName = "kymo";
@@ -68,26 +68,16 @@ thread_local OwnThread own_thread;
     }
 }
 
-// The calling thread's calls; null: it does not record.
-inline MonitoredThread* monitored() noexcept {
-    detail::ThreadState* const thread = detail::current_thread;
-    if (detail::load_relaxed(thread->armed) == 0) return nullptr;
+// The calls of a thread that has had an event before; null: it has not.
+inline MonitoredThread* met(const detail::ThreadState* thread) noexcept {
     auto* const trace = static_cast<MonitoredThread*>(thread->tracer);
-    return trace != nullptr && trace->period == period ? trace : meet();
-}
-
-// A thread that does not record (any more): what it has open ends all the same.
-[[gnu::noinline]] MonitoredThread* ending_unarmed() noexcept {
-    MonitoredThread* const trace = own_thread.trace.get();
     return trace != nullptr && trace->period == period ? trace : nullptr;
 }
 
-inline MonitoredThread* ending() noexcept {
-    detail::ThreadState* const thread = detail::current_thread;
-    if (detail::load_relaxed(thread->armed) == 0) [[unlikely]]
-        return ending_unarmed();
-    auto* const trace = static_cast<MonitoredThread*>(thread->tracer);
-    return trace != nullptr && trace->period == period ? trace : meet();
+// The calling thread's calls; null: it does not record.
+MonitoredThread* monitored() noexcept {
+    MonitoredThread* const trace = met(detail::current_thread);
+    return trace != nullptr ? trace : meet();
 }
 
 // Events say the code, not the frame: a call is known by its code. Returns of calls that are not there are
@@ -96,21 +86,50 @@ inline std::uintptr_t python_key(PyObject* code) noexcept {
     return ShadowStack::python_key(code);
 }
 
-PyObject* on_start(PyObject*, PyObject* const* args, Py_ssize_t count) {
-    MonitoredThread* const trace = count >= 1 ? monitored() : nullptr;
+// Each callback does what is usual by itself, and leaves the rest to a function that need not be quick.
+
+[[gnu::noinline]] PyObject* start_unusual(PyObject* code) noexcept {
+    MonitoredThread* const trace = monitored();
     if (trace == nullptr) Py_RETURN_NONE;
-    const CodeWord word = code_word(reinterpret_cast<PyCodeObject*>(args[0]));
-    if ((word & kCodeSkipped) != 0) [[unlikely]]
-        trace->stack.skip(python_key(args[0]));
+    const CodeWord word = code_word(reinterpret_cast<PyCodeObject*>(code));
+    if ((word & kCodeSkipped) != 0)
+        trace->stack.skip(python_key(code));
     else
-        trace->stack.open(python_key(args[0]), site_of(word), Scope::PythonFunction);
+        trace->stack.open(python_key(code), site_of(word), Scope::PythonFunction);
+    Py_RETURN_NONE;
+}
+
+// Also of a thread that has been switched off since: what it has open ends all the same.
+[[gnu::noinline]] PyObject* end_unusual(std::uintptr_t key) noexcept {
+    MonitoredThread* trace = own_thread.trace.get();
+    if (trace == nullptr || trace->period != period) trace = monitored();
+    if (trace != nullptr) trace->stack.close(key);
+    Py_RETURN_NONE;
+}
+
+inline PyObject* end(std::uintptr_t key) noexcept {
+    detail::ThreadState* const thread = detail::current_thread;
+    MonitoredThread* const trace = met(thread);
+    if (trace == nullptr || !trace->stack.try_close(thread, key)) [[unlikely]]
+        return end_unusual(key);
+    Py_RETURN_NONE;
+}
+
+PyObject* on_start(PyObject*, PyObject* const* args, Py_ssize_t count) {
+    if (count < 1) Py_RETURN_NONE;
+    detail::ThreadState* const thread = detail::current_thread;
+    MonitoredThread* const trace = met(thread);
+    const CodeWord word = known_code(reinterpret_cast<PyCodeObject*>(args[0]));
+    if (trace == nullptr || !is_usual(word) ||
+        !trace->stack.try_open(thread, python_key(args[0]), site_of(word), Scope::PythonFunction))
+        [[unlikely]]
+        return start_unusual(args[0]);
     Py_RETURN_NONE;
 }
 
 PyObject* on_end(PyObject*, PyObject* const* args, Py_ssize_t count) {
-    MonitoredThread* const trace = count >= 1 ? ending() : nullptr;
-    if (trace != nullptr) trace->stack.close(python_key(args[0]));
-    Py_RETURN_NONE;
+    if (count < 1) Py_RETURN_NONE;
+    return end(python_key(args[0]));
 }
 
 bool is_python_function(PyObject* callable) noexcept {
@@ -118,45 +137,50 @@ bool is_python_function(PyObject* callable) noexcept {
     return PyMethod_Check(callable) && PyFunction_Check(PyMethod_GET_FUNCTION(callable));
 }
 
-// The number of the instruction that an event is about.
-inline std::uint32_t offset_of(PyObject* offset) noexcept {
-    return static_cast<std::uint32_t>(PyLong_AsLong(offset));
-}
-
-// What a callback gives for a call that is left to the events of the function called: not to be told of this
-// instruction again. Ends go with the calls, so not while a call into C from the same instruction runs, on
-// whichever thread: its end would not come.
-[[gnu::noinline]] PyObject* after_python_call(PyObject* code, PyObject* offset) noexcept {
-    if (keeps_call_events) Py_RETURN_NONE;
+// What the callback gives for a call that is left to the events of the function called: not to be told of
+// this instruction again. Ends go with the calls, so not while a call into C from the same code runs, on
+// whichever thread: if it is from the same instruction its end would not come.
+[[gnu::noinline]] PyObject* after_python_call(PyObject* code) noexcept {
     const std::uintptr_t key = ShadowStack::c_key(code);
-    const std::uint32_t instruction = offset_of(offset);
     std::lock_guard lock(threads_mutex);
     for (const MonitoredThread* const thread : threads) {
-        if (thread->period == period && thread->stack.holds(key, instruction)) Py_RETURN_NONE;
+        if (thread->period == period && thread->stack.holds(key)) Py_RETURN_NONE;
     }
     return Py_NewRef(disable);
+}
+
+[[gnu::noinline]] PyObject* call_unusual(PyObject* code, PyObject* callable) noexcept {
+    MonitoredThread* const trace = monitored();
+    if (trace == nullptr) Py_RETURN_NONE;
+    const std::uint32_t site = c_function_sites.site_of_callable(callable);
+    if (site == 0)
+        trace->stack.skip(ShadowStack::c_key(code));
+    else
+        trace->stack.open(ShadowStack::c_key(code), site, Scope::CFunction);
+    Py_RETURN_NONE;
 }
 
 // code, offset, callable, first argument
 PyObject* on_call(PyObject*, PyObject* const* args, Py_ssize_t count) {
     if (count < 3) Py_RETURN_NONE;
-    if (is_python_function(args[2])) return after_python_call(args[0], args[1]);
-    MonitoredThread* const trace = monitored();
-    if (trace == nullptr) Py_RETURN_NONE;
-    const std::uint32_t site = c_function_sites.site_of_callable(args[2]);
-    if (site == 0) [[unlikely]]
-        trace->stack.skip(ShadowStack::c_key(args[0]), offset_of(args[1]));
-    else
-        trace->stack.open(ShadowStack::c_key(args[0]), site, Scope::CFunction, offset_of(args[1]));
+    PyObject* const callable = args[2];
+    if (is_python_function(callable)) {
+        if (keeps_call_events) Py_RETURN_NONE;
+        return after_python_call(args[0]);
+    }
+    detail::ThreadState* const thread = detail::current_thread;
+    MonitoredThread* const trace = met(thread);
+    const std::uint32_t site = c_function_sites.known_site(callable);
+    if (trace == nullptr || site == 0 ||
+        !trace->stack.try_open(thread, ShadowStack::c_key(args[0]), site, Scope::CFunction)) [[unlikely]]
+        return call_unusual(args[0], callable);
     Py_RETURN_NONE;
 }
 
 // The same. Ends come for Python functions too, where they are called with unpacked arguments.
 PyObject* on_c_end(PyObject*, PyObject* const* args, Py_ssize_t count) {
     if (count < 3 || is_python_function(args[2])) Py_RETURN_NONE;
-    MonitoredThread* const trace = ending();
-    if (trace != nullptr) trace->stack.close(ShadowStack::c_key(args[0]));
-    Py_RETURN_NONE;
+    return end(ShadowStack::c_key(args[0]));
 }
 
 PyMethodDef start_method = {"on_start", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(on_start)),

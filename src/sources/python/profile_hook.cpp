@@ -19,10 +19,10 @@ namespace {
 
 /// The hook's argument on one thread: goes with the thread state, which holds the only reference.
 struct ProfileThread {
-    PyObject_HEAD ShadowStack stack;
-    std::uint32_t thread;  ///< the recorder's number; 0 before the first event
-    ProfileThread* next;   ///< of all of them
+    PyObject_HEAD std::uint32_t thread;  ///< the recorder's number; 0 before the first event
+    ProfileThread* next;                 ///< of all of them
     ProfileThread** link;
+    ShadowStack stack;
 };
 
 // Guarded by the GIL.
@@ -70,8 +70,10 @@ void find_start_new_thread() noexcept {
     PyObject* const module = PyImport_ImportModule("_thread");
     PyObject* const function =
         module != nullptr ? PyObject_GetAttrString(module, "start_new_thread") : nullptr;
-    if (function != nullptr && PyCFunction_Check(function))
+    if (function != nullptr && PyCFunction_Check(function)) {
         start_new_thread = PyCFunction_GET_FUNCTION(function);
+        c_function_sites.never_know(reinterpret_cast<PyCFunctionObject*>(function)->m_ml);
+    }
     Py_XDECREF(function);
     Py_XDECREF(module);
     PyErr_Clear();
@@ -100,7 +102,7 @@ void find_start_new_thread() noexcept {
 }
 
 // The first event of a thread.
-[[gnu::noinline]] void meet(ProfileThread* self) noexcept {
+void meet(ProfileThread* self) noexcept {
     if (!attach_thread()) return;
     self->thread = detail::thread_number();
     try {
@@ -109,46 +111,77 @@ void find_start_new_thread() noexcept {
     }
 }
 
-int on_event(PyObject* object, PyFrameObject* frame, int what, PyObject* arg) {
-    auto* const self = reinterpret_cast<ProfileThread*>(object);
-    if (self->thread == 0) [[unlikely]]
-        meet(self);
-    _PyInterpreterFrame* const place = frame->f_frame;
+// The key of the C call that makes threads: its return is to be noticed.
+std::uintptr_t maker_key(const void* frame) noexcept {
+    return ShadowStack::c_key(frame) | 2;
+}
+
+// Whatever is not usual about an event.
+[[gnu::noinline]] int on_unusual_event(ProfileThread* self, _PyInterpreterFrame* frame, int what,
+                                       PyObject* arg) noexcept {
+    if (self->thread == 0) meet(self);
     switch (what) {
         case PyTrace_CALL: {
-            const CodeWord word = code_word(place->f_code);
-            // One that C has made gets it at the next call of any thread that has one.
-            if (PyInterpreterState_ThreadHead(interpreter)->id != newest_thread && is_on) [[unlikely]]
-                hook_threads();
-            if ((word & kCodeSkipped) != 0) [[unlikely]]
-                self->stack.skip(ShadowStack::python_key(place));
+            // A thread that C has made gets its hook at the next call of any thread that has one.
+            if (PyInterpreterState_ThreadHead(interpreter)->id != newest_thread && is_on) hook_threads();
+            const CodeWord word = code_word(frame->f_code);
+            if ((word & kCodeSkipped) != 0)
+                self->stack.skip(ShadowStack::python_key(frame));
             else
-                self->stack.open(ShadowStack::python_key(place), site_of(word), Scope::PythonFunction);
+                self->stack.open(ShadowStack::python_key(frame), site_of(word), Scope::PythonFunction);
             break;
         }
         case PyTrace_RETURN:
-            self->stack.close(ShadowStack::python_key(place));
+            self->stack.close(ShadowStack::python_key(frame));
             break;
         case PyTrace_C_CALL: {
-            const std::uint32_t site = PyCFunction_Check(arg) ? c_function_sites.site(arg) : 0;
-            if (site == 0) [[unlikely]]
-                self->stack.skip(ShadowStack::c_key(place));
+            const bool is_function = PyCFunction_Check(arg);
+            const bool makes_thread = is_function && PyCFunction_GET_FUNCTION(arg) == start_new_thread;
+            const std::uintptr_t key = makes_thread ? maker_key(frame) : ShadowStack::c_key(frame);
+            const std::uint32_t site = is_function ? c_function_sites.site(arg) : 0;
+            if (site == 0)
+                self->stack.skip(key);
             else
-                self->stack.open(ShadowStack::c_key(place), site, Scope::CFunction);
+                self->stack.open(key, site, Scope::CFunction);
             break;
         }
         case PyTrace_C_RETURN:
         case PyTrace_C_EXCEPTION:
-            self->stack.close(ShadowStack::c_key(place));
-            // A thread that Python code has just made gets its hook before it runs for the first time.
-            if (PyCFunction_Check(arg) && PyCFunction_GET_FUNCTION(arg) == start_new_thread && is_on)
-                [[unlikely]]
-                hook_threads();
+            if (PyCFunction_Check(arg) && PyCFunction_GET_FUNCTION(arg) == start_new_thread) {
+                self->stack.close(maker_key(frame));
+                // A thread that Python code has just made gets its hook before it runs for the first time.
+                if (is_on) hook_threads();
+            } else {
+                self->stack.close(ShadowStack::c_key(frame));
+            }
             break;
         default:
             break;
     }
     return 0;
+}
+
+int on_event(PyObject* object, PyFrameObject* frame, int what, PyObject* arg) {
+    auto* const self = reinterpret_cast<ProfileThread*>(object);
+    _PyInterpreterFrame* const place = frame->f_frame;
+    detail::ThreadState* const thread = detail::current_thread;
+    bool is_done = false;
+    if (what == PyTrace_C_CALL) {
+        const std::uint32_t site = c_function_sites.known_site(arg);
+        is_done = site != 0 && self->thread != 0 &&
+                  self->stack.try_open(thread, ShadowStack::c_key(place), site, Scope::CFunction);
+    } else if (what == PyTrace_C_RETURN || what == PyTrace_C_EXCEPTION) {
+        is_done = self->stack.try_close(thread, ShadowStack::c_key(place));
+    } else if (what == PyTrace_CALL) {
+        const CodeWord word = known_code(place->f_code);
+        is_done = is_usual(word) && self->thread != 0 &&
+                  PyInterpreterState_ThreadHead(interpreter)->id == newest_thread &&
+                  self->stack.try_open(thread, ShadowStack::python_key(place), site_of(word),
+                                       Scope::PythonFunction);
+    } else if (what == PyTrace_RETURN) {
+        is_done = self->stack.try_close(thread, ShadowStack::python_key(place));
+    }
+    return is_done ? 0 : on_unusual_event(self, place, what, arg);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // shadow_stack.h: the calls of one thread whose ranges are open, so that every return ends its own.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -13,11 +14,15 @@
 
 namespace kymo::python {
 
-/// Calls are known by their frame; those into C by the frame that makes them, marked. Belongs to its thread.
+/// Calls are known by a key: their frame or code; those into C by that of the caller, marked. Belongs to its
+/// thread.
+///
+/// A usual call is a slot of the recorder's open stack, and its key stands here at the slot's place: a return
+/// looks at the innermost slot and the key beside it. All else (deep, watched, not recorded) is in a list.
 class ShadowStack {
   public:
     ShadowStack() noexcept = default;
-    ~ShadowStack() { std::free(base_); }
+    ~ShadowStack() { std::free(list_); }
     ShadowStack(const ShadowStack&) = delete;
     ShadowStack& operator=(const ShadowStack&) = delete;
 
@@ -28,87 +33,143 @@ class ShadowStack {
         return reinterpret_cast<std::uintptr_t>(frame) | 1;
     }
 
-    /// `place` tells calls into C that one frame's code makes apart: the number of the instruction.
-    [[gnu::always_inline]] void open(std::uintptr_t key, std::uint32_t site, Scope scope,
-                                     std::uint32_t place = 0) noexcept {
-        if (used_ == capacity_ && !grow()) [[unlikely]]
-            return;
-        const detail::Opened opened = detail::open_range(site, scope);
-        base_[used_++] = {opened.start, key, opened.index, place};
+    /// The usual case of open(). False: nothing was done. `thread` is the calling one.
+    [[gnu::always_inline]] bool try_open(detail::ThreadState* thread, std::uintptr_t key, std::uint32_t site,
+                                         Scope scope) noexcept {
+        if ((detail::load_relaxed(thread->armed) & detail::scope_bit(scope)) == 0 ||
+            !detail::may_open(thread, site)) [[unlikely]]
+            return false;
+        const detail::Opened opened = detail::open_slot(thread, site);
+        usual_[opened.index] = {key, opened.start};
+        return true;
+    }
+    /// The usual case of close(). False: nothing was done.
+    [[gnu::always_inline]] bool try_close(detail::ThreadState* thread, std::uintptr_t key) noexcept {
+        const std::uint32_t index = thread->depth - 1;
+        // Calls in the list are further out than slots that came after them.
+        if (index >= detail::kInlineDepth || index < list_depth_ || usual_[index].key != key) [[unlikely]]
+            return false;
+        if (!detail::try_close_range(thread, {usual_[index].start, index})) [[unlikely]]
+            return false;
+        usual_[index].key = 0;
+        return true;
+    }
+
+    void open(std::uintptr_t key, std::uint32_t site, Scope scope) noexcept {
+        add(detail::open_range(site, scope), key);
     }
     /// A call that is not recorded.
-    void skip(std::uintptr_t key, std::uint32_t place = 0) noexcept {
-        if (used_ == capacity_ && !grow()) return;
-        base_[used_++] = {0, key, detail::kNotOpen, place};
-    }
-    /// Whether such a call runs.
-    bool holds(std::uintptr_t key, std::uint32_t place) const noexcept {
-        for (std::size_t i = used_; i-- != 0;) {
-            if (base_[i].key == key && base_[i].place == place) return true;
+    void skip(std::uintptr_t key) noexcept { push({{0, detail::kNotOpen}, key, 0}); }
+
+    // A return that is not the innermost usual call's. Of a call that began before tracing: nothing is to be
+    // done. Of one further down (a greenlet's, which was switched away from): it goes from the middle.
+    void close(std::uintptr_t key) noexcept {
+        std::size_t at = used_;
+        while (at != 0 && list_[at - 1].key != key) --at;
+        const std::uint32_t place = find_usual(key);
+        if (at == 0 && place == 0) return;
+        // The innermost of the two, where both have its key.
+        if (at == 0 || place > list_[at - 1].depth) {
+            usual_[place - 1].key = 0;
+            return detail::close_range({usual_[place - 1].start, place - 1});
         }
-        return false;
-    }
-    [[gnu::always_inline]] void close(std::uintptr_t key) noexcept {
-        if (used_ == 0 || base_[used_ - 1].key != key) [[unlikely]]
-            return close_elsewhere_in(key);
-        const Entry& entry = base_[--used_];
-        if (entry.index != detail::kNotOpen) detail::close_range({entry.start, entry.index});
+        const Entry entry = list_[at - 1];
+        for (std::size_t i = at; i < used_; ++i) list_[i - 1] = list_[i];
+        pop();
+        if (entry.opened.index != detail::kNotOpen) detail::close_range(entry.opened);
     }
     /// Takes over calls whose ranges are open already. The stack is empty.
     void adopt(const std::vector<AdoptedFrame>& frames) noexcept {
-        for (const AdoptedFrame& frame : frames) {
-            if (used_ == capacity_ && !grow()) return;
-            base_[used_++] = {frame.opened.start, python_key(frame.frame), frame.opened.index, 0};
-        }
+        for (const AdoptedFrame& frame : frames) add(frame.opened, python_key(frame.frame));
     }
     /// Ends what is open, on behalf of thread `thread`.
     void close_all(std::uint32_t thread) noexcept {
         while (used_ != 0) {
-            const Entry& entry = base_[--used_];
-            if (entry.index != detail::kNotOpen) detail::close_elsewhere({entry.start, entry.index}, thread);
+            const Entry entry = pop();
+            if (entry.opened.index != detail::kNotOpen) detail::close_elsewhere(entry.opened, thread);
+        }
+        for (std::uint32_t index = detail::kInlineDepth; index-- != 0;) {
+            if (usual_[index].key == 0) continue;
+            usual_[index].key = 0;
+            detail::close_elsewhere({usual_[index].start, index}, thread);
         }
     }
 
     /// The same for the calling thread: their ends will not be seen.
     void close_all_late() noexcept {
         while (used_ != 0) {
-            const Entry& entry = base_[--used_];
-            if (entry.index != detail::kNotOpen) close_late({entry.start, entry.index});
+            const Entry entry = pop();
+            if (entry.opened.index != detail::kNotOpen) close_late(entry.opened);
+        }
+        for (std::uint32_t index = detail::kInlineDepth; index-- != 0;) {
+            if (usual_[index].key == 0) continue;
+            usual_[index].key = 0;
+            close_late({usual_[index].start, index});
         }
     }
-    bool is_empty() const noexcept { return used_ == 0; }
+    /// Whether a call of this key runs.
+    bool holds(std::uintptr_t key) const noexcept {
+        for (std::size_t i = used_; i-- != 0;) {
+            if (list_[i].key == key) return true;
+        }
+        return find_usual(key) != 0;
+    }
+    bool is_empty() const noexcept {
+        for (const Usual& each : usual_) {
+            if (each.key != 0) return false;
+        }
+        return used_ == 0;
+    }
 
   private:
-    struct Entry {
+    struct Usual {
+        std::uintptr_t key;  ///< 0: none
         std::uint64_t start;
+    };
+    struct Entry {
+        detail::Opened opened;
         std::uintptr_t key;
-        std::uint32_t index;
-        std::uint32_t place;
+        std::uint32_t depth;  ///< ranges open right after it began
     };
 
-    // A return that is not the innermost call's. Of a call that began before tracing: nothing is to be done.
-    // Of one further down (a greenlet's, which was switched away from): it goes from the middle.
-    [[gnu::noinline]] void close_elsewhere_in(std::uintptr_t key) noexcept {
-        std::size_t at = used_;
-        while (at != 0 && base_[at - 1].key != key) --at;
-        if (at-- == 0) return;
-        const Entry entry = base_[at];
-        for (std::size_t i = at + 1; i < used_; ++i) base_[i - 1] = base_[i];
-        --used_;
-        if (entry.index != detail::kNotOpen) detail::close_range({entry.start, entry.index});
+    void add(detail::Opened opened, std::uintptr_t key) noexcept {
+        if (opened.index < detail::kInlineDepth) {
+            usual_[opened.index] = {key, opened.start};
+        } else {
+            push({opened, key, 0});
+        }
+    }
+    // The place of the innermost usual call of this key, from 1; 0: none. Slots may have moved down since.
+    std::uint32_t find_usual(std::uintptr_t key) const noexcept {
+        std::uint32_t place = detail::kInlineDepth;
+        while (place != 0 && usual_[place - 1].key != key) --place;
+        return place;
+    }
+
+    void push(Entry entry) noexcept {
+        if (used_ == capacity_ && !grow()) return;
+        entry.depth = list_depth_ = detail::current_thread->depth;
+        list_[used_++] = entry;
+    }
+    Entry pop() noexcept {
+        const Entry entry = list_[--used_];
+        list_depth_ = used_ == 0 ? 0 : list_[used_ - 1].depth;
+        return entry;
     }
     [[gnu::noinline]] bool grow() noexcept {
-        const std::size_t more = capacity_ == 0 ? 256 : capacity_ * 2;
-        void* const grown = std::realloc(base_, more * sizeof(Entry));
+        const std::size_t more = capacity_ == 0 ? 64 : capacity_ * 2;
+        void* const grown = std::realloc(list_, more * sizeof(Entry));
         if (grown == nullptr) return false;
-        base_ = static_cast<Entry*>(grown);
+        list_ = static_cast<Entry*>(grown);
         capacity_ = more;
         return true;
     }
 
-    Entry* base_ = nullptr;
+    std::uint32_t list_depth_ = 0;  ///< of the last of the list
     std::size_t used_ = 0;
     std::size_t capacity_ = 0;
+    Entry* list_ = nullptr;
+    std::array<Usual, detail::kInlineDepth> usual_{};
 };
 
 }  // namespace kymo::python

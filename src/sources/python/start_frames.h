@@ -42,6 +42,6 @@ class StartFramesOfThreads {
 };
 
 /// The process's.
-extern StartFramesOfThreads start_frames;
+[[gnu::visibility("hidden")]] extern StartFramesOfThreads start_frames;
 
 }  // namespace kymo::python
