@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "record/source_writer.h"
+#include "sources/python/greenlets.h"
 #include "sources/python/python_text.h"
 
 namespace kymo::python {
@@ -87,6 +88,7 @@ CodeWord learn_code(PyCodeObject* code) noexcept {
     CodeWord word = kCodeKnown;
     if ((code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)) != 0) word |= kCodeGenerator;
     try {
+        with_text(code->co_filename, note_file_for_greenlets);
         if (is_own(code)) word |= kCodeSkipped;
         word |= CodeWord{make_site(code)} << kCodeSiteShift;
     } catch (const std::bad_alloc&) {

@@ -11,6 +11,7 @@
 #include "record/source_writer.h"
 #include "sources/python/c_function_sites.h"
 #include "sources/python/code_sites.h"
+#include "sources/python/greenlets.h"
 #include "sources/python/python_text.h"
 #include "sources/python/shadow_stack.h"
 #include "sources/python/start_frames.h"
@@ -43,6 +44,7 @@ struct OwnThread {
     ~OwnThread() {
         if (trace == nullptr) return;
         if (detail::current_thread->tracer == trace.get()) detail::current_thread->tracer = nullptr;
+        forget_greenlets(trace->stack);
         std::lock_guard lock(threads_mutex);
         std::erase(threads, trace.get());
     }
@@ -60,7 +62,7 @@ thread_local OwnThread own_thread;
         MonitoredThread& trace = *own_thread.trace;
         detail::current_thread->tracer = &trace;
         trace.thread = detail::thread_number();
-        trace.period = period;
+        trace.period = watch_greenlets(trace.stack) ? period : period - 1;
         trace.stack.adopt(start_frames.adopt(PyThreadState_Get()));
         return &trace;
     } catch (const std::bad_alloc&) {
@@ -279,6 +281,7 @@ bool start_monitoring(bool c_calls, bool all_c_calls) noexcept {
     PyErr_Clear();
     ++period;
     keeps_call_events = all_c_calls;
+    follow_greenlets([]() noexcept { ++period; });
     c_function_sites.prepare();
     long asked = 0;
     for (const Event& event : events) {
@@ -329,6 +332,7 @@ void stop_monitoring() noexcept {
     Py_XDECREF(module);
     tool = -1;
     ++period;
+    follow_greenlets(nullptr);
     c_function_sites.clear();
     std::lock_guard lock(threads_mutex);
     for (MonitoredThread* const thread : threads) thread->stack.close_all(thread->thread);

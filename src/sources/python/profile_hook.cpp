@@ -8,6 +8,7 @@
 #include "record/source_writer.h"
 #include "sources/python/c_function_sites.h"
 #include "sources/python/code_sites.h"
+#include "sources/python/greenlets.h"
 #include "sources/python/interpreter_frames.h"
 #include "sources/python/python_text.h"
 #include "sources/python/shadow_stack.h"
@@ -20,6 +21,7 @@ namespace {
 /// The hook's argument on one thread: goes with the thread state, which holds the only reference.
 struct ProfileThread {
     PyObject_HEAD std::uint32_t thread;  ///< the recorder's number; 0 before the first event
+    bool is_met;                         ///< nothing is to be done first at the next event
     ProfileThread* next;                 ///< of all of them
     ProfileThread** link;
     ShadowStack stack;
@@ -44,6 +46,7 @@ void end_profile_thread(PyObject* object) {
         else
             self->stack.close_all(self->thread);
     }
+    forget_greenlets(self->stack);
     *self->link = self->next;
     if (self->next != nullptr) self->next->link = self->link;
     self->stack.~ShadowStack();
@@ -59,6 +62,7 @@ ProfileThread* make_profile_thread() noexcept {
     if (self == nullptr) return nullptr;
     new (&self->stack) ShadowStack;
     self->thread = 0;
+    self->is_met = false;
     self->next = first_thread;
     self->link = &first_thread;
     if (first_thread != nullptr) first_thread->link = &self->next;
@@ -105,6 +109,7 @@ void find_start_new_thread() noexcept {
 void meet(ProfileThread* self) noexcept {
     if (!attach_thread()) return;
     self->thread = detail::thread_number();
+    self->is_met = watch_greenlets(self->stack);
     try {
         self->stack.adopt(start_frames.adopt(PyThreadState_Get()));
     } catch (const std::bad_alloc&) {  // then its outer calls are missing
@@ -119,7 +124,7 @@ std::uintptr_t maker_key(const void* frame) noexcept {
 // Whatever is not usual about an event.
 [[gnu::noinline]] int on_unusual_event(ProfileThread* self, _PyInterpreterFrame* frame, int what,
                                        PyObject* arg) noexcept {
-    if (self->thread == 0) meet(self);
+    if (!self->is_met) meet(self);
     switch (what) {
         case PyTrace_CALL: {
             // A thread that C has made gets its hook at the next call of any thread that has one.
@@ -168,13 +173,13 @@ int on_event(PyObject* object, PyFrameObject* frame, int what, PyObject* arg) {
     bool is_done = false;
     if (what == PyTrace_C_CALL) {
         const std::uint32_t site = c_function_sites.known_site(arg);
-        is_done = site != 0 && self->thread != 0 &&
+        is_done = site != 0 && self->is_met &&
                   self->stack.try_open(thread, ShadowStack::c_key(place), site, Scope::CFunction);
     } else if (what == PyTrace_C_RETURN || what == PyTrace_C_EXCEPTION) {
         is_done = self->stack.try_close(thread, ShadowStack::c_key(place));
     } else if (what == PyTrace_CALL) {
         const CodeWord word = known_code(place->f_code);
-        is_done = is_usual(word) && self->thread != 0 &&
+        is_done = is_usual(word) && self->is_met &&
                   PyInterpreterState_ThreadHead(interpreter)->id == newest_thread &&
                   self->stack.try_open(thread, ShadowStack::python_key(place), site_of(word),
                                        Scope::PythonFunction);
@@ -202,6 +207,10 @@ bool start_profile_hook() noexcept {
     interpreter = PyInterpreterState_Main();
     find_start_new_thread();
     is_on = true;
+    follow_greenlets([]() noexcept {
+        for (ProfileThread* thread = first_thread; thread != nullptr; thread = thread->next)
+            thread->is_met = false;
+    });
     return hook_threads();
 }
 
@@ -217,6 +226,7 @@ bool is_profile_hook_whole() noexcept {
 void stop_profile_hook() noexcept {
     const KeptError error;
     is_on = false;
+    follow_greenlets(nullptr);
     for (ProfileThread* thread = first_thread; thread != nullptr; thread = thread->next)
         thread->stack.close_all(thread->thread);
     for (PyThreadState* state = PyInterpreterState_ThreadHead(PyInterpreterState_Main()); state != nullptr;

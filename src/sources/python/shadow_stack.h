@@ -1,6 +1,7 @@
 // shadow_stack.h: the calls of one thread whose ranges are open, so that every return ends its own.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -13,6 +14,12 @@
 #include "sources/python/start_frames.h"
 
 namespace kymo::python {
+
+/// A call of a greenlet that does not run now.
+struct SuspendedCall {
+    std::uintptr_t key;
+    std::uint32_t site;  ///< 0: it is not recorded, or not any more
+};
 
 /// Calls are known by a key: their frame or code; those into C by that of the caller, marked. Belongs to its
 /// thread.
@@ -105,6 +112,48 @@ class ShadowStack {
             if (usual_[index].key == 0) continue;
             usual_[index].key = 0;
             close_late({usual_[index].start, index});
+        }
+    }
+    /// Ends the ranges of all calls of the calling thread and gives the calls, the outermost first.
+    std::vector<SuspendedCall> suspend() {
+        struct Found {
+            std::uint32_t depth;
+            SuspendedCall call;
+            detail::Opened opened;
+        };
+        std::vector<Found> found;
+        const detail::ThreadState* const thread = detail::current_thread;
+        for (std::uint32_t index = 0; index < detail::kInlineDepth; ++index) {
+            const Usual& usual = usual_[index];
+            if (usual.key == 0) continue;
+            const detail::OpenSlot& slot = thread->slots[index];
+            const bool is_there = index < thread->depth && detail::load_relaxed(slot.start) == usual.start;
+            const auto site =
+                static_cast<std::uint32_t>(detail::load_relaxed(slot.what) & (detail::kMaxSites - 1));
+            found.push_back({index + 1, {usual.key, is_there ? site : 0}, {usual.start, index}});
+        }
+        for (std::size_t i = 0; i < used_; ++i)
+            found.push_back({list_[i].depth, {list_[i].key, 0}, list_[i].opened});
+        // Of equal depth: the usual one first, others as they came.
+        std::stable_sort(found.begin(), found.end(),
+                         [](const Found& a, const Found& b) { return a.depth < b.depth; });
+        std::vector<SuspendedCall> calls;
+        for (const Found& each : found) calls.push_back(each.call);
+        used_ = 0;
+        list_depth_ = 0;
+        usual_.fill({});
+        for (std::size_t i = found.size(); i-- != 0;) {
+            if (found[i].opened.index != detail::kNotOpen) detail::close_range(found[i].opened);
+        }
+        return calls;
+    }
+    /// Opens ranges for them again.
+    void resume(const std::vector<SuspendedCall>& calls) noexcept {
+        for (const SuspendedCall& call : calls) {
+            if (call.site == 0)
+                skip(call.key);
+            else
+                open(call.key, call.site, (call.key & 1) != 0 ? Scope::CFunction : Scope::PythonFunction);
         }
     }
     /// Whether a call of this key runs.
