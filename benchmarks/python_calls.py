@@ -1,4 +1,4 @@
-"""python_calls.py: what recording every Python call adds, beside the same hooks that only read the counter and store."""
+"""python_calls.py: what recording every Python call adds, beside hooks that only read the counter and store."""
 
 import cProfile
 import gc
@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 import call_workloads
+
 import kymo
 
 COUNT = 100_000
@@ -121,7 +122,7 @@ class VizTracer:
 
 
 class Monitoring:
-    """The same events of sys.monitoring as the tracer's, switched off at the same places, with bodies that only store."""
+    """The tracer's events of sys.monitoring, switched off at the same places, with bodies that only store."""
 
     PYTHON = ("PY_START", "PY_RESUME", "PY_THROW", "PY_RETURN", "PY_YIELD", "PY_UNWIND")
 
