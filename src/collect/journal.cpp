@@ -28,7 +28,11 @@ NameTables read_names(std::span<const std::byte> stream) {
             SiteRecord record;
             if (!at.get(record) || record.id == 0 || record.id >= most_sites || record.id >= kMaxSites)
                 continue;
-            if (record.id > tables.sites.size()) tables.sites.resize(record.id);
+            if (record.id > tables.sites.size()) {
+                tables.sites.resize(record.id);
+                tables.site_flags.resize(record.id);
+            }
+            tables.site_flags[record.id - 1] = record.flags;
             tables.sites[record.id - 1] = {record.name, record.file, record.line,
                                            static_cast<Scope>(record.scope & 31)};
         }

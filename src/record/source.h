@@ -2,8 +2,20 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 namespace kymo {
+
+/// The calls that a thread was in when a tracer began, the outermost first. They are open in every trace of a
+/// session that stops before the thread records them itself.
+struct AbsentStack {
+    struct Call {
+        std::uint32_t site;
+        std::uint64_t start;  ///< ticks
+    };
+    std::int64_t os_tid = 0;
+    std::vector<Call> calls;
+};
 
 /// The union of what the live sessions ask for.
 struct RecordingNeeds {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include <kymo/detail/log_format.h>
+
 #include "record/clock.h"
 #include "record/recorder.h"
 #include "record/thread_log.h"
@@ -20,7 +22,7 @@ void add_source(std::shared_ptr<Source> source) {
 std::uint32_t traced_site(std::string_view name, std::string_view file, std::uint32_t line,
                           Scope scope) noexcept {
     const SlowPath path;
-    return path ? Recorder::get().intern_site(name, file, line, scope) : 0;
+    return path ? Recorder::get().intern_site(name, file, line, scope, detail::kSiteTraced) : 0;
 }
 
 bool attach_thread() noexcept {
@@ -49,6 +51,14 @@ void close_late(Opened opened) noexcept {
     if (state == nullptr) return;
     const std::uint32_t index = find_open(*state, opened.index, opened.start);
     if (index != detail::kNotOpen) pop_open(*state, index, Clock::now(), detail::kRecordUnfinished);
+}
+
+void set_absent_threads(std::vector<AbsentStack> stacks) noexcept {
+    Recorder::get().set_absent(std::move(stacks));
+}
+
+void forget_absent_thread(std::int64_t os_tid) noexcept {
+    Recorder::get().forget_absent(os_tid);
 }
 
 std::uint64_t source_ticks() noexcept {

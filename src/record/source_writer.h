@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include <kymo/detail/export.h>
 #include <kymo/detail/hot_path.h>
@@ -33,6 +34,11 @@ KYMO_API std::size_t open_before(std::span<const std::uint32_t> sites, std::uint
 
 /// Closes a range of the calling thread whose end was not seen: it ends now and is marked unfinished.
 KYMO_API void close_late(detail::Opened opened) noexcept;
+
+/// What is known of threads that have not had an event; replaces what was said before. Empty: nothing.
+KYMO_API void set_absent_threads(std::vector<AbsentStack> stacks) noexcept;
+/// A thread, by its number in the system, records its calls itself from now on.
+KYMO_API void forget_absent_thread(std::int64_t os_tid) noexcept;
 
 /// Now, in the recorder's clock.
 KYMO_API std::uint64_t source_ticks() noexcept;

@@ -193,7 +193,10 @@ struct SiteRecord {
     std::uint32_t file;
     std::uint32_t line;
     std::uint32_t scope;
-    std::uint32_t reserved;
+    std::uint32_t flags;  ///< SiteFlags
+};
+enum SiteFlags : std::uint32_t {
+    kSiteTraced = 1 << 0,  ///< of a call tracer: for sessions that asked for calls
 };
 
 enum class JournalKind : std::uint16_t {

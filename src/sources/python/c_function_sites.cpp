@@ -129,26 +129,81 @@ std::uint32_t CFunctionSites::learn(PyObject* object) noexcept {
 }
 
 #if PY_VERSION_HEX >= 0x030C0000
+void CFunctionSites::prepare() noexcept {
+    if (python_call_ != nullptr) return;
+    const KeptError error;
+    PyObject* const sample = PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyType_Type), "s(){sO}",
+                                                   "Sample", "__call__", Py_None);
+    if (sample == nullptr) return;
+    python_dealloc_ = reinterpret_cast<PyTypeObject*>(sample)->tp_dealloc;
+    python_call_ = reinterpret_cast<PyTypeObject*>(sample)->tp_call;
+    Py_DECREF(sample);
+}
+
+namespace {
+
+// A text attribute of an object whose class is made in C; empty: it has none.
+std::string text_attribute(PyObject* object, const char* name) {
+    std::string text;
+    PyObject* const value = PyObject_GetAttrString(object, name);
+    if (value != nullptr && PyUnicode_Check(value))
+        with_text(value, [&](std::string_view each) { text = each; });
+    Py_XDECREF(value);
+    PyErr_Clear();
+    return text;
+}
+
+// Whether the objects of a type are functions with names of their own, which are few and live long: they are
+// held while tracing goes on.
+bool are_functions(PyTypeObject* type) noexcept {
+    if ((type->tp_flags & Py_TPFLAGS_METHOD_DESCRIPTOR) != 0) return type->tp_dictoffset == 0;
+    const std::string_view name = type->tp_name;
+    return name == "numpy.ufunc" || name.ends_with("nb_func");
+}
+
+Described describe_callable(PyObject* callable) {
+    PyTypeObject* const type = Py_TYPE(callable);
+    if (type == &PyMethodDescr_Type || type == &PyWrapperDescr_Type || type == &PyClassMethodDescr_Type) {
+        auto* const descriptor = reinterpret_cast<PyDescrObject*>(callable);
+        std::string name = class_name(descriptor->d_type) + ".";
+        with_text(descriptor->d_name, [&](std::string_view text) { name += text; });
+        return {name, module_of(descriptor->d_type), false};
+    }
+    if (PyType_Check(callable)) {
+        auto* const own = reinterpret_cast<PyTypeObject*>(callable);
+        return {class_name(own), module_of(own), false};
+    }
+    if (are_functions(type)) {
+        std::string name = text_attribute(callable, "__qualname__");
+        if (name.empty()) name = text_attribute(callable, "__name__");
+        std::string module = text_attribute(callable, "__module__");
+        if (module.empty()) module = module_of(type);
+        if (!name.empty()) return {module + "." + name, module, false};
+    }
+    return {class_name(type) + ".__call__", module_of(type), false};
+}
+
+}  // namespace
+
 std::uint32_t CFunctionSites::learn_callable(PyObject* callable, const void* key) noexcept {
+    PyTypeObject* const type = Py_TYPE(callable);
+    if (key == key_of_objects(type) && are_functions(type)) {
+        if (entries_[place(key)].key != key) remember(key, kByObject, reinterpret_cast<PyObject*>(type));
+        const Entry& entry = entries_[place(callable)];
+        return entry.key == callable ? entry.site : make_callable_site(callable, callable);
+    }
+    return make_callable_site(callable, key);
+}
+
+std::uint32_t CFunctionSites::make_callable_site(PyObject* callable, const void* key) noexcept {
     const KeptError error;
     try {
-        std::string name;
-        PyObject* owner = reinterpret_cast<PyObject*>(Py_TYPE(callable));
-        if (Py_TYPE(callable) == &PyMethodDescr_Type) {
-            auto* const descriptor = reinterpret_cast<PyMethodDescrObject*>(callable);
-            name = class_name(descriptor->d_common.d_type) + "." + descriptor->d_method->ml_name;
-            owner = callable;
-        } else if (PyType_Check(callable)) {
-            name = class_name(reinterpret_cast<PyTypeObject*>(callable));
-            owner = callable;
-        } else {
-            name = class_name(Py_TYPE(callable)) + ".__call__";
-        }
+        const Described described = describe_callable(callable);
+        const bool is_own = described.name.starts_with("kymo.");
         const std::uint32_t site =
-            name.starts_with("kymo.")
-                ? 0
-                : traced_site(name, module_text(module_of(Py_TYPE(callable))), 0, Scope::CFunction);
-        remember(key, site, owner);
+            is_own ? 0 : traced_site(described.name, module_text(described.module), 0, Scope::CFunction);
+        PyObject* const type = reinterpret_cast<PyObject*>(Py_TYPE(callable));
+        remember(key, site, key == key_of_objects(Py_TYPE(callable)) ? type : callable);
         return site;
     } catch (const std::bad_alloc&) {
         return 0;

@@ -24,6 +24,8 @@ bool claim_code_slot() noexcept {
 
 namespace {
 
+std::string own_folder;  // with a `/` at its end; guarded by the GIL
+
 // What is left of a file's path behind the longest folder from which modules are imported.
 std::string_view without_import_prefix(std::string_view file) {
     PyObject* const path = PySys_GetObject("path");  // borrowed
@@ -44,13 +46,9 @@ std::string_view without_import_prefix(std::string_view file) {
 
 // Of the package itself: what it does to record is no part of the program.
 bool is_own(PyCodeObject* code) {
+    if (own_folder.empty()) return false;
     bool is_own = false;
-    with_text(code->co_filename, [&](std::string_view file) {
-        constexpr std::string_view kFolder = "/kymo";
-        const std::size_t end = file.rfind('/');
-        if (end == std::string_view::npos || end < kFolder.size()) return;
-        is_own = file.substr(end - kFolder.size(), kFolder.size()) == kFolder;
-    });
+    with_text(code->co_filename, [&](std::string_view file) { is_own = file.starts_with(own_folder); });
     return is_own;
 }
 
@@ -67,6 +65,22 @@ std::uint32_t make_site(PyCodeObject* code) {
 }
 
 }  // namespace
+
+void find_own_folder() noexcept {
+    if (!own_folder.empty()) return;
+    PyObject* const modules = PyImport_GetModuleDict();  // borrowed
+    PyObject* const package =
+        modules != nullptr ? PyDict_GetItemString(modules, "kymo") : nullptr;  // borrowed
+    PyObject* const file = package != nullptr ? PyObject_GetAttrString(package, "__file__") : nullptr;
+    if (file != nullptr && PyUnicode_Check(file)) {
+        with_text(file, [](std::string_view text) {
+            const std::size_t end = text.rfind('/');
+            if (end != std::string_view::npos) own_folder = text.substr(0, end + 1);
+        });
+    }
+    Py_XDECREF(file);
+    PyErr_Clear();
+}
 
 CodeWord learn_code(PyCodeObject* code) noexcept {
     const KeptError error;

@@ -202,6 +202,16 @@ void stop_frame_hook() noexcept {
     }
 }
 
+void frame_hook_forked() noexcept {
+    // A thread that was leaving may have held the lock and been in the middle of the list.
+    std::construct_at(&threads_mutex);
+    std::construct_at(&threads);
+    try {
+        if (own_thread.trace != nullptr) threads.push_back(own_thread.trace.get());
+    } catch (const std::bad_alloc&) {
+    }
+}
+
 std::uint64_t frame_hook_gaps() noexcept {
     return gaps.exchange(0, std::memory_order_relaxed);
 }

@@ -26,6 +26,8 @@ struct MonitoredThread {
     ShadowStack stack;
 };
 
+constexpr const char* kToolName = "kymo";
+
 // Guarded by the GIL.
 int tool = -1;
 std::uint64_t period = 0;
@@ -97,8 +99,11 @@ inline std::uintptr_t python_key(PyObject* code) noexcept {
     Py_RETURN_NONE;
 }
 
+// Also of a thread that has been switched off since: what it has open ends all the same.
 [[gnu::noinline]] PyObject* end_unusual(std::uintptr_t key) noexcept {
-    if (MonitoredThread* const trace = monitored()) trace->stack.close(key);
+    MonitoredThread* trace = own_thread.trace.get();
+    if (trace == nullptr || trace->period != period) trace = monitored();
+    if (trace != nullptr) trace->stack.close(key);
     Py_RETURN_NONE;
 }
 
@@ -132,14 +137,22 @@ bool is_python_function(PyObject* callable) noexcept {
     return PyMethod_Check(callable) && PyFunction_Check(PyMethod_GET_FUNCTION(callable));
 }
 
+// What the callback gives for a call that is left to the events of the function called: not to be told of
+// this instruction again. Ends go with the calls, so not while a call into C from the same code runs, on
+// whichever thread: if it is from the same instruction its end would not come.
+[[gnu::noinline]] PyObject* after_python_call(PyObject* code) noexcept {
+    const std::uintptr_t key = ShadowStack::c_key(code);
+    std::lock_guard lock(threads_mutex);
+    for (const MonitoredThread* const thread : threads) {
+        if (thread->period == period && thread->stack.holds(key)) Py_RETURN_NONE;
+    }
+    return Py_NewRef(disable);
+}
+
 [[gnu::noinline]] PyObject* call_unusual(PyObject* code, PyObject* callable) noexcept {
     MonitoredThread* const trace = monitored();
     if (trace == nullptr) Py_RETURN_NONE;
-    // Classes made in Python: what counts are their methods.
-    const bool is_python_class =
-        PyType_Check(callable) &&
-        PyType_HasFeature(reinterpret_cast<PyTypeObject*>(callable), Py_TPFLAGS_HEAPTYPE);
-    const std::uint32_t site = is_python_class ? 0 : c_function_sites.site_of_callable(callable);
+    const std::uint32_t site = c_function_sites.site_of_callable(callable);
     if (site == 0)
         trace->stack.skip(ShadowStack::c_key(code));
     else
@@ -151,7 +164,10 @@ bool is_python_function(PyObject* callable) noexcept {
 PyObject* on_call(PyObject*, PyObject* const* args, Py_ssize_t count) {
     if (count < 3) Py_RETURN_NONE;
     PyObject* const callable = args[2];
-    if (is_python_function(callable)) return Py_NewRef(keeps_call_events ? Py_None : disable);
+    if (is_python_function(callable)) {
+        if (keeps_call_events) Py_RETURN_NONE;
+        return after_python_call(args[0]);
+    }
     detail::ThreadState* const thread = detail::current_thread;
     MonitoredThread* const trace = met(thread);
     const std::uint32_t site = c_function_sites.known_site(callable);
@@ -161,8 +177,9 @@ PyObject* on_call(PyObject*, PyObject* const* args, Py_ssize_t count) {
     Py_RETURN_NONE;
 }
 
+// The same. Ends come for Python functions too, where they are called with unpacked arguments.
 PyObject* on_c_end(PyObject*, PyObject* const* args, Py_ssize_t count) {
-    if (count < 1) Py_RETURN_NONE;
+    if (count < 3 || is_python_function(args[2])) Py_RETURN_NONE;
     return end(ShadowStack::c_key(args[0]));
 }
 
@@ -222,11 +239,30 @@ long event_bit(PyObject* module, const char* name) noexcept {
 
 bool claim_tool(PyObject* module) noexcept {
     for (const int id : {3, 4, 2}) {
-        if (!call(module, "use_tool_id", "(is)", id, "kymo")) continue;
+        if (!call(module, "use_tool_id", "(is)", id, kToolName)) continue;
         tool = id;
         return true;
     }
     return false;
+}
+
+// Whether the tool id is still ours: a program can free it and give it to somebody else.
+bool has_tool(PyObject* module) noexcept {
+    if (tool < 0) return false;
+    PyObject* const name = PyObject_CallMethod(module, "get_tool", "i", tool);
+    const bool is_ours =
+        name != nullptr && PyUnicode_Check(name) && PyUnicode_CompareWithASCIIString(name, kToolName) == 0;
+    Py_XDECREF(name);
+    PyErr_Clear();
+    return is_ours;
+}
+
+long events_of_tool(PyObject* module) noexcept {
+    PyObject* const value = PyObject_CallMethod(module, "get_events", "i", tool);
+    const long bits = value != nullptr ? PyLong_AsLong(value) : 0;
+    Py_XDECREF(value);
+    PyErr_Clear();
+    return bits;
 }
 
 }  // namespace
@@ -243,6 +279,7 @@ bool start_monitoring(bool c_calls, bool all_c_calls) noexcept {
     PyErr_Clear();
     ++period;
     keeps_call_events = all_c_calls;
+    c_function_sites.prepare();
     long asked = 0;
     for (const Event& event : events) {
         if (event.is_of_c && !c_calls) continue;
@@ -261,9 +298,27 @@ bool start_monitoring(bool c_calls, bool all_c_calls) noexcept {
     return true;
 }
 
+bool is_monitoring_whole() noexcept {
+    PyObject* const module = monitoring_module();
+    const bool is_whole = module != nullptr && has_tool(module) &&
+                          (events_of_tool(module) & event_bit(module, "PY_START")) != 0;
+    Py_XDECREF(module);
+    return is_whole;
+}
+
+void monitoring_forked() noexcept {
+    // A thread that was leaving may have held the lock and been in the middle of the list.
+    std::construct_at(&threads_mutex);
+    std::construct_at(&threads);
+    try {
+        if (own_thread.trace != nullptr) threads.push_back(own_thread.trace.get());
+    } catch (const std::bad_alloc&) {
+    }
+}
+
 void stop_monitoring() noexcept {
     PyObject* const module = monitoring_module();
-    if (module != nullptr && tool >= 0) {
+    if (module != nullptr && has_tool(module)) {
         call(module, "set_events", "(ii)", tool, 0);
         for (const Event& event : events) {
             if (const long bit = event_bit(module, event.name))

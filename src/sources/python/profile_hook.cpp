@@ -31,9 +31,19 @@ std::uint64_t newest_thread = 0;            // the youngest thread state that ha
 PyInterpreterState* interpreter = nullptr;  // the one that is traced
 PyCFunction start_new_thread = nullptr;     // of module _thread
 bool is_on = false;
+bool was_replaced = false;  // since the start
 
+// With its thread state, or because the program has put another hook in its place: what is open ends here
+// then.
 void end_profile_thread(PyObject* object) {
     auto* const self = reinterpret_cast<ProfileThread*>(object);
+    if (!self->stack.is_empty() && is_on) {
+        was_replaced = true;
+        if (self->thread == detail::thread_number())
+            self->stack.close_all_late();
+        else
+            self->stack.close_all(self->thread);
+    }
     *self->link = self->next;
     if (self->next != nullptr) self->next->link = self->link;
     self->stack.~ShadowStack();
@@ -188,10 +198,20 @@ bool start_profile_hook() noexcept {
             return false;
         }
     }
+    was_replaced = false;
     interpreter = PyInterpreterState_Main();
     find_start_new_thread();
     is_on = true;
     return hook_threads();
+}
+
+bool is_profile_hook_whole() noexcept {
+    if (was_replaced || PyThreadState_Get()->c_profilefunc != on_event) return false;
+    for (PyThreadState* state = PyInterpreterState_ThreadHead(PyInterpreterState_Main()); state != nullptr;
+         state = PyThreadState_Next(state)) {
+        if (state->c_profilefunc != nullptr && state->c_profilefunc != on_event) return false;
+    }
+    return true;
 }
 
 void stop_profile_hook() noexcept {

@@ -8,5 +8,7 @@ namespace kymo::python {
 /// Both need the GIL. False: some thread has somebody else's profile hook, which stays.
 bool start_profile_hook() noexcept;
 void stop_profile_hook() noexcept;
+/// Whether no thread has somebody else's hook or none, in place of ours. Needs the GIL.
+bool is_profile_hook_whole() noexcept;
 
 }  // namespace kymo::python

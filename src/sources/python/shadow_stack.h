@@ -95,6 +95,32 @@ class ShadowStack {
         }
     }
 
+    /// The same for the calling thread: their ends will not be seen.
+    void close_all_late() noexcept {
+        while (used_ != 0) {
+            const Entry entry = pop();
+            if (entry.opened.index != detail::kNotOpen) close_late(entry.opened);
+        }
+        for (std::uint32_t index = detail::kInlineDepth; index-- != 0;) {
+            if (usual_[index].key == 0) continue;
+            usual_[index].key = 0;
+            close_late({usual_[index].start, index});
+        }
+    }
+    /// Whether a call of this key runs.
+    bool holds(std::uintptr_t key) const noexcept {
+        for (std::size_t i = used_; i-- != 0;) {
+            if (list_[i].key == key) return true;
+        }
+        return find_usual(key) != 0;
+    }
+    bool is_empty() const noexcept {
+        for (const Usual& each : usual_) {
+            if (each.key != 0) return false;
+        }
+        return used_ == 0;
+    }
+
   private:
     struct Usual {
         std::uintptr_t key;  ///< 0: none

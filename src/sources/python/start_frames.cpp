@@ -14,8 +14,9 @@ namespace kymo::python {
 StartFramesOfThreads start_frames;
 
 void StartFramesOfThreads::take(std::uint64_t start) {
-    threads_.clear();
+    clear();
     const KeptError error;
+    std::vector<AbsentStack> absent;
     PyThreadState* const own = PyThreadState_Get();
     for (PyThreadState* state = PyInterpreterState_ThreadHead(PyThreadState_GetInterpreter(own));
          state != nullptr; state = PyThreadState_Next(state)) {
@@ -29,8 +30,20 @@ void StartFramesOfThreads::take(std::uint64_t start) {
         std::reverse(found.frames.begin(), found.frames.end());
         std::reverse(found.sites.begin(), found.sites.end());
         found.start = start;
+        AbsentStack stack;
+        stack.os_tid = static_cast<std::int64_t>(state->native_thread_id);
+        for (std::size_t i = 0; i < found.sites.size(); ++i) {
+            if (found.sites[i] != 0) stack.calls.push_back({found.sites[i], found.start_of(i)});
+        }
+        if (state != own) absent.push_back(std::move(stack));
         threads_.emplace(PyThreadState_GetID(state), std::move(found));
     }
+    if (!absent.empty()) set_absent_threads(std::move(absent));
+}
+
+void StartFramesOfThreads::clear() noexcept {
+    if (!threads_.empty()) set_absent_threads({});
+    threads_.clear();
 }
 
 std::vector<AdoptedFrame> StartFramesOfThreads::adopt(PyThreadState* state) {
@@ -39,6 +52,7 @@ std::vector<AdoptedFrame> StartFramesOfThreads::adopt(PyThreadState* state) {
     if (place == threads_.end()) return adopted;
     const StartFrames found = std::move(place->second);
     threads_.erase(place);
+    forget_absent_thread(static_cast<std::int64_t>(state->native_thread_id));
     // Only those that are still running: the thread may have gone on without being recorded.
     std::vector<const void*> running;
     visit_frames(state, [&](const void* frame, PyCodeObject*) { running.push_back(frame); });
@@ -47,13 +61,12 @@ std::vector<AdoptedFrame> StartFramesOfThreads::adopt(PyThreadState* state) {
            found.frames[count] == running[running.size() - 1 - count])
         ++count;
     for (std::size_t i = 0; i < count; ++i) {
-        // One tick apart: ranges are told apart by their starts.
         detail::Opened opened{0, detail::kNotOpen};
         if (found.sites[i] == 0) {
             adopted.push_back({found.frames[i], opened});
             continue;
         }
-        if (open_before({&found.sites[i], 1}, found.start - (count - i), &opened) != 1) break;
+        if (open_before({&found.sites[i], 1}, found.start_of(i), &opened) != 1) break;
         adopted.push_back({found.frames[i], opened});
     }
     return adopted;
