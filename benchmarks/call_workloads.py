@@ -16,8 +16,10 @@ def recursive():
 
 
 def numbers(count):
-    for i in range(count):
+    i = 0
+    while i < count:
         yield i
+        i += 1
 
 
 def words_of(text):

@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import call_workloads
+
 import kymo
 from kymo._trace_events import averages_of
 

@@ -40,6 +40,7 @@ inline constexpr std::uint32_t kOpenUnusual =
     ~1u;  ///< open, but not to be closed inline: deep, or with values
 inline constexpr std::uint32_t kOpenObserved = ~2u;  ///< watched: `start` is its frame
 inline constexpr std::uint32_t kInlineDepth = 256;   ///< what a compact record can say
+inline constexpr std::size_t kPrefetchAhead = 128;   ///< bytes
 
 /// The out-of-line halves. None throws; observers are called from here.
 KYMO_API Opened open_slowly(Site& site, std::uint32_t side) noexcept;
@@ -137,6 +138,7 @@ inline bool may_skip(ThreadState* thread, std::uint64_t armed, Scope scope) noex
     record->word0 = static_cast<std::uint64_t>(RecordKind::Range) | std::uint64_t{index} << 8 | delta << 16;
     record->word1 = site | duration << kSiteBits;
     thread->cursor = place + kRecordUnit;
+    __builtin_prefetch(place + kPrefetchAhead, 1);  // the log's memory is in no cache yet
     store_release(*thread->committed, static_cast<std::uint64_t>(place + kRecordUnit - thread->chunk_data));
     store_release(thread->slots[index].start, std::uint64_t{0});
     store_release(thread->depth, index);

@@ -109,7 +109,8 @@ inline bool is_no_call(CodeWord word, const _PyInterpreterFrame* frame) noexcept
 }
 
 [[gnu::noinline]] PyObject* run_unusual(PyThreadState* state, _PyInterpreterFrame* frame, int is_throw) {
-    FrameThread* const trace = attend(state);
+    auto* trace = static_cast<FrameThread*>(detail::current_thread->tracer);
+    if (trace == nullptr || trace->stack_floor == kToDo) trace = attend(state);
     const CodeWord word = code_word(frame->f_code);
     if (trace == nullptr || is_no_call(word, frame)) return inner_eval(state, frame, is_throw);
     if (trace->adopted_top != nullptr && trace->adopted_top != current_frame(state)) settle(state, *trace);

@@ -53,21 +53,30 @@ std::vector<AdoptedFrame> StartFramesOfThreads::adopt(PyThreadState* state) {
     const StartFrames found = std::move(place->second);
     threads_.erase(place);
     forget_absent_thread(static_cast<std::int64_t>(state->native_thread_id));
-    // Only those that are still running: the thread may have gone on without being recorded.
-    std::vector<const void*> running;
-    visit_frames(state, [&](const void* frame, PyCodeObject*) { running.push_back(frame); });
-    std::size_t count = 0;
-    while (count < found.frames.size() && count < running.size() &&
-           found.frames[count] == running[running.size() - 1 - count])
-        ++count;
-    for (std::size_t i = 0; i < count; ++i) {
+    // A frame's memory may have a new call in it by now, hence the look at its site too.
+    struct Running {
+        const void* frame;
+        std::uint32_t site;
+    };
+    std::vector<Running> running;
+    visit_frames(state, [&](const void* frame, PyCodeObject* code) {
+        const CodeWord word = code_word(code);
+        running.push_back({frame, (word & kCodeSkipped) == 0 ? site_of(word) : 0});
+    });
+    std::reverse(running.begin(), running.end());
+    std::size_t still_running = 0;
+    while (still_running < found.frames.size() && still_running < running.size() &&
+           found.frames[still_running] == running[still_running].frame &&
+           found.sites[still_running] == running[still_running].site)
+        ++still_running;
+    for (std::size_t i = 0; i < found.frames.size(); ++i) {
         detail::Opened opened{0, detail::kNotOpen};
-        if (found.sites[i] == 0) {
-            adopted.push_back({found.frames[i], opened});
-            continue;
-        }
-        if (open_before({&found.sites[i], 1}, found.start_of(i), &opened) != 1) break;
+        if (found.sites[i] != 0 && open_before({&found.sites[i], 1}, found.start_of(i), &opened) != 1) break;
         adopted.push_back({found.frames[i], opened});
+    }
+    // The thread has gone on without being seen: those calls end now.
+    for (; adopted.size() > still_running; adopted.pop_back()) {
+        if (adopted.back().opened.index != detail::kNotOpen) close_late(adopted.back().opened);
     }
     return adopted;
 }
