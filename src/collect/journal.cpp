@@ -32,7 +32,7 @@ NameTables read_names(std::span<const std::byte> stream) {
                 tables.sites.resize(record.id);
                 tables.site_flags.resize(record.id);
             }
-            tables.site_flags[record.id - 1] = record.scope;
+            tables.site_flags[record.id - 1] = record.flags;
             tables.sites[record.id - 1] = {record.name, record.file, record.line,
                                            static_cast<Scope>(record.scope & 31)};
         }

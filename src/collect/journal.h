@@ -39,7 +39,7 @@ std::vector<SessionMarks> list_sessions(const RawLog& log);
 struct NameTables {
     std::vector<std::string> strings{std::string()};
     std::vector<SiteInfo> sites;
-    std::vector<std::uint32_t> site_flags;  ///< SiteFlags, by site
+    std::vector<std::uint32_t> site_flags;  ///< detail::SiteFlags, by site
 };
 NameTables read_names(std::span<const std::byte> stream);
 

@@ -11,7 +11,6 @@
 #include "base/parallel.h"
 #include "collect/replayed_log.h"
 #include "collect/used_names.h"
-#include "record/site_flags.h"
 
 namespace kymo {
 

@@ -80,7 +80,7 @@ std::uint32_t NameTable::intern(std::string_view text) {
 
 std::uint32_t NameTable::intern_site(std::string_view name, std::string_view file, std::uint32_t line,
                                      Scope scope, std::uint32_t flags) {
-    const SiteKey key{intern(name), intern(file), line, static_cast<std::uint32_t>(scope) | flags};
+    const SiteKey key{intern(name), intern(file), line, static_cast<std::uint32_t>(scope) | flags << 8};
     if (const auto found = sites_.find(key); found != sites_.end()) return found->second;
     if (sites_.size() + 1 >= detail::kMaxSites || (key.name == 0 && !name.empty())) return 0;
     const auto id = static_cast<std::uint32_t>(sites_.size() + 1);
@@ -93,7 +93,8 @@ std::uint32_t NameTable::intern_site(std::string_view name, std::string_view fil
     record.name = key.name;
     record.file = key.file;
     record.line = key.line;
-    record.scope = key.scope;
+    record.scope = static_cast<std::uint32_t>(scope);
+    record.flags = flags;
     append(stream_, record);
     return id;
 }

@@ -86,7 +86,7 @@ class NameTable {
     /// Ids are dense from 1; 0 stands for "" and for "no room left" (kMaxNameBytes).
     std::uint32_t intern(std::string_view text);
     /// Equal places get equal ids, also after a library was unloaded and loaded again. 0: no room left.
-    /// `flags`: SiteFlags.
+    /// `flags`: detail::SiteFlags.
     std::uint32_t intern_site(std::string_view name, std::string_view file, std::uint32_t line, Scope scope,
                               std::uint32_t flags = 0);
     /// A site without file and line, findable by find_dynamic from then on.
@@ -145,7 +145,7 @@ class NameTable {
         Slot* slots;
     };
     struct SiteKey {
-        std::uint32_t name, file, line, scope;  // scope: with the flags
+        std::uint32_t name, file, line, scope;  // scope: with the flags above bit 8
         friend bool operator==(const SiteKey&, const SiteKey&) = default;
     };
     struct SiteKeyHash {

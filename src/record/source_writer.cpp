@@ -3,9 +3,10 @@
 
 #include <algorithm>
 
+#include <kymo/detail/log_format.h>
+
 #include "record/clock.h"
 #include "record/recorder.h"
-#include "record/site_flags.h"
 #include "record/thread_log.h"
 
 namespace kymo {
@@ -21,7 +22,7 @@ void add_source(std::shared_ptr<Source> source) {
 std::uint32_t traced_site(std::string_view name, std::string_view file, std::uint32_t line,
                           Scope scope) noexcept {
     const SlowPath path;
-    return path ? Recorder::get().intern_site(name, file, line, scope, kSiteTraced) : 0;
+    return path ? Recorder::get().intern_site(name, file, line, scope, detail::kSiteTraced) : 0;
 }
 
 bool attach_thread() noexcept {
