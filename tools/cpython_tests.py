@@ -3,8 +3,8 @@
     python tools/cpython_tests.py                            all modules, every way of tracing
     python tools/cpython_tests.py --way python test_json     one of each
 
-The interpreter that runs this must have its `test` package and find `kymo`. A test that differs is run again, alone with
-the others that do: only what differs twice counts.
+The interpreter that runs this must have its `test` package and find `kymo`. A test that differs is run again, together
+with the others that do: only what differs twice counts.
 """
 
 import argparse
@@ -83,8 +83,9 @@ def run_apart(way, names, timeout):
 def run_here(child, names):
     """Runs tests in this process, traced as `child` says ("way=output")."""
     way, _, output = child.partition("=")
-    import test.support
     import unittest
+
+    import test.support
 
     test.support.use_resources = []
     outcomes = {}

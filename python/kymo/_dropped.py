@@ -7,7 +7,7 @@ from kymo._warnings import warn
 
 
 def end(profiler):
-    """Ends it, since nobody can stop it any more, and warns: what it has recorded is in its capture file, if anywhere."""
+    """Ends it, since nobody can stop it any more, and warns. What it has recorded is in its capture file or lost."""
     if sys.is_finalizing():
         return
     session, profiler._session = profiler._session, None
