@@ -81,10 +81,15 @@ bool parse_switch(const std::string& key, const std::string& text) {
     throw Error(key + "=" + text + ": expected on or off");
 }
 
+bool parse_c_calls(const std::string& text) {
+    return text == "auto" || parse_switch("c_calls", text);
+}
+
 }  // namespace
 
 SessionOptions parse_options(std::string_view text) {
     SessionOptions options;
+    bool c_calls = true;
     for (const std::string& part : split(text)) {
         if (part.empty()) continue;
         const std::size_t equals = part.find('=');
@@ -110,11 +115,19 @@ SessionOptions parse_options(std::string_view text) {
             options.profile_memory = parse_switch(key, value);
         } else if (key == "flops") {
             options.with_flops = parse_switch(key, value);
+        } else if (key == "calls") {
+            options.with_stack = parse_switch(key, value);
+        } else if (key == "c_calls") {
+            c_calls = parse_c_calls(value);
         } else {
             throw Error("'" + part +
-                        "': expected out=, max=, policy=, scopes=, name=, values=, shapes=, inputs=, memory= "
-                        "or flops=");
+                        "': expected out=, max=, policy=, scopes=, name=, values=, shapes=, inputs=, memory=, "
+                        "flops=, calls= or c_calls=");
         }
+    }
+    if (options.with_stack && !c_calls) {
+        const std::uint32_t bits = options.scopes.empty() ? ScopeSet::all().bits() : options.scopes.bits();
+        options.scopes = ScopeSet::from_bits(bits & ~(1u << static_cast<unsigned>(Scope::CFunction)));
     }
     return options;
 }
