@@ -27,6 +27,14 @@ def _begin_in_child():
 
 
 def record():
-    """To be called while the interpreter starts. Forked processes get captures of their own."""
-    begin_with_program()
-    os.register_at_fork(after_in_child=_begin_in_child)
+    """To be called while the interpreter starts. Other processes of the program get captures of their own, unless
+    the environment says that there are to be none: then nothing of what it says stays in it."""
+    alone = os.environ.pop("KYMO_CHILDREN", "") == "0"
+    begin_with_program(alone)
+    if not alone:
+        os.register_at_fork(after_in_child=_begin_in_child)
+        return
+    os.putenv("KYMO", os.environ.pop("KYMO"))  # read when the program begins, and gone then
+    rest = os.environ.pop("PYTHONPATH").partition(os.pathsep)[2]
+    if rest:
+        os.environ["PYTHONPATH"] = rest

@@ -7,7 +7,7 @@
 namespace kymo::bindings {
 
 void bind_program(nanobind::module_& module) {
-    module.def("begin_with_program", &python::begin_with_program,
+    module.def("begin_with_program", &python::begin_with_program, nanobind::arg("alone"),
                "Starts what the environment asks for when the interpreter runs the program itself.");
     module.def("begin_again", &python::begin_again,
                "In a forked process: starts what the environment asks for, and the recording of calls.");

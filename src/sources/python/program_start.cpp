@@ -3,6 +3,7 @@
 
 #include <Python.h>
 
+#include <cstdlib>
 #include <cstring>
 
 #include "record/source_writer.h"
@@ -11,12 +12,15 @@
 namespace kymo::python {
 namespace {
 
-bool is_waiting = false;  // guarded by the GIL
+// Guarded by the GIL.
+bool is_waiting = false;
+bool is_for_this_process_alone = false;
 
 void begin() noexcept {
     is_waiting = false;
     prepare_tracer(false);
     begin_environment_session();
+    if (is_for_this_process_alone) ::unsetenv("KYMO");
     apply_tracer();
 }
 
@@ -28,8 +32,9 @@ int on_audit_event(const char* event, PyObject*, void*) {
 
 }  // namespace
 
-void begin_with_program() {
+void begin_with_program(bool alone) {
     is_waiting = true;
+    is_for_this_process_alone = alone;
     if (PySys_AddAuditHook(on_audit_event, nullptr) == 0) return;
     PyErr_Clear();  // somebody else's hook does not want it: then from here on
     begin();

@@ -5,7 +5,8 @@ namespace kymo::python {
 
 /// To be called while the interpreter starts up, with the GIL: the session that the environment asks for
 /// starts with the program's first line, not with the calls by which the interpreter makes itself ready.
-void begin_with_program();
+/// `alone`: what asks for it is taken out of the environment then, so that other processes do not record.
+void begin_with_program(bool alone);
 
 /// In the child of a fork, with the GIL: the session that the environment asks for starts, and calls are
 /// recorded.
