@@ -69,4 +69,12 @@ void note_problem(std::string_view code, std::string_view text) noexcept {
     Recorder::get().note(code, text);
 }
 
+void begin_environment_session() noexcept {
+    start_environment_session();
+}
+
+void finish_recording() noexcept {
+    Recorder::get().finish_all();
+}
+
 }  // namespace kymo

@@ -46,4 +46,12 @@ KYMO_API std::uint64_t source_ticks() noexcept;
 /// Puts a problem into the traces of the sessions that run.
 KYMO_API void note_problem(std::string_view code, std::string_view text) noexcept;
 
+/// Starts the session that the environment asks for, if it does: for a program that had none of it when the
+/// library was loaded.
+KYMO_API void begin_environment_session() noexcept;
+
+/// Ends the sessions that have a file, as the end of the process does: for a process that is about to leave
+/// without one.
+KYMO_API void finish_recording() noexcept;
+
 }  // namespace kymo
