@@ -212,6 +212,19 @@ def test_locations_name_frames_in_another_process(cpp, run_python):
     assert lost[0][0]["filename"] == "/gone/lib.so+0x40"
 
 
+def test_any_number_may_be_asked_for_as_an_address():
+    """upstream: test_fuzz_symbolize"""
+    import random
+
+    source = random.Random(6)
+    near = _kymo.traceback_addresses(CapturedTraceback.extract(cpp=True))
+    addresses = [source.randrange(1 << bits) for bits in range(1, 65) for _ in range(20)]
+    addresses += [max(address + source.randrange(-100_000, 100_000), 0) for address in near for _ in range(50)]
+    frames = _kymo.symbolize_addresses(addresses)
+    assert len(frames) == len(addresses) and all(frames)
+    assert all(frame["name"] and frame["filename"] for each in frames for frame in each)
+
+
 def test_unwinding_is_counted():
     """S18"""
 
