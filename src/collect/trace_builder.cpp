@@ -39,6 +39,7 @@ class TraceBuilder {
         NameTables names = read_names(state_.log.names);
         state_.data->strings = std::move(names.strings);
         state_.data->sites = std::move(names.sites);
+        state_.modules = std::move(names.modules);
         state_.journal = read_journal(state_.log.journal, state_.request.session);
         if (state_.request.session != 0) {
             state_.session = state_.journal.find_session(state_.request.session);

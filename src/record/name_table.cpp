@@ -99,6 +99,24 @@ std::uint32_t NameTable::intern_site(std::string_view name, std::string_view fil
     return id;
 }
 
+std::uint32_t NameTable::intern_module(std::string_view path, std::string_view build_id,
+                                       std::uint64_t bias) {
+    const std::uint32_t path_id = intern(path);
+    const std::uint32_t build = intern(build_id);
+    if (const auto found = modules_.find({path_id, build, bias}); found != modules_.end())
+        return found->second;
+    if (modules_.size() + 1 >= detail::kMaxModules || (path_id == 0 && !path.empty())) return 0;
+    detail::ModuleRecord record{};
+    record.head.kind = static_cast<std::uint16_t>(detail::NameKind::Module);
+    record.id = static_cast<std::uint32_t>(modules_.size() + 1);
+    record.path = path_id;
+    record.build_id = build;
+    record.bias = bias;
+    modules_.emplace(std::tuple(path_id, build, bias), record.id);
+    append(stream_, record);
+    return record.id;
+}
+
 void NameTable::insert(const Table& table, const DynamicName* name) noexcept {
     std::size_t at = name->hash & table.mask;
     while (table.slots[at].load(std::memory_order_relaxed) != nullptr) at = (at + 1) & table.mask;

@@ -611,6 +611,14 @@ std::uint32_t Recorder::intern(std::string_view text) noexcept {
     return id;
 }
 
+std::uint32_t Recorder::intern_module(std::string_view path, std::string_view build_id,
+                                      std::uint64_t bias) noexcept {
+    std::lock_guard lock(mutex_);
+    const std::uint32_t id = names_.intern_module(path, build_id, bias);
+    publish_names();
+    return id;
+}
+
 // ---- the journal ----
 
 void Recorder::write_journal(std::span<const std::byte> record) noexcept {

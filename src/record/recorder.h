@@ -161,6 +161,8 @@ class Recorder {
                               std::uint32_t flags = 0) noexcept;
     std::uint32_t intern_dynamic(std::string_view name, Scope scope) noexcept;
     std::uint32_t intern(std::string_view text) noexcept;
+    std::uint32_t intern_module(std::string_view path, std::string_view build_id,
+                                std::uint64_t bias) noexcept;
     const NameTable& names() const noexcept { return names_; }
 
     // -- observers --
