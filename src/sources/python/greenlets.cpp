@@ -31,13 +31,25 @@ struct ThreadGreenlets {
 // Never destroyed: a thread ends without the GIL, and holds next to nothing by then.
 thread_local ThreadGreenlets* own = nullptr;
 
+// Whether a weak reference still leads to this object.
+bool refers_to(PyObject* reference, const PyObject* object) noexcept {
+#if PY_VERSION_HEX >= 0x030D0000
+    PyObject* found = nullptr;
+    PyWeakref_GetRef(reference, &found);
+    Py_XDECREF(found);
+    return found == object;
+#else
+    return PyWeakref_GetObject(reference) == object;
+#endif
+}
+
 void put_aside(PyObject* greenlet, std::vector<SuspendedCall> calls) {
     own->aside.erase(greenlet);
     if (calls.empty()) return;
     // Those of greenlets that are gone go with the next of many.
     if (own->aside.size() >= 64 && (own->aside.size() & (own->aside.size() - 1)) == 0)
         std::erase_if(own->aside,
-                      [](const auto& each) { return PyWeakref_GetObject(each.second.greenlet) == Py_None; });
+                      [](const auto& each) { return !refers_to(each.second.greenlet, each.first); });
     PyObject* const reference = PyWeakref_NewRef(greenlet, nullptr);
     if (reference == nullptr) return PyErr_Clear();
     Aside& aside = own->aside[greenlet];
@@ -54,7 +66,7 @@ void switch_calls(PyObject* origin, PyObject* target) noexcept {
         put_aside(origin, own->stack->suspend());
         const auto found = own->aside.find(target);
         if (found == own->aside.end()) return;
-        if (PyWeakref_GetObject(found->second.greenlet) == target) own->stack->resume(found->second.calls);
+        if (refers_to(found->second.greenlet, target)) own->stack->resume(found->second.calls);
         own->aside.erase(found);
     } catch (const std::bad_alloc&) {  // then some stretches are missing
     }
