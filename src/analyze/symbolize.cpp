@@ -147,6 +147,7 @@ class Symbolizer {
     void name(NativeModule& module, const std::vector<StringId>& places) {
         module.frames = places.size();
         std::vector<std::uint64_t> offsets;
+        offsets.reserve(places.size());
         for (const StringId id : places) offsets.push_back(place_of(data_->strings[id])->offset);
         std::vector<std::vector<NativeSymbol>> symbols;
         module.trouble = "it is not here";

@@ -14,6 +14,8 @@
 namespace kymo {
 namespace {
 
+constexpr std::uint64_t kLastFunction = 4096;  // what the last one reaches over where no size is said
+
 template <class T>
 T read_at(std::span<const std::byte> bytes, std::uint64_t at) {
     T value;
@@ -115,7 +117,9 @@ std::string ElfSymbols::function_at(std::uint64_t address) const {
                          [](std::uint64_t at, const Function& function) { return at < function.begin; });
     if (after == functions_.begin()) return {};
     const Function& function = *std::prev(after);
-    if (function.size != 0 && address - function.begin >= function.size) return {};
+    const bool is_last = after == functions_.end();
+    const std::uint64_t size = function.size == 0 && is_last ? kLastFunction : function.size;
+    if (size != 0 && address - function.begin >= size) return {};
     return demangle(function.name).value_or(function.name);
 }
 
