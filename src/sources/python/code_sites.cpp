@@ -47,6 +47,7 @@ bool is_own(PyCodeObject* code) {
     bool is_own = false;
     with_text(code->co_filename, [&](std::string_view file) {
         constexpr std::string_view kFolder = "/kymo";
+        is_own = file == "<internal>";  // nanobind's
         const std::size_t end = file.rfind('/');
         if (end == std::string_view::npos || end < kFolder.size()) return;
         is_own = file.substr(end - kFolder.size(), kFolder.size()) == kFolder;
