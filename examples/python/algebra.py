@@ -28,8 +28,9 @@ def main():
     random = np.random.default_rng(7)
     a, b = random.normal(size=(600, 120)), random.normal(size=600)
     answers = [solve(a, b) for solve in (normal_equations, by_qr, by_svd)]
-    print("largest difference: %.1e" % max(np.abs(answers[0] - answer).max() for answer in answers))
-    print("largest eigenvalue: %.3f" % largest_eigenvalue(a.T @ a, 300))
+    difference = max(np.abs(answers[0] - answer).max() for answer in answers)
+    print(f"largest difference: {difference:.1e}")
+    print(f"largest eigenvalue: {largest_eigenvalue(a.T @ a, 300):.3f}")
 
 
 if __name__ == "__main__":

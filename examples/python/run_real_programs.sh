@@ -16,14 +16,15 @@ if [ ! -x "$work/venv/bin/pytest" ]; then
     "$python" -m venv "$work/venv"
     "$work/venv/bin/pip" -q install flask pytest pytest-xdist numpy 2>/dev/null
 fi
+"$work/venv/bin/pip" -q download --no-deps --dest "$work/wheels" itsdangerous 2>/dev/null
 linked=$work/linked # only kymo, not what else lies beside it
 mkdir -p "$linked" && ln -sfn "$package/kymo" "$linked/kymo"
-export PYTHONPATH=$linked PYTHONDONTWRITEBYTECODE=1 COLUMNS=110
+export PYTHONPATH=$linked PYTHONDONTWRITEBYTECODE=1 COLUMNS=110 PIP_CONFIG_FILE=/dev/null
 run() { "$work/venv/bin/python" -m kymo "$@"; }
 
 # A report as a user sees it, without the names of this machine.
 scrubbed() {
-    sed -E -e "s#$work#WORK#g" -e "s#$root#KYMO#g" -e 's#/[^ ]*/(lib/python3)#\1#g' -e 's#file://[^ ]*##g' \
+    grep -v '^Looking in ' | sed -E -e "s#$work#WORK#g" -e "s#$root#KYMO#g" -e 's#/[^ ]*/(lib/python3)#\1#g' -e 's#file://[^ ]*##g' \
         -e 's#https?://[^ ]*##g' -e 's#/tmp/[^ ]*#TMP#g' -e 's/[ \t]+$//'
 }
 
@@ -53,7 +54,6 @@ one() {
     echo "$reports/$name.txt"
 }
 
-"$work/venv/bin/pip" -q download --no-deps --dest "$work/wheels" itsdangerous 2>/dev/null
 wheel=$(find "$work/wheels" -name '*.whl' | head -1)
 cp "$here"/*.py "$work" && rm -rf "$work/project" && cp -r "$here/project" "$work/project"
 cd "$work"

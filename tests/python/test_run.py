@@ -511,7 +511,9 @@ def test_a_report_counts_calls_by_where_they_are(tmp_path, by):
     write(tmp_path, "def helper(): pass\ndef other(): helper()\n", "shop.py")
     script = write(tmp_path, "import shop, json\nfor _ in range(5): shop.other()\njson.loads('[1]')\n")
     recorded([script], tmp_path, run_options=["-q", "--no-c-calls", "-o", "x.kymo"])
-    rows = {name: int(count) for name, count in report(tmp_path / "x.kymo", "--by", by, "--csv", "--columns", "name,count")}
+    rows = {
+        name: int(count) for name, count in report(tmp_path / "x.kymo", "--by", by, "--csv", "--columns", "name,count")
+    }
     own = {
         "function": {"shop.py: helper": 5, "shop.py: other": 5, "shop.py: <module>": 1},
         "line": {"shop.py:1": 6, "shop.py:2": 5},
