@@ -11,7 +11,8 @@ FUZZ_SECONDS ?= 600
 export JOBS CMAKE_ARGS FUZZ_SECONDS PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-cpython check bench bench-torch asan tsan storm fuzz viewers arrow install-deps clean format
+.PHONY: help demo test test-cpython check bench bench-torch asan tsan storm fuzz viewers arrow examples-python
+.PHONY: install-deps clean format
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-zA-Z%_-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -65,6 +66,10 @@ storm:  ## 16 threads against observers, contexts and sessions under ThreadSanit
 	@tools/install_deps.sh build
 	@tools/build.sh tsan storm
 	@KYMO_STORM_SECONDS=$${STORM_SECONDS:-30} tools/run_tests.sh tsan -R '^storm/'
+
+examples-python:  ## Run real Python programs under kymo run and write their reports to examples/python/reports
+	@tools/build.sh release --python kymo_cli
+	@PYTHONPATH=build/release/python examples/python/run_real_programs.sh
 
 arrow:  ## Let pyarrow read every table of the example's trace and compare it with the CSV
 	@tools/install_deps.sh build python

@@ -75,7 +75,8 @@ std::string python_group(const Trace& trace, const SiteInfo& site, GroupBy by) {
         case GroupBy::Module:
             return module_of(name.path) + std::string(label(origin));
         case GroupBy::Package: {
-            if (origin == Origin::Program) return "(program)";
+            if (origin == Origin::Program)  // what is made at run time has no file: "<string>"
+                return name.path.starts_with('<') ? std::string(name.path) : "(program)";
             if (origin == Origin::StandardLibrary) return "(standard library)";
             const std::string module = module_of(name.path);
             return module.substr(0, module.find('.'));

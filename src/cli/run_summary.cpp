@@ -123,8 +123,11 @@ class ProcessTable {
     }
     std::string text(const Terminal& terminal) const {
         if (size_ == 0) return "";
-        return "\n" + styled(terminal, Style::Bold, format_plural(size_, "other process")) + "\n" +
-               table_.text(terminal);
+        return "\n" +
+               styled(
+                   terminal, Style::Bold,
+                   (size_ == 1 ? std::string("1 other process") : format_count(size_) + " other processes")) +
+               "\n" + table_.text(terminal);
     }
 
   private:

@@ -107,6 +107,7 @@ class RunVerb final : public Verb {
 
     int run() override {
         if (words_.empty()) throw Error("run: the program is missing (see kymo run --help)");
+        if (words_[0].starts_with("--")) throw Error("run: there is no option " + words_[0]);
         is_python_ = is_python_program(words_);
         start_folder_ = python_start_folder();
         if (is_python_ && start_folder_.empty())

@@ -133,10 +133,10 @@ TEST(CutCall, LosesFoldersFirstAndItsFunctionLast) {
     const std::string call = "some/deep/folder/file.py(120): Thing.method";
     EXPECT_EQ(cut_call(call, 60), call);
     EXPECT_EQ(cut_call(call, 42), "\u2026/deep/folder/file.py(120): Thing.method");
-    EXPECT_EQ(cut_call(call, 35), "\u2026/file.py(120): Thing.method");
+    EXPECT_EQ(cut_call(call, 34), "\u2026/file.py(120): Thing.method");
     EXPECT_EQ(cut_call(call, 20), "\u2026: Thing.method");
     EXPECT_EQ(cut_call(call, 9), cut_middle("Thing.method", 9));
-    EXPECT_EQ(cut_call("    " + call, 35), "    \u2026/file.py(120): Thing.method");
+    EXPECT_EQ(cut_call("    " + call, 36), "    \u2026/file.py(120): Thing.method");
     EXPECT_EQ(cut_call("a name that is no call", 10), cut_middle("a name that is no call", 10));
 }
 

@@ -41,7 +41,7 @@ check "run: no such folder" 2 '^kymo: nowhere/: ' "$kymo" run -o nowhere/x.kymo 
 check "run: an existing capture is not overwritten" 2 '^kymo: text\.kymo: exists already' \
     "$kymo" run -o text.kymo -- true
 check "run: --force replaces it" 0 'did not load' "$kymo" run --force -o text.kymo -- sh -c '! test -e text.kymo'
-check "run: the settings" 0 "^out=$folder/a\\\\,b\.kymo,max=67108864,policy=ring,scopes=user\|function\$" \
+check "run: the settings" 0 "^out=$folder/a\\\\,b\.kymo,max=67108864,policy=ring,scopes=user\|function(,c_calls=auto,calls=on)?\$" \
     "$kymo" run -o a,b.kymo --max 64MB --policy ring --scopes user,function -- sh -c 'echo "$KYMO"'
 : >sh.kymo
 check "run: a free name" 0 "^out=$folder/sh-2\.kymo" "$kymo" run -- sh -c 'echo "$KYMO"'

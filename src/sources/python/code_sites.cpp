@@ -49,7 +49,9 @@ std::string_view without_import_prefix(std::string_view file) {
 bool is_own(PyCodeObject* code) {
     if (own_folder.empty()) return false;
     bool is_own = false;
-    with_text(code->co_filename, [&](std::string_view file) { is_own = file.starts_with(own_folder); });
+    with_text(code->co_filename, [&](std::string_view file) {
+        is_own = file.starts_with(own_folder) || file == "<internal>";  // nanobind's
+    });
     return is_own;
 }
 

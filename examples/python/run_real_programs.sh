@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# run_real_programs.sh: runs unmodified programs under `kymo run` and writes their reports to examples/python/reports.
+# Usage: run_real_programs.sh [PYTHON]: a Python that has the package kymo (pip install .). The rest goes into an
+# environment of its own under build/examples-python.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+python=${1:-$root/.venv/bin/python}
+work=$root/build/examples-python
+reports=${REPORTS:-$here/reports}
+mkdir -p "$work" "$reports"
+
+# The package kymo comes from where PYTHON has it.
+package=$("$python" -c 'import kymo, os; print(os.path.dirname(os.path.dirname(kymo.__file__)))')
+if [ ! -x "$work/venv/bin/pytest" ]; then
+    "$python" -m venv "$work/venv"
+    "$work/venv/bin/pip" -q install flask pytest pytest-xdist numpy 2>/dev/null
+fi
+"$work/venv/bin/pip" -q download --no-deps --dest "$work/wheels" itsdangerous 2>/dev/null
+linked=$work/linked # only kymo, not what else lies beside it
+mkdir -p "$linked" && ln -sfn "$package/kymo" "$linked/kymo"
+export PYTHONPATH=$linked PYTHONDONTWRITEBYTECODE=1 COLUMNS=110 PIP_CONFIG_FILE=/dev/null
+run() { "$work/venv/bin/python" -m kymo "$@"; }
+
+# A report as a user sees it, without the names of this machine.
+scrubbed() {
+    grep -v '^Looking in ' | sed -E -e "s#$work#WORK#g" -e "s#$root#KYMO#g" -e 's#/[^ ]*/(lib/python3)#\1#g' -e 's#file://[^ ]*##g' \
+        -e 's#https?://[^ ]*##g' -e 's#/tmp/[^ ]*#TMP#g' -e 's/[ \t]+$//'
+}
+
+# one NAME TITLE WORDS...: runs, then shows the summary and the reports by function, package and as a tree.
+one() {
+    local name=$1 title=$2
+    shift 2
+    local folder=$work/$name
+    rm -rf "$folder" && mkdir -p "$folder"
+    {
+        echo "# $title"
+        echo "\$ kymo run -o $name.kymo $*"
+        (cd "$folder" && run run -o "$name.kymo" "$@" 2>&1)
+        for verb in "report --rows 15" "report --by package --rows 8" "tree --depth 6 --limit 20"; do
+            echo
+            echo "\$ kymo $verb $name.kymo"
+            # shellcheck disable=SC2086
+            (cd "$folder" && run $verb "$name.kymo" 2>&1)
+        done
+        busiest=$(find "$folder" -name "$name.*.kymo" -size +64k -printf '%s %f\n' | sort -rn | head -1 | cut -d' ' -f2)
+        if [ -n "$busiest" ]; then
+            echo
+            echo "\$ kymo report --rows 10 $busiest    # one of the other processes"
+            (cd "$folder" && run report --rows 10 "$busiest" 2>&1)
+        fi
+    } | scrubbed >"$reports/$name.txt"
+    echo "$reports/$name.txt"
+}
+
+wheel=$(find "$work/wheels" -name '*.whl' | head -1)
+cp "$here"/*.py "$work" && rm -rf "$work/project" && cp -r "$here/project" "$work/project"
+cd "$work"
+one pip "pip installs a wheel into a folder" -m pip install --no-index --no-deps --disable-pip-version-check --target folder "$wheel"
+one pytest "pytest with xdist, two workers" -m pytest -q -p no:cacheprovider -n 2 "$work/project"
+one shop "a Flask server under load" "$work/shop.py" 50
+one pool "a pool of multiprocessing" "$work/pool.py" 20
+one algebra "linear algebra with numpy" "$work/algebra.py"

@@ -1,0 +1,54 @@
+"""Running programs with and without ``kymo run``, and looking at what was recorded."""
+
+import collections
+import csv
+import io
+import os
+import re
+import subprocess
+import sys
+
+
+def environment(**changes):
+    """Ours, without what makes outputs differ between runs."""
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("KYMO")}
+    return {**variables, "PYTHONHASHSEED": "0", **changes}
+
+
+def plain(arguments, folder, options=(), **settings):
+    """What `python OPTIONS ARGUMENTS` does: its standard output, its standard error, its exit code."""
+    return _run([sys.executable, *options, *arguments], folder, **settings)
+
+
+def recorded(arguments, folder, options=(), run_options=("-q",), **settings):
+    """The same under ``kymo run``."""
+    return _run([sys.executable, *options, "-m", "kymo", "run", *run_options, *arguments], folder, **settings)
+
+
+def _run(command, folder, text="", **changes):
+    done = subprocess.run(
+        command, cwd=folder, env=environment(**changes), input=text.encode(), capture_output=True, timeout=120
+    )
+    # Addresses differ from run to run.
+    out, errors = (re.sub("0x[0-9a-f]{6,}", "0x...", text.decode()) for text in (done.stdout, done.stderr))
+    return out, errors, done.returncode
+
+
+def captures(folder):
+    """The captures in a folder, that of the program itself first."""
+    return sorted(folder.glob("*.kymo"), key=lambda path: (path.name.count("."), path.name))
+
+
+def functions(path):
+    """How often each function was called, by what its name says behind the file and line."""
+    counts = collections.Counter()
+    for name, count in report(path, "--csv", "--columns", "name,count"):
+        counts[name.rpartition("): ")[2]] += int(count)
+    return counts
+
+
+def report(path, *options):
+    """The rows of `kymo report --csv`, without their titles."""
+    command = [sys.executable, "-m", "kymo", "report", *options, str(path)]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True)
+    return list(csv.reader(io.StringIO(done.stdout)))[1:]

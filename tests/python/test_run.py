@@ -1,0 +1,546 @@
+"""``kymo run``: programs of Python behave as without it, and all their calls are recorded."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+import zipfile
+
+import pytest
+from running import captures, environment, functions, plain, recorded, report
+
+# What each of them does is the same with and without us: output, errors, exit code.
+PROGRAMS = {
+    "arguments": "import sys; print(sys.argv, sys.path[0] == sys.path[0], __name__, __file__, __spec__, __package__)",
+    "main_module": """
+        import sys, __main__
+        print(__main__ is sys.modules['__main__'], __builtins__.__name__, sorted(k for k in vars(__main__)))
+        print(type(__loader__).__name__, __main__.__doc__, __annotations__ if '__annotations__' in globals() else None)
+    """,
+    "path": "import sys; print(sys.path, sys.executable, sys.prefix)",
+    "flags": "import sys; print(sys.flags, sys.warnoptions, sys._xoptions)",
+    "exit_number": "import sys; print('out'); sys.exit(3)",
+    "exit_text": "import sys; sys.exit('so it ends')",
+    "exit_none": "import sys; sys.exit(None)",
+    "exit_other": "import sys; sys.exit([1, 2])",
+    "exit_large": "import sys; sys.exit(256 + 7)",
+    "exit_minus": "import sys; sys.exit(-1)",
+    "exit_hard": "import os, sys; print('kept'); sys.stdout.flush(); os._exit(9)",
+    "exit_true": "import sys; sys.exit(True)",
+    "exception": """
+        def inner(x):
+            return 1 / x
+        def outer():
+            inner(0)
+        outer()
+    """,
+    "exception_chain": """
+        try:
+            {}['key']
+        except KeyError as error:
+            raise RuntimeError('no key') from error
+    """,
+    "exception_group": "raise ExceptionGroup('many', [ValueError(1), TypeError(2)])",
+    "exception_hook": """
+        import sys
+        sys.excepthook = lambda kind, value, trace: print('hook', kind.__name__, trace.tb_next)
+        1 / 0
+    """,
+    "syntax_error": "def broken(:\n    pass\n",
+    "thread_exit": """
+        import sys, threading
+        thread = threading.Thread(target=sys.exit, args=(4,)); thread.start(); thread.join(); print('on')
+    """,
+    "thread_exception": """
+        import threading
+        def work():
+            raise ValueError('in a thread')
+        thread = threading.Thread(target=work, name='one'); thread.start(); thread.join(); print('on')
+    """,
+    "atexit": """
+        import atexit
+        def say(word): print(word)
+        atexit.register(say, 'second'); atexit.register(say, 'first'); print('end')
+    """,
+    "atexit_exception": "import atexit; atexit.register(lambda: 1 / 0)",
+    "destructors": """
+        class Thing:
+            def __del__(self): print('gone', self.name)
+        thing = Thing(); thing.name = 'at the end'
+    """,
+    "warning": "import warnings; warnings.warn('careful'); warnings.warn('old', DeprecationWarning)",
+    "input": "import sys; print(repr(input()), repr(sys.stdin.read()))",
+    "pickle": """
+        import pickle
+        class Point:
+            def __init__(self, x): self.x = x
+        if __name__ == '__main__':
+            data = pickle.dumps(Point(3)); print(data); print(pickle.loads(data).x, Point.__module__)
+    """,
+    "stack": """
+        import sys, traceback
+        def show(): traceback.print_stack(file=sys.stdout)
+        show()
+        print(sys._getframe().f_back)
+    """,
+    "recursion": """
+        def deep(n): return 0 if n == 0 else 1 + deep(n - 1)
+        print(deep(900))
+        try:
+            deep(10 ** 6)
+        except RecursionError as error:
+            print(error)
+    """,
+    "asyncio": """
+        import asyncio
+        async def part(n):
+            await asyncio.sleep(0); return n
+        async def main(): print(await asyncio.gather(*(part(i) for i in range(5))))
+        asyncio.run(main())
+    """,
+    "profile_hook": """
+        import sys
+        seen = []
+        def hook(frame, event, argument): seen.append((event, frame.f_code.co_name))
+        def f(): pass
+        sys.setprofile(hook); f(); sys.setprofile(None); print([each for each in seen if each[0] != 'c_return'])
+    """,
+    "profiler": """
+        import cProfile, io, pstats
+        def f(): return sum(i for i in range(10))
+        profile = cProfile.Profile(); profile.runcall(f)
+        out = io.StringIO(); stats = pstats.Stats(profile, stream=out); print(stats.total_calls)
+    """,
+    "signals": """
+        import signal, os
+        print([signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE)])
+        signal.signal(signal.SIGUSR1, lambda number, frame: print('got', number)); os.kill(os.getpid(), signal.SIGUSR1)
+    """,
+    "killed_by_itself": "import os, signal; os.kill(os.getpid(), signal.SIGTERM)",
+    "interrupt": "import os, signal; os.kill(os.getpid(), signal.SIGINT); import time; time.sleep(9)",
+    "aborted": "import os; os.abort()",
+    "spawned": """
+        import multiprocessing
+        def square(x): return x * x
+        if __name__ == '__main__':
+            with multiprocessing.get_context('spawn').Pool(1) as pool: print(pool.map(square, [1, 2, 3]))
+    """,
+    "forked": """
+        import multiprocessing
+        def square(x): return x * x
+        if __name__ == '__main__':
+            with multiprocessing.get_context('fork').Pool(2) as pool: print(pool.map(square, range(9)))
+    """,
+    "children": """
+        import os, subprocess, sys
+        print(subprocess.run([sys.executable, '-c', 'import sys; print(sys.path); sys.exit(6)']).returncode)
+        print(subprocess.run([sys.executable, '-I', '-c', 'print(1)'], env={}).returncode, flush=True)
+        print(os.system('exit 2'), os.spawnl(os.P_WAIT, '/bin/sh', 'sh', '-c', 'exit 3'))
+        pid = os.fork()
+        if pid == 0: os._exit(5)
+        print(os.waitpid(pid, 0)[1])
+    """,
+}
+
+
+def write(folder, text, name="program.py"):
+    path = folder / name
+    path.write_text(textwrap.dedent(text).lstrip())
+    return name
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_behaves_as_without_it(tmp_path, name):
+    script = write(tmp_path, PROGRAMS[name])
+    arguments = [script, "a b", "--", "-o", "", "--include"]
+    expected = plain(arguments, tmp_path, text="one\ntwo\n")
+    assert recorded(arguments, tmp_path, text="one\ntwo\n") == expected
+    if name != "syntax_error":
+        assert functions(captures(tmp_path)[0])["<module>"] >= 1
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["-O"], ["-OO", "-B"], ["-W", "error"], ["-X", "dev"], ["-u"], ["-b", "-X", "utf8=1"], ["-P"], ["-q", "-s"]],
+    ids=" ".join,
+)
+def test_options_of_the_interpreter_are_the_programs(tmp_path, options):
+    script = write(
+        tmp_path, "import sys, warnings; print(sys.flags, sys._xoptions, sys.path); warnings.warn('w')\nassert 0"
+    )
+    assert recorded([script], tmp_path, options) == plain([script], tmp_path, options)
+    assert captures(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "variable", [("PYTHONOPTIMIZE", "1"), ("PYTHONWARNINGS", "error"), ("PYTHONDEVMODE", "1"), ("PYTHONUTF8", "1")]
+)
+def test_variables_of_the_interpreter_hold(tmp_path, variable):
+    script = write(tmp_path, "import sys, warnings; print(sys.flags, sys.path); warnings.warn('w')")
+    changes = dict([variable])
+    assert recorded([script], tmp_path, **changes) == plain([script], tmp_path, **changes)
+
+
+def test_a_path_of_ones_own_and_a_sitecustomize_of_ones_own_stay(tmp_path):
+    own = tmp_path / "own"
+    own.mkdir()
+    write(own, "import sys\nsys.marked = __file__\n", "sitecustomize.py")
+    path = os.pathsep.join([str(own), os.environ.get("PYTHONPATH", "")])
+    script = write(tmp_path, "import sys, sitecustomize; print(sys.marked, sitecustomize.__file__, sys.path)")
+    assert recorded([script], tmp_path, PYTHONPATH=path) == plain([script], tmp_path, PYTHONPATH=path)
+
+
+def test_modules_commands_folders_archives_and_standard_input_are_programs(tmp_path):
+    package = tmp_path / "pack"
+    package.mkdir()
+    show = "import sys; print(sys.argv, __name__, __spec__ and __spec__.name, sys.path[0])\ndef f(): pass\nf()\n"
+    write(package, show, "__main__.py")
+    write(package, "", "__init__.py")
+    write(tmp_path, show, "single.py")
+    with zipfile.ZipFile(tmp_path / "app.pyz", "w") as archive:
+        archive.writestr("__main__.py", show)
+    for arguments in (
+        ["-m", "pack", "x", "-m"],
+        ["-mpack"],
+        ["-m", "single", "--", "x"],
+        ["-c", show, "-c", "x"],
+        ["pack", "x"],
+        ["./pack/", "x"],
+        ["app.pyz", "x"],
+        ["-", "x"],
+    ):
+        for path in captures(tmp_path):
+            path.unlink()
+        assert recorded(arguments, tmp_path, text=show) == plain(arguments, tmp_path, text=show), arguments
+        (path,) = captures(tmp_path)
+        assert functions(path)["f"] == 1, arguments
+
+
+def test_what_is_not_there_is_told_as_python_does(tmp_path):
+    for arguments in (["missing.py"], ["-m", "no_such_module"], ["-c", "raise SystemExit(2)"]):
+        expected = plain(arguments, tmp_path)
+        out, errors, code = recorded(arguments, tmp_path)
+        assert (out, code) == (expected[0], expected[2])
+        assert errors.startswith(expected[1])
+
+
+def test_dashes_end_our_options(tmp_path):
+    script = write(tmp_path, "import sys; print(sys.argv)")
+    assert recorded(["--", script, "-o", "x"], tmp_path)[0] == f"['{script}', '-o', 'x']\n"
+    assert recorded(["--", "-O", script], tmp_path)[0] == f"['{script}']\n"
+
+
+def test_every_call_is_recorded_to_the_end(tmp_path):
+    script = write(
+        tmp_path,
+        """
+        import atexit, threading
+        def leaf(): pass
+        def work():
+            for _ in range(50): leaf()
+        def late(): leaf()
+        atexit.register(late)
+        threads = [threading.Thread(target=work) for _ in range(3)]
+        for thread in threads: thread.start()
+        for thread in threads: thread.join()
+        work()
+        """,
+    )
+    recorded([script], tmp_path)
+    counts = functions(captures(tmp_path)[0])
+    assert (counts["leaf"], counts["work"], counts["late"]) == (201, 4, 1)
+    names = [row[0] for row in report(captures(tmp_path)[0], "--csv", "--columns", "name")]
+    assert not [name for name in names if "kymo" in name or "site.py" in name]
+
+
+def test_calls_into_c_are_a_choice(tmp_path):
+    script = write(tmp_path, "import math\nfor i in range(20): math.sqrt(i)\n")
+    wanted = {(): sys.version_info >= (3, 12), ("--c-calls",): True, ("--no-c-calls",): False}
+    for number, (options, is_there) in enumerate(wanted.items()):
+        recorded([script], tmp_path, run_options=["-q", "-o", f"{number}.kymo", *options])
+        assert functions(tmp_path / f"{number}.kymo")["math.sqrt"] == (20 if is_there else 0)
+    _, errors, code = recorded([script], tmp_path, run_options=["--c-calls", "--no-c-calls"])
+    assert code == 2 and "exclude each other" in errors
+
+
+def test_the_capture_is_named_after_the_program_and_overwrites_nothing(tmp_path):
+    script = write(tmp_path, "pass", "job.py")
+    recorded([script], tmp_path)
+    recorded([script], tmp_path)
+    names = [path.name for path in captures(tmp_path)]
+    assert len(names) == 2
+    assert all(name.startswith("job.") and name.split(".")[1].isdigit() for name in names)
+    (tmp_path / "there.kymo").write_text("mine")
+    out, errors, code = recorded([script], tmp_path, run_options=["-o", "there.kymo"])
+    assert (out, code) == ("", 2) and "there.kymo: exists already" in errors
+    assert (tmp_path / "there.kymo").read_text() == "mine"
+    recorded([script], tmp_path, run_options=["-q", "--force", "-o", "there.kymo"])
+    assert functions(tmp_path / "there.kymo")["<module>"] == 1
+
+
+def test_a_ring_keeps_the_end(tmp_path):
+    script = write(
+        tmp_path,
+        """
+        def early(): pass
+        def late(): pass
+        early()
+        for _ in range(400000): late()
+        """,
+    )
+    recorded([script], tmp_path, run_options=["-q", "--ring", "--max-bytes", "2MB", "-o", "ring.kymo"])
+    counts = functions(tmp_path / "ring.kymo")
+    assert counts["early"] == 0 and 0 < counts["late"] < 400000
+    assert (tmp_path / "ring.kymo").stat().st_size < 16 << 20
+
+
+def test_the_summary_names_the_hot_functions_and_the_next_commands(tmp_path):
+    script = write(tmp_path, "def hot():\n    sum(range(100000))\nfor _ in range(30): hot()\n")
+    out, errors, code = recorded([script], tmp_path, run_options=["-o", "a b.kymo"])
+    assert (out, code) == ("", 0)
+    assert "a b.kymo: " in errors and "program.py(1): hot" in errors
+    assert "threads   1 thread" in errors and "overhead  about" in errors
+    assert "kymo report 'a b.kymo'" in errors and "kymo export 'a b.kymo' -o trace.json" in errors
+    assert "\x1b" not in errors
+    assert recorded([script], tmp_path) == ("", "", 0)
+
+
+def test_without_a_browser_open_says_what_to_do(tmp_path):
+    script = write(tmp_path, "print(1)")
+    changes = {"BROWSER": "", "DISPLAY": "", "WAYLAND_DISPLAY": ""}
+    out, errors, code = recorded([script], tmp_path, run_options=["-q", "--open", "-o", "x.kymo"], **changes)
+    assert (out, code) == ("1\n", 0)
+    assert errors == "kymo: there is no browser here: open x.json at https://ui.perfetto.dev\n"
+    assert (tmp_path / "x.json").stat().st_size > 0
+
+
+def test_wrong_options_are_told_before_the_program_runs(tmp_path):
+    script = write(tmp_path, "print('ran')")
+    for options, text in (
+        (["--min-duration", "soon"], "'soon' is no time"),
+        (["--max-bytes", "x"], "'x' is no size"),
+        (["--ring", "--policy", "drop"], "exclude each other"),
+        (["--no-such"], "--no-such"),
+    ):
+        out, errors, code = recorded([script], tmp_path, run_options=options)
+        assert (out, code) == ("", 2), options
+        assert text in errors and errors.startswith("kymo: ")
+
+
+# ---- processes
+
+
+def test_processes_that_a_program_starts_have_captures_of_their_own(tmp_path):
+    script = write(
+        tmp_path,
+        """
+        import multiprocessing, os, subprocess, sys
+        def work(n): return n
+        def by_fork(): work(1)
+        if __name__ == '__main__':
+            pid = os.fork()
+            if pid == 0:
+                by_fork()
+                sys.exit()
+            os.waitpid(pid, 0)
+            process = multiprocessing.get_context('spawn').Process(target=work, args=(1,))
+            process.start(); process.join()
+            subprocess.run([sys.executable, '-c', 'def by_command(): pass\\nby_command()'])
+        """,
+    )
+    _, errors, code = recorded([script], tmp_path, run_options=["-o", "app.kymo"])
+    assert code == 0
+    found = captures(tmp_path)
+    assert found[0].name == "app.kymo"
+    counts = [functions(path) for path in found]
+    for name in ("by_fork", "by_command", "spawn_main"):
+        assert sum(count[name] for count in counts[1:]) == 1, name
+        assert counts[0][name] == 0
+    for path in found:
+        assert path.name in errors
+
+
+def test_a_process_that_multiprocessing_forked_completes_its_capture(tmp_path):
+    script = write(
+        tmp_path,
+        """
+        import multiprocessing
+        def work(): pass
+        process = multiprocessing.get_context('fork').Process(target=work)
+        process.start(); process.join()
+        """,
+    )
+    recorded([script], tmp_path, run_options=["-q", "-o", "app.kymo"])
+    _, child = captures(tmp_path)
+    assert functions(child)["work"] == 1
+    info = subprocess.run(
+        [sys.executable, "-m", "kymo", "info", str(child)], env=environment(), capture_output=True, text=True
+    )
+    assert info.returncode == 0 and "without closing" not in info.stdout + info.stderr
+
+
+def test_other_processes_are_left_alone_when_asked(tmp_path):
+    script = write(
+        tmp_path,
+        """
+        import os, subprocess, sys
+        print(sorted(name for name in os.environ if 'KYMO' in name), os.environ.get('PYTHONPATH'), flush=True)
+        subprocess.run([sys.executable, '-c', 'import os; print("KYMO" in os.environ)'])
+        if os.fork() == 0: sys.exit()
+        os.wait()
+        """,
+    )
+    assert recorded([script], tmp_path, run_options=["-q", "--no-children"]) == plain([script], tmp_path)
+    assert len(captures(tmp_path)) == 1
+
+
+def test_a_program_that_is_no_python_may_start_python(tmp_path):
+    script = write(tmp_path, "def f(): pass\nf()\n")
+    command = f"{sys.executable} {script}; exit 4"
+    done = subprocess.run(
+        [sys.executable, "-m", "kymo", "run", "-q", "-o", "x.kymo", "--", "sh", "-c", command],
+        cwd=tmp_path,
+        env=environment(),
+    )
+    assert done.returncode == 4
+    assert functions(tmp_path / "x.kymo")["f"] == 1
+
+
+# ---- ends
+
+
+LOOP = """
+    import sys
+    def turn(): pass
+    def main():
+        print('ready', flush=True)
+        while True: turn()
+    main()
+"""
+
+
+def start(folder, *options):
+    script = write(folder, LOOP)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "kymo", "run", "-o", "x.kymo", *options, script],
+        cwd=folder,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    assert process.stdout.readline() == b"ready\n"
+    time.sleep(0.1)
+    return process
+
+
+def child_of(process):
+    with open(f"/proc/{process.pid}/task/{process.pid}/children") as children:
+        return int(children.read().split()[0])
+
+
+def test_a_killed_program_leaves_its_calls_and_a_summary(tmp_path):
+    process = start(tmp_path)
+    os.kill(child_of(process), signal.SIGKILL)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGKILL
+    assert "turn" in errors.decode() and "kymo report x.kymo" in errors.decode()
+    counts = functions(tmp_path / "x.kymo")
+    assert counts["turn"] > 100
+
+
+def test_killing_everything_leaves_the_capture(tmp_path):
+    process = start(tmp_path)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate(timeout=60)
+    assert functions(tmp_path / "x.kymo")["turn"] >= 1
+
+
+@pytest.mark.parametrize("to_group", [True, False], ids=["by the terminal", "by another process"])
+def test_ctrl_c_ends_it_as_it_ends_python(tmp_path, to_group):
+    process = start(tmp_path, "-q")
+    if to_group:
+        os.killpg(process.pid, signal.SIGINT)
+    else:
+        process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGINT
+    lines = errors.decode().splitlines()
+    assert lines[0] == "Traceback (most recent call last):" and lines[-1] == "KeyboardInterrupt"
+    assert "kymo" not in errors.decode().replace(str(tmp_path), "")
+    assert functions(tmp_path / "x.kymo")["turn"] >= 1
+
+
+def test_a_crash_in_c_keeps_the_calls(tmp_path):
+    script = write(tmp_path, "import ctypes\ndef before(): pass\nbefore()\nctypes.string_at(0)\n")
+    assert recorded([script], tmp_path, run_options=["-q", "-o", "x.kymo"])[2] == -signal.SIGSEGV
+    assert functions(tmp_path / "x.kymo")["before"] == 1
+
+
+# ---- the command
+
+
+def test_an_interpreter_that_may_not_load_us_is_told(tmp_path):
+    script = write(tmp_path, "print('ran')")
+    out, errors, code = recorded(["--", "-S", script], tmp_path, run_options=[])
+    assert (out, code) == ("ran\n", 0)
+    assert "nothing was recorded" in errors and "-E, -I or -S" in errors
+
+
+def test_the_command_alone_says_that_the_package_is_missing(tmp_path):
+    binary = os.path.join(os.environ["KYMO_BUILD_DIR"], "kymo")
+    shutil.copy(os.path.realpath(binary), tmp_path / "kymo")
+    write(tmp_path, "print('ran')")
+    libraries = os.path.dirname(os.path.realpath(binary))
+    done = subprocess.run(
+        [tmp_path / "kymo", "run", "program.py"],
+        cwd=tmp_path,
+        env=environment(LD_LIBRARY_PATH=libraries),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2 and done.stdout == ""
+    assert "the Python package kymo is not here" in done.stderr
+
+
+@pytest.mark.parametrize("by", ["function", "line", "file", "module", "package"])
+def test_a_report_counts_calls_by_where_they_are(tmp_path, by):
+    write(tmp_path, "def helper(): pass\ndef other(): helper()\n", "shop.py")
+    script = write(tmp_path, "import shop, json\nfor _ in range(5): shop.other()\njson.loads('[1]')\n")
+    recorded([script], tmp_path, run_options=["-q", "--no-c-calls", "-o", "x.kymo"])
+    rows = {
+        name: int(count) for name, count in report(tmp_path / "x.kymo", "--by", by, "--csv", "--columns", "name,count")
+    }
+    own = {
+        "function": {"shop.py: helper": 5, "shop.py: other": 5, "shop.py: <module>": 1},
+        "line": {"shop.py:1": 6, "shop.py:2": 5},
+        "file": {"shop.py": 11},
+        "module": {"shop": 11},
+        "package": {"(program)": 12},
+    }[by]
+    for name, count in own.items():
+        assert rows[name] == count
+    if by == "module":
+        assert rows["json.decoder (standard library)"] >= 2
+    table = subprocess.run(
+        [sys.executable, "-m", "kymo", "report", "--by", by, "x.kymo"],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+    ).stdout
+    assert table.split("\n")[0].split() == ["self", "share", "total", "calls", "per", "call", by]
+
+
+def test_stacks_and_traces_name_the_calls(tmp_path):
+    script = write(tmp_path, "def inner(): pass\ndef outer(): inner()\nouter()\n")
+    recorded([script], tmp_path, run_options=["-q", "-o", "x.kymo"])
+    for verb in (["stacks", "x.kymo"], ["tree", "x.kymo"], ["export", "x.kymo", "-o", "-"]):
+        text = subprocess.run(
+            [sys.executable, "-m", "kymo", *verb], cwd=tmp_path, env=environment(), capture_output=True, text=True
+        ).stdout
+        text = text.replace(":_", ": ")  # stacks have no blanks
+        assert "program.py(1): inner" in text and "program.py(2): outer" in text, verb
