@@ -108,11 +108,16 @@ void bind_session(nb::module_& module) {
             nb::arg("c_calls") = true)
         .def("stop",
              [](GuardedSession& self) {
+                 python::before_stop();
                  Trace trace = with_session(self, &Session::stop);
                  python::apply_tracer();
                  return trace;
              })
-        .def("snapshot", [](GuardedSession& self) { return with_session(self, &Session::snapshot); })
+        .def("snapshot",
+             [](GuardedSession& self) {
+                 python::before_stop();
+                 return with_session(self, &Session::snapshot);
+             })
         .def("discard",
              [](GuardedSession& self) {
                  with_session(self, &Session::discard);

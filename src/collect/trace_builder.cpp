@@ -21,7 +21,9 @@ namespace {
 // Calls that a tracer has recorded (their sites have a file, or the module of a C function) are for those
 // sessions that asked for calls.
 bool is_traced_call(const SiteInfo& site) noexcept {
-    return (site.scope == Scope::PythonFunction || site.scope == Scope::CFunction) && site.file != 0;
+    return (site.scope == Scope::PythonFunction || site.scope == Scope::CFunction ||
+            site.scope == Scope::GarbageCollection) &&
+           site.file != 0;
 }
 
 class TraceBuilder {
@@ -54,6 +56,7 @@ class TraceBuilder {
         } else if (!state_.journal.sessions.empty()) {
             state_.session = &state_.journal.sessions.front();
         }
+        state_.view.open_parts = std::move(state_.journal.open_parts);
         state_.view.site_count = static_cast<std::uint32_t>(state_.data->sites.size());
         if (state_.session == nullptr) return;
         const SessionMarks& marks = state_.session->marks;

@@ -72,6 +72,7 @@ CodeWord learn_code(PyCodeObject* code) noexcept {
     const KeptError error;
     CodeWord word = kCodeKnown;
     if ((code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)) != 0) word |= kCodeGenerator;
+    if ((code->co_flags & (CO_COROUTINE | CO_ITERABLE_COROUTINE)) != 0) word |= kCodeCoroutine;
     try {
         if (is_own(code)) word |= kCodeSkipped;
         word |= CodeWord{make_site(code)} << kCodeSiteShift;

@@ -15,6 +15,7 @@ inline constexpr CodeWord kCodeKnown = 1;
 inline constexpr CodeWord kCodeGenerator =
     2;                                       ///< makes a generator, a coroutine or an asynchronous generator
 inline constexpr CodeWord kCodeSkipped = 4;  ///< its calls are not recorded: Kymo's own
+inline constexpr CodeWord kCodeCoroutine = 128;  ///< a coroutine, which may be a task's
 inline constexpr unsigned kCodeSiteShift = 8;
 
 inline std::uint32_t site_of(CodeWord word) noexcept {

@@ -12,8 +12,10 @@
 #include <utility>
 
 #include "record/source_writer.h"
+#include "sources/python/asyncio_tasks.h"
 #include "sources/python/code_sites.h"
 #include "sources/python/interpreter_frames.h"
+#include "sources/python/live_calls.h"
 
 namespace kymo::python {
 
@@ -93,7 +95,10 @@ std::uintptr_t middle_of_stack() noexcept {
         const _PyInterpreterFrame* frame = current;
         while (frame != nullptr && frame != top.frame) frame = frame->previous;
         if (frame != nullptr) break;
-        if (top.opened.index != detail::kNotOpen) close_late(top.opened);
+        if (top.opened.index != detail::kNotOpen) {
+            if (top.is_part) end_part(top.frame, top.opened.start, false);
+            close_late(top.opened);
+        }
         trace.adopted.pop_back();
     }
     trace.adopted_top = trace.adopted.empty() ? nullptr : trace.adopted.back().frame;
@@ -108,6 +113,12 @@ inline bool is_no_call(CodeWord word, const _PyInterpreterFrame* frame) noexcept
     return (word & kCodeSkipped) != 0 || frame->owner != FRAME_OWNED_BY_GENERATOR;
 }
 
+void begin_call_part(_PyInterpreterFrame* frame, CodeWord word, std::uint64_t start) noexcept {
+    const std::uint64_t number = begin_part(frame, is_at_start(frame), start);
+    if (number != 0 && (word & kCodeCoroutine) != 0 && !is_awaited(frame))
+        note_task(generator_of(frame), number);
+}
+
 [[gnu::noinline]] PyObject* run_unusual(PyThreadState* state, _PyInterpreterFrame* frame, int is_throw) {
     FrameThread* const trace = attend(state);
     const CodeWord word = code_word(frame->f_code);
@@ -115,6 +126,8 @@ inline bool is_no_call(CodeWord word, const _PyInterpreterFrame* frame) noexcept
     if (trace->adopted_top != nullptr && trace->adopted_top != current_frame(state)) settle(state, *trace);
     const void* const top = std::exchange(trace->adopted_top, nullptr);
     const Opened opened = detail::open_range(site_of(word), Scope::PythonFunction);
+    const bool is_part = (word & kCodeGenerator) != 0 && opened.index != detail::kNotOpen;
+    if (is_part) begin_call_part(frame, word, opened.start);
     PyObject* result;
     if (reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) >= trace->stack_floor) {
         result = inner_eval(state, frame, is_throw);
@@ -127,7 +140,23 @@ inline bool is_no_call(CodeWord word, const _PyInterpreterFrame* frame) noexcept
         result = inner_eval(state, frame, is_throw);
         if (is_on) _PyInterpreterState_SetEvalFrameFunc(interpreter, run_frame);
     }
+    if (is_part) end_part(frame, opened.start, !is_suspended(frame));
     if (opened.index != detail::kNotOpen) detail::close_range(opened);
+    trace->adopted_top = top;
+    return result;
+}
+
+// A generator, coroutine or asynchronous generator begins or goes on.
+[[gnu::noinline]] PyObject* run_part(PyThreadState* state, _PyInterpreterFrame* frame, int is_throw,
+                                     FrameThread* trace, CodeWord word) {
+    const void* const top = std::exchange(trace->adopted_top, nullptr);
+    const Opened opened = detail::open_range(site_of(word), Scope::PythonFunction);
+    if (opened.index != detail::kNotOpen) begin_call_part(frame, word, opened.start);
+    PyObject* const result = inner_eval(state, frame, is_throw);
+    if (opened.index != detail::kNotOpen) {
+        end_part(frame, opened.start, !is_suspended(frame));
+        detail::close_range(opened);
+    }
     trace->adopted_top = top;
     return result;
 }
@@ -145,9 +174,12 @@ PyObject* run_frame(PyThreadState* state, _PyInterpreterFrame* frame, int is_thr
     const void* const top = trace->adopted_top;
     if (top != nullptr && top != current_frame(state)) [[unlikely]]
         return run_unusual(state, frame, is_throw);
-    if (is_no_call(word, frame)) return inner_eval(state, frame, is_throw);
-    trace->adopted_top = nullptr;
     const std::uint32_t site = site_of(word);
+    if ((word & (kCodeGenerator | kCodeSkipped)) != 0) [[unlikely]] {
+        if (is_no_call(word, frame)) return inner_eval(state, frame, is_throw);
+        return run_part(state, frame, is_throw, trace, word);
+    }
+    trace->adopted_top = nullptr;
     const Opened opened = detail::may_open(thread, site) ? detail::open_slot(thread, site)
                                                          : detail::open_range(site, Scope::PythonFunction);
     PyObject* const result = inner_eval(state, frame, is_throw);

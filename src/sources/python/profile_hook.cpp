@@ -6,9 +6,11 @@
 #include <new>
 
 #include "record/source_writer.h"
+#include "sources/python/asyncio_tasks.h"
 #include "sources/python/c_function_sites.h"
 #include "sources/python/code_sites.h"
 #include "sources/python/interpreter_frames.h"
+#include "sources/python/live_calls.h"
 #include "sources/python/python_text.h"
 #include "sources/python/shadow_stack.h"
 #include "sources/python/start_frames.h"
@@ -99,6 +101,15 @@ void find_start_new_thread() noexcept {
     }
 }
 
+[[gnu::noinline]] void open_part(ShadowStack& stack, _PyInterpreterFrame* frame, CodeWord word) noexcept {
+    const std::uint64_t start =
+        stack.open_part(ShadowStack::python_key(frame), site_of(word), Scope::PythonFunction);
+    if (start == 0) return;
+    const std::uint64_t number = begin_part(frame, is_at_start(frame), start);
+    if (number != 0 && (word & kCodeCoroutine) != 0 && !is_awaited(frame))
+        note_task(generator_of(frame), number);
+}
+
 int on_event(PyObject* object, PyFrameObject* frame, int what, PyObject* arg) {
     auto* const self = reinterpret_cast<ProfileThread*>(object);
     if (self->thread == 0) [[unlikely]]
@@ -112,12 +123,15 @@ int on_event(PyObject* object, PyFrameObject* frame, int what, PyObject* arg) {
                 hook_threads();
             if ((word & kCodeSkipped) != 0) [[unlikely]]
                 self->stack.skip(ShadowStack::python_key(place));
+            else if ((word & kCodeGenerator) != 0) [[unlikely]]
+                open_part(self->stack, place, word);
             else
                 self->stack.open(ShadowStack::python_key(place), site_of(word), Scope::PythonFunction);
             break;
         }
         case PyTrace_RETURN:
-            self->stack.close(ShadowStack::python_key(place));
+            self->stack.close(ShadowStack::python_key(place),
+                              [place](std::uint64_t start) { end_part(place, start, !is_suspended(place)); });
             break;
         case PyTrace_C_CALL: {
             const std::uint32_t site = PyCFunction_Check(arg) ? c_function_sites.site(arg) : 0;

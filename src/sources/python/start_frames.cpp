@@ -24,10 +24,12 @@ void StartFramesOfThreads::take(std::uint64_t start) {
             const CodeWord word = code_word(code);
             found.frames.push_back(frame);
             found.sites.push_back((word & kCodeSkipped) == 0 ? site_of(word) : 0);
+            found.are_parts.push_back((word & kCodeGenerator) != 0);
         });
         if (found.frames.empty()) continue;
         std::reverse(found.frames.begin(), found.frames.end());
         std::reverse(found.sites.begin(), found.sites.end());
+        std::reverse(found.are_parts.begin(), found.are_parts.end());
         found.start = start;
         threads_.emplace(PyThreadState_GetID(state), std::move(found));
     }
@@ -54,7 +56,7 @@ std::vector<AdoptedFrame> StartFramesOfThreads::adopt(PyThreadState* state) {
             continue;
         }
         if (open_before({&found.sites[i], 1}, found.start - (count - i), &opened) != 1) break;
-        adopted.push_back({found.frames[i], opened});
+        adopted.push_back({found.frames[i], opened, found.are_parts[i]});
     }
     return adopted;
 }

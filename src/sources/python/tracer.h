@@ -24,6 +24,9 @@ void apply_tracer() noexcept;
 void hold_tracer() noexcept;
 void release_tracer() noexcept;
 
+/// A session is about to end or to be looked at. Needs the GIL.
+void before_stop() noexcept;
+
 /// Why a session that starts now would not get what it asks for; null: it would.
 const char* tracer_obstacle(bool c_calls) noexcept;
 
