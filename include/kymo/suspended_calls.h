@@ -45,10 +45,10 @@ struct TaskTimes {
 /// In order of their starts.
 KYMO_API std::vector<TaskTimes> tasks(const Trace& trace);
 
-/// The same trace with a track for each task, named after it, that holds the task from its first step to its last
-/// (values: `run` and `await`, in nanoseconds) and in it the calls that it awaited, from their first parts to their
-/// last. For showing only: sums over it would count twice. Tasks of one name share tracks where they do not
-/// overlap; beyond the first thousand all do.
+/// The same trace with a track for each task, named after it, that holds the task from its first step to its
+/// last (values: `run` and `await`, in nanoseconds) and in it the calls that it awaited, from their first
+/// parts to their last. For showing only: sums over it would count twice. Tasks of one name share tracks
+/// where they do not overlap; beyond the first thousand all do.
 KYMO_API Trace with_task_tracks(const Trace& trace);
 
 }  // namespace kymo

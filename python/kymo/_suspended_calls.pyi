@@ -1,3 +1,5 @@
+"""Rows of ``Trace.suspended_calls()`` and ``Trace.tasks()``."""
+
 from typing import NamedTuple
 
 class SuspendedCall(NamedTuple):

@@ -315,9 +315,10 @@ class Replayer {
                 break;
             case RecordKind::Blob:
                 if (head.word2 == kBlobTask && payload.size() >= sizeof(std::uint64_t)) {
-                    replay_.tasks.push_back({read_as<std::uint64_t>(payload.data()),
-                                             {reinterpret_cast<const char*>(payload.data()) + sizeof(std::uint64_t),
-                                              payload.size() - sizeof(std::uint64_t)}});
+                    replay_.tasks.push_back(
+                        {read_as<std::uint64_t>(payload.data()),
+                         {reinterpret_cast<const char*>(payload.data()) + sizeof(std::uint64_t),
+                          payload.size() - sizeof(std::uint64_t)}});
                 }
                 break;
             default:

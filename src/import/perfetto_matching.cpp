@@ -32,7 +32,8 @@ void PerfettoEvents::give_extras(std::uint32_t range, std::uint32_t extras) {
 void PerfettoEvents::add_range(std::uint32_t lane, std::int64_t start, std::int64_t duration,
                                std::uint32_t site, std::uint32_t extras, std::uint32_t end_extras,
                                std::uint16_t flags) {
-    if (extras != kNone && (extras_[extras].part & kWholeCall) != 0) {  // made up by our exporter, of the parts
+    if (extras != kNone &&
+        (extras_[extras].part & kWholeCall) != 0) {  // made up by our exporter, of the parts
         if ((extras_[extras].part & kTask) != 0)
             assembler_.add_task(lane, extras_[extras].call, assembler_.name_of_site(site));
         return;

@@ -110,8 +110,7 @@ void write_task(std::uint64_t call, std::string_view name) noexcept {
     record->depth = state->depth;
     std::memcpy(record + 1, &call, sizeof call);
     std::memcpy(reinterpret_cast<std::byte*>(record + 1) + sizeof call, name.data(), name.size());
-    if (bytes % 16 != 0)
-        std::memset(reinterpret_cast<std::byte*>(record + 1) + bytes, 0, 16 - bytes % 16);
+    if (bytes % 16 != 0) std::memset(reinterpret_cast<std::byte*>(record + 1) + bytes, 0, 16 - bytes % 16);
     commit(*state);
 }
 

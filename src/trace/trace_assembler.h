@@ -103,7 +103,9 @@ class TraceAssembler {
 
     void add_problem(std::string code, std::string text, std::uint64_t count = 1);
     /// A task whose track would be this lane: its process is that of the lane's thread.
-    void add_task(std::uint32_t lane, std::uint64_t call, StringId name) { tasks_.push_back({lane, call, name}); }
+    void add_task(std::uint32_t lane, std::uint64_t call, StringId name) {
+        tasks_.push_back({lane, call, name});
+    }
     StringId name_of_site(std::uint32_t site) const { return data_->sites[site].name; }
     void add_metadata(std::string key, std::string json);
     /// Without it the window holds everything that was added.

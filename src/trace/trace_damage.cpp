@@ -242,7 +242,8 @@ class DamageSearch {
         for (const RangeDetail& detail : data_.range_details) {
             if (detail.range >= ranges) return "a detail has no range";
             if (detail.range < last) return "details are not sorted";
-            if (detail.part > (kFirstPart | kLastPart | kWholeCall | kTask)) return "a detail is an unknown part";
+            if (detail.part > (kFirstPart | kLastPart | kWholeCall | kTask))
+                return "a detail is an unknown part";
             last = detail.range;
         }
         for (const TaskInfo& task : data_.tasks) {

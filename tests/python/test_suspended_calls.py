@@ -37,7 +37,8 @@ def parts_of(prof, function):
 
 def count(n):
     for i in range(n):
-        yield i
+        got = i
+        yield got
 
 
 @EVERY_HOOK
@@ -237,9 +238,7 @@ OPS = st.recursive(
     st.sampled_from([("yield",), ("call",), ("raise",)]),
     lambda inner: st.one_of(
         st.tuples(st.sampled_from(["from", "loop"]), st.lists(inner, max_size=4)),
-        st.tuples(
-            st.sampled_from(["take", "throw", "close", "send"]), st.lists(inner, max_size=4), st.integers(0, 3)
-        ),
+        st.tuples(st.sampled_from(["take", "throw", "close", "send"]), st.lists(inner, max_size=4), st.integers(0, 3)),
     ),
     max_leaves=12,
 )
