@@ -111,7 +111,7 @@ def test_a_task_whose_class_misbehaves_is_recorded_and_its_program_undisturbed(c
     async def main():
         loop = asyncio.get_running_loop()
         loop.set_task_factory(lambda loop, coro, **options: Rude(coro, loop=loop, name="rude"))
-        return await loop.create_task(leaf(1))
+        return await loop.create_task(leaf(1), name="rude")
 
     assert "rude" in named(profiled(main, c_calls=c_calls))
 
