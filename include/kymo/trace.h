@@ -160,6 +160,14 @@ struct Argument {
     };
 };
 
+/// What a range is to the call that it is a part of.
+enum PartFlags : std::uint32_t {
+    kFirstPart = 1 << 0,  ///< the call began with it
+    kLastPart = 1 << 1,   ///< the call returned or raised at its end; without it, it was suspended then
+    kWholeCall = 1 << 2,  ///< in exports only: no part, but the call from its first part to its last
+    kTask = 1 << 3,       ///< with kWholeCall: a task of an event loop; the call is that of its coroutine
+};
+
 /// What only a few ranges have. Sorted by range.
 struct RangeDetail {
     Row range = kNoRow;
@@ -167,6 +175,17 @@ struct RangeDetail {
     std::uint32_t forward_thread =
         0;                 ///< logical id of the thread of the forward range; 0: this is no backward one
     std::uint64_t id = 0;  ///< as observers saw it, of operations; 0: none
+    std::uint64_t call =
+        0;  ///< generators, coroutines: number of the call in its process; 0: a call of one part
+    std::uint32_t part = 0;  ///< PartFlags
+};
+
+/// A task of an event loop, which runs a coroutine in steps: the parts of that call.
+struct TaskInfo {
+    Row process = 0;
+    std::uint64_t call = 0;  ///< RangeDetail::call of its coroutine
+    StringId name = 0;
+    friend bool operator==(const TaskInfo&, const TaskInfo&) noexcept = default;
 };
 
 enum class LinkKind : std::uint8_t {
@@ -283,6 +302,7 @@ class KYMO_API Trace {
     std::span<const std::int64_t> array_extents() const noexcept;
     std::span<const RangeDetail> range_details() const noexcept;
     std::span<const LinkInfo> links() const noexcept;
+    std::span<const TaskInfo> task_names() const noexcept;  ///< by process and call
     std::span<const MetadataInfo> metadata() const noexcept;
     std::span<const ProblemInfo> problems() const noexcept;
     std::span<const CostInfo> costs() const noexcept;

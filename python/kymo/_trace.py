@@ -126,6 +126,18 @@ class _Members:
 
         return nodes(self)
 
+    def suspended_calls(self):
+        """Its calls of generators, coroutines and asynchronous generators, each with all of its parts."""
+        from kymo._suspended_calls import suspended_calls_of
+
+        return suspended_calls_of(self)
+
+    def tasks(self):
+        """Its asyncio tasks: what each ran, and how long it waited."""
+        from kymo._suspended_calls import tasks_of
+
+        return tasks_of(self)
+
     @property
     def tables(self):
         """Its tables by name; docs/tables.md describes them."""

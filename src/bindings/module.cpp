@@ -19,6 +19,7 @@ NB_MODULE(_kymo, module) {
     kymo::bindings::bind_trace(module);
     kymo::bindings::bind_context(module);
     kymo::bindings::bind_trace_rows(module);
+    kymo::bindings::bind_suspended_calls(module);
     kymo::bindings::bind_session(module);
     kymo::bindings::bind_averages(module);
     kymo::bindings::bind_events(module);

@@ -80,6 +80,10 @@ nb::list rows_of(const Trace& trace) {
         made["flags"] = ranges.flags[row];
         made["thread"] = trace.threads()[track.thread].id;
         made["os_tid"] = trace.threads()[track.thread].os_tid;
+        const RangeDetail* const detail = trace.range_detail(row);
+        made["call"] = detail != nullptr ? detail->call : 0;
+        made["part"] = detail != nullptr ? detail->part : 0;
+        made["track"] = text(trace, track.name);
         made["inputs"] = inputs;
         made["keywords"] = keywords;
         rows.append(made);

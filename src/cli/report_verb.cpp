@@ -11,6 +11,7 @@
 #include "cli/capture_argument.h"
 #include "cli/footer.h"
 #include "cli/progress.h"
+#include "cli/task_section.h"
 #include "cli/terminal.h"
 #include "cli/text_format.h"
 #include "cli/verb.h"
@@ -235,7 +236,7 @@ class ReportVerb final : public Verb {
                 fmt::format("... and {} (--rows 0 shows all)\n",
                             format_plural(found - static_cast<std::size_t>(options.row_limit), "more row"));
         }
-        return text + "\n" + footer(trace, terminal);
+        return text + task_section(trace, terminal) + "\n" + footer(trace, terminal);
     }
 
     static std::string column_help() {

@@ -166,6 +166,13 @@ class JournalReader {
                         {record.key, {reinterpret_cast<const char*>(json.data()), json.size()}});
                 }
                 break;
+            case JournalKind::OpenPart:
+                if (OpenPartRecord record; at.get(record) && record.call != 0) {
+                    const auto flags = static_cast<std::uint8_t>(record.flags & kPartFirst);
+                    journal_.open_parts.insert_or_assign({record.thread, record.start},
+                                                         std::pair{record.call, flags});
+                }
+                break;
             default:
                 break;
         }

@@ -86,6 +86,9 @@ struct JournalFact {
     std::string json;
 };
 
+/// Of ranges that are or were open, by thread and start in ticks: the call and its PartRecordFlags.
+using OpenParts = std::map<std::pair<std::uint32_t, std::uint64_t>, std::pair<std::uint64_t, std::uint8_t>>;
+
 /// The journal, in one pass. Records that are too short or speak of nothing known are skipped.
 struct Journal {
     std::map<std::uint32_t, JournalThread> threads;  ///< by logical id
@@ -95,6 +98,7 @@ struct Journal {
     std::vector<detail::CostRecord> costs;
     std::vector<JournalNote> notes;
     std::vector<OpenRange> open_at_stop;  ///< of the session asked for
+    OpenParts open_parts;
     std::vector<JournalMessage> messages;
     std::vector<JournalFact> facts;
     std::uint64_t latest_ticks = 0;

@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include <kymo/error.h>
 
@@ -22,6 +23,7 @@ constexpr std::uint8_t kRawCompact = 66;   // 16 bytes in kRaw
 constexpr std::uint8_t kLongRangeOp = 67;  // a long range of regular shape
 constexpr std::uint8_t kLongOp = 68;       // any other long record of regular shape
 constexpr std::uint8_t kRawLong = 69;      // whole, in kRaw
+constexpr std::uint8_t kPartOp = 70;       // a part, its start that of the compact range behind it
 
 std::size_t regular_units(std::size_t payload_bytes) {
     return (sizeof(LongRecord) + payload_bytes + kRecordUnit - 1) / kRecordUnit;
@@ -113,8 +115,24 @@ void LogEncoder::put_range(LogCodecState::Thread& thread, std::uint32_t depth, s
     end_range(thread, depth, start, end);
 }
 
-void LogEncoder::put_compact(LogCodecState::Thread& thread, const std::byte* record,
+// A part in front of its range. False: nothing was done.
+bool LogEncoder::put_part(std::span<const std::byte> records, std::uint64_t base_ticks) {
+    const auto record = read_as<CompactRecord>(records.data());
+    if (records.size() < 2 * kRecordUnit || is_long_record(records.data() + kRecordUnit)) return false;
+    const CompactFields range = unpack(read_as<CompactRecord>(records.data() + kRecordUnit));
+    if (range.kind != static_cast<std::uint8_t>(RecordKind::Range)) return false;
+    const std::uint64_t start = base_ticks + range.delta - range.duration;
+    if ((start & kPartStartMask) != record.word0 >> kPartStartShift) return false;
+    columns_[kOps].push_back(std::byte{kPartOp});
+    columns_[kKinds].push_back(static_cast<std::byte>(record.word0 >> 8));
+    put_number(kWords, to_zigzag(record.word1 - state_.last_call));
+    state_.last_call = record.word1;
+    return true;
+}
+
+void LogEncoder::put_compact(LogCodecState::Thread& thread, std::span<const std::byte> records,
                              std::uint64_t base_ticks) {
+    const std::byte* const record = records.data();
     const CompactFields fields = unpack(read_as<CompactRecord>(record));
     const std::uint64_t end = base_ticks + fields.delta;
     if (fields.kind == static_cast<std::uint8_t>(RecordKind::Range)) {
@@ -131,7 +149,7 @@ void LogEncoder::put_compact(LogCodecState::Thread& thread, const std::byte* rec
         put_site(kInstant, fields.site);
         put_time(kTimes, end - thread.now);
         thread.now = end;
-    } else {
+    } else if (fields.kind != static_cast<std::uint8_t>(RecordKind::Part) || !put_part(records, base_ticks)) {
         columns_[kOps].push_back(std::byte{kRawCompact});
         put_bytes(kRaw, record, kRecordUnit);
     }
@@ -171,7 +189,7 @@ void LogEncoder::encode(std::span<const std::byte> records, std::uint32_t thread
         if (is_long_record(records.data())) {
             put_long(state, records.data(), bytes);
         } else {
-            put_compact(state, records.data(), base_ticks);
+            put_compact(state, records, base_ticks);
         }
         records = records.subspan(bytes);
     }
@@ -273,8 +291,10 @@ std::vector<std::byte> LogDecoder::decode(std::uint32_t thread, std::uint64_t ba
         const auto* const first = reinterpret_cast<const std::byte*>(&record);
         records.insert(records.end(), first, first + sizeof record);
     };
+    bool is_part = false;  // the record before
     while (records.size() < bytes) {
         const std::uint8_t op = take_byte(kOps);
+        if (is_part && op > kDepthGiven) throw Error("a part has no range");
         if (op <= kDepthGiven) {
             const auto depth = static_cast<std::uint32_t>(
                 op == kDepthGiven ? take_number(kDepths) : std::uint64_t{state.depth} + op - kNoChange);
@@ -282,7 +302,20 @@ std::vector<std::byte> LogDecoder::decode(std::uint32_t thread, std::uint64_t ba
             std::uint64_t start = 0;
             std::uint64_t end = 0;
             take_range(state, depth, start, end);
+            if (std::exchange(is_part, false)) {
+                std::byte* const place = records.data() + records.size() - kRecordUnit;
+                auto part = read_as<CompactRecord>(place);
+                part.word0 |= start << kPartStartShift;
+                std::memcpy(place, &part, sizeof part);
+            }
             put(static_cast<std::uint8_t>(RecordKind::Range), depth, end, site, end - start);
+        } else if (op == kPartOp) {
+            CompactRecord part{};
+            part.word0 = static_cast<std::uint64_t>(RecordKind::Part) | std::uint64_t{take_byte(kKinds)} << 8;
+            part.word1 = state_.last_call += from_zigzag(take_number(kWords));
+            const auto* const first = reinterpret_cast<const std::byte*>(&part);
+            records.insert(records.end(), first, first + sizeof part);
+            is_part = true;
         } else if (op == kInstant) {
             const std::uint32_t site = take_site(op);
             state.now += take_time(kTimes);
@@ -304,7 +337,7 @@ std::vector<std::byte> LogDecoder::decode(std::uint32_t thread, std::uint64_t ba
             throw Error("a record of an unknown op");
         }
     }
-    if (records.size() != bytes) throw Error("records do not fill their span");
+    if (records.size() != bytes || is_part) throw Error("records do not fill their span");
     return records;
 }
 

@@ -50,6 +50,7 @@ struct LogCodecState {
     std::unordered_map<std::uint32_t, Thread> threads;
     std::vector<std::uint32_t> next_site = std::vector<std::uint32_t>(4096);
     std::uint32_t last_site = 0;
+    std::uint64_t last_call = 0;
     std::array<std::uint64_t, 256> last_word{};
 
     Thread& begin_span(std::uint32_t thread, std::uint64_t base_ticks);
@@ -71,7 +72,9 @@ class LogEncoder {
     void put_site(std::uint8_t op, std::uint32_t site);
     void put_range(LogCodecState::Thread& thread, std::uint32_t depth, std::uint64_t start,
                    std::uint64_t end);
-    void put_compact(LogCodecState::Thread& thread, const std::byte* record, std::uint64_t base_ticks);
+    void put_compact(LogCodecState::Thread& thread, std::span<const std::byte> records,
+                     std::uint64_t base_ticks);
+    bool put_part(std::span<const std::byte> records, std::uint64_t base_ticks);
     void put_long(LogCodecState::Thread& thread, const std::byte* record, std::size_t bytes);
 
     LogColumns columns_;

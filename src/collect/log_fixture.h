@@ -182,6 +182,8 @@ class ThreadLog {
                           const std::vector<std::byte>& payload = {});
     inline ThreadLog& compact(std::uint8_t kind, std::uint32_t site, std::uint64_t start, std::uint64_t end,
                               std::uint32_t depth);
+    /// The range that comes next, which began at `start`, is part of a call.
+    inline ThreadLog& part(std::uint64_t start, std::uint64_t call, int flags);
     /// The records that follow are in a new chunk.
     inline ThreadLog& next_chunk(std::uint64_t base_ticks = 0, detail::ClockPair pair = {});
     /// Open in a program that was killed (or is being read).
@@ -313,6 +315,14 @@ class LogWriter {
         record.payload_bytes = static_cast<std::uint32_t>(payload.size());
         return journal(detail::JournalKind::OpenAtStop, record, payload);
     }
+    LogWriter& open_part(std::uint32_t thread, std::uint64_t start, std::uint64_t call, std::uint32_t flags) {
+        detail::OpenPartRecord record{};
+        record.start = start;
+        record.call = call;
+        record.thread = thread;
+        record.flags = flags;
+        return journal(detail::JournalKind::OpenPart, record);
+    }
     LogWriter& losses(std::uint32_t thread, std::uint64_t dropped, std::uint64_t overwritten = 0,
                       std::uint64_t resyncs = 0, std::uint64_t clamped = 0) {
         detail::LossesRecord record{};
@@ -438,6 +448,13 @@ inline ThreadLog& ThreadLog::compact(std::uint8_t kind, std::uint32_t site, std:
     const std::uint64_t delta = end - chunk().base_ticks;
     chunk().records.add(detail::CompactRecord{kind | std::uint64_t{depth} << 8 | delta << 16,
                                               site | (end - start) << detail::kSiteBits});
+    return *this;
+}
+inline ThreadLog& ThreadLog::part(std::uint64_t start, std::uint64_t call, int flags) {
+    chunk().records.add(detail::CompactRecord{static_cast<std::uint64_t>(detail::RecordKind::Part) |
+                                                  static_cast<std::uint64_t>(flags) << 8 |
+                                                  start << detail::kPartStartShift,
+                                              call});
     return *this;
 }
 inline ThreadLog& ThreadLog::range(std::string_view name, std::uint64_t start, std::uint64_t end,

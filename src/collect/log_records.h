@@ -51,6 +51,18 @@ inline CompactFields unpack(detail::CompactRecord record) noexcept {
             record.word1 >> detail::kSiteBits};
 }
 
+/// The fields of a Part.
+struct PartFields {
+    std::uint8_t flags;   ///< PartRecordFlags; others are none of ours
+    std::uint64_t start;  ///< the low 48 bits
+    std::uint64_t call;
+};
+inline constexpr std::uint64_t kPartStartMask = ~std::uint64_t{0} >> detail::kPartStartShift;
+inline PartFields unpack_part(detail::CompactRecord record) noexcept {
+    return {static_cast<std::uint8_t>(record.word0 >> 8 & (detail::kPartFirst | detail::kPartLast)),
+            record.word0 >> detail::kPartStartShift, record.word1};
+}
+
 inline std::span<const std::byte> payload_of(const std::byte* record,
                                              const detail::LongRecord& head) noexcept {
     return {record + sizeof(detail::LongRecord), head.payload_bytes};

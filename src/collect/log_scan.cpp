@@ -70,7 +70,7 @@ class SpanScanner {
                 least = std::min(least, end);
                 latest = std::max(latest, end);
                 piece.instants += view_.intersects(end, end);
-            } else {
+            } else if (fields.kind != static_cast<std::uint8_t>(RecordKind::Part)) {
                 ++piece.unknown;
             }
         }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "collect/clock_fit.h"
+#include "collect/log_records.h"
 #include "collect/thread_replay.h"
 #include "collect/view.h"
 
@@ -76,12 +77,14 @@ class NestingStack {
         start_ns = std::min(start_ns, end_ns);
         if (start < view_.start_ticks) flags |= kBeganBefore;
         put_aside(start_ns, end_ns, view_.site_row(site), flags, payload);
+        last_start_ = start;
     }
 
     /// Records were lost here, the shallowest of them at `depth`: what is deeper on the stack began after
     /// them.
     void pass_dropped(std::uint32_t depth) {
         const std::int64_t key = std::int64_t{depth} * 2;
+        last_start_ = 0;
         while (top_->key >= key) pop();
     }
     /// A range was taken out of the middle of the open stack here: before, those above it were one deeper.
@@ -96,6 +99,21 @@ class NestingStack {
             if (frame->key >= key || start_ns <= frame->start) frame->key += 2;
         }
     }
+    /// The range that was given last is part of a call, if `start` (ticks, the low 48 bits) is its own.
+    void set_part(std::uint64_t start, std::uint64_t call, std::uint8_t flags) noexcept {
+        if (last_start_ == 0 || (last_start_ & kPartStartMask) != start) return;
+        last_start_ = 0;
+        if (last_aside_) {
+            replay_.async_rows.back().call = call;
+            replay_.async_rows.back().part = flags;
+        } else {
+            top_->call = call;
+            top_->part = flags;
+        }
+    }
+    /// What was given last is not kept.
+    void pass_unseen() noexcept { last_start_ = 0; }
+
     /// Whole chunks may be missing here, and with them the ends of parents: what began after the next record
     /// has ended is no parent of it.
     void pass_gap() noexcept { behind_gap_ = true; }
@@ -105,6 +123,8 @@ class NestingStack {
         replay_.rows = slice_.capacity - next_row_;
         std::reverse(replay_.payloads.begin(), replay_.payloads.end());
         for (PayloadRef& ref : replay_.payloads) ref.row = static_cast<std::uint32_t>(replay_.rows - ref.row);
+        std::reverse(replay_.parts.begin(), replay_.parts.end());
+        for (PartRef& ref : replay_.parts) ref.row = static_cast<std::uint32_t>(replay_.rows - ref.row);
     }
 
   private:
@@ -123,6 +143,8 @@ class NestingStack {
         std::uint32_t site = 0;
         std::uint32_t async = 0;
         std::uint16_t flags = 0;
+        std::uint8_t part = 0;
+        std::uint64_t call = 0;  ///< 0: part of none
     };
 
     std::int64_t to_window_end(std::uint64_t end, std::uint16_t& flags) noexcept {
@@ -137,6 +159,7 @@ class NestingStack {
                                             std::uint32_t site, std::uint16_t flags,
                                             std::span<const std::byte> payload, std::uint32_t async) {
         const std::uint32_t row = view_.site_row(site);
+        last_start_ = start;
         std::int64_t end_ns = to_window_end(end, flags);
         std::int64_t start_ns = to_ns(start);
         flags |= start < view_.start_ticks ? kBeganBefore : 0;
@@ -170,6 +193,8 @@ class NestingStack {
         frame.site = row;
         frame.async = async;
         frame.flags = flags;
+        frame.call = 0;
+        last_aside_ = false;
         return true;
     }
 
@@ -192,12 +217,17 @@ class NestingStack {
             replay_.payloads.push_back(
                 {static_cast<std::uint32_t>(slice_.capacity - row), frame.payload_bytes, frame.payload});
         }
+        if (frame.call != 0) [[unlikely]] {
+            replay_.parts.push_back(
+                {static_cast<std::uint32_t>(slice_.capacity - row), frame.part, frame.call});
+        }
     }
 
     void put_aside(std::int64_t start_ns, std::int64_t end_ns, std::uint32_t row, std::uint16_t flags,
                    std::span<const std::byte> payload) {
         replay_.async_rows.push_back({start_ns, end_ns, row, static_cast<std::uint16_t>(flags | kAsync),
                                       static_cast<std::uint32_t>(payload.size()), payload.data()});
+        last_aside_ = true;
     }
 
     void grow() {
@@ -215,6 +245,8 @@ class NestingStack {
     std::vector<Frame> frames_;  // [0] stands for the thread
     Frame* top_;
     Frame* last_;
+    std::uint64_t last_start_ = 0;  // ticks, of the range that was given last; 0: it is not kept
+    bool last_aside_ = false;       // it is async
     bool behind_gap_ = false;
 };
 

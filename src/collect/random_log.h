@@ -18,6 +18,8 @@ struct TrueRange {
     int parent = -1;        ///< index, -1: none
     std::uint32_t depth = 0;
     std::uint32_t thread = 0;
+    std::uint64_t call = 0;  ///< that it is part of; 0: none
+    int part = 0;            ///< PartRecordFlags
 };
 
 /// Values of all sorts, roles and facts; mostly a few.
@@ -115,9 +117,17 @@ inline std::vector<TrueRange> run_program(LogWriter& log, std::uint32_t thread, 
             TrueRange& range = ranges[static_cast<std::size_t>(open.back())];
             open.pop_back();
             range.end = now;
+            // Neither parts nor values change the program.
+            std::mt19937 parts(static_cast<std::uint32_t>(now) + thread + 1);
+            if (parts() % 4 == 0) {
+                range.call = 1 + parts() % 50;
+                range.part = static_cast<int>(parts() % 4);
+                writer.part(range.start, range.call, range.part);
+            } else if (parts() % 16 == 0) {
+                writer.part(range.start + 1, 7, 0);  // of nothing that is there
+            }
             if (random() % 5 == 0) {
-                std::mt19937 other(static_cast<std::uint32_t>(now) +
-                                   thread);  // values do not change the program
+                std::mt19937 other(static_cast<std::uint32_t>(now) + thread);
                 writer.long_range(range.name, range.start, now, range.depth, 0,
                                   random() % 2 == 0 ? random_values(log, other) : std::vector<std::byte>());
             } else {

@@ -41,6 +41,12 @@ void expect_same(const Trace& trace, const std::vector<TrueRange>& truth, Window
         EXPECT_EQ(ranges.start_ns[row] + ranges.duration_ns[row], static_cast<std::int64_t>(end));
         EXPECT_EQ((ranges.flags[row] & kUnfinished) != 0, range.end > window.stop);
         EXPECT_EQ((ranges.flags[row] & kBeganBefore) != 0, range.start < window.start);
+        const RangeDetail* const detail = trace.range_detail(static_cast<Row>(row));
+        // Of one that goes on after the stop the log says nothing that counts.
+        const bool has_part = range.call != 0 && range.end <= window.stop;
+        EXPECT_EQ(detail == nullptr ? 0 : detail->call, has_part ? range.call : 0);
+        EXPECT_EQ(detail == nullptr ? 0 : detail->part,
+                  has_part ? static_cast<std::uint32_t>(range.part) : 0);
         int parent = range.parent;
         while (parent >= 0 && row_of.count(parent) == 0)
             parent = truth[static_cast<std::size_t>(parent)].parent;

@@ -196,13 +196,21 @@ class Replayer {
             const bool fits = is_wanted(open->site, open->start, end, open->depth);
             if (fits && open->end != 0) {
                 nesting_.add_async(open->start, end, open->site, flags_of(open->flags), open->payload);
+                set_part(*open);
                 continue;
             }
             if (!fits || (open->flags & kRecordAsync) != 0) continue;
             nesting_.push_scope(open->depth, open->start, ~std::uint64_t{0}, open->site,
                                 flags_of(open->flags), open->payload);
+            set_part(*open);
         }
         push_async_above(~std::uint64_t{0});
+    }
+
+    void set_part(const OpenRange& open) noexcept {
+        const auto found = view_.open_parts.find({replay_.thread, open.start});
+        if (found == view_.open_parts.end()) return;
+        nesting_.set_part(open.start & kPartStartMask, found->second.first, found->second.second);
     }
 
     void push_async(std::uint32_t index) {
@@ -241,11 +249,17 @@ class Replayer {
             const std::uint64_t end = base + fields.delta;
             const std::uint64_t start = end - fields.duration;
             if (fields.kind == static_cast<std::uint8_t>(RecordKind::Range)) [[likely]] {
-                if (!view_.intersects(start, end)) continue;
+                if (!view_.intersects(start, end)) {
+                    nesting_.pass_unseen();
+                    continue;
+                }
                 if (!is_plain_ && !takes_part(fields.site, start, end, fields.depth)) continue;
                 nesting_.push_plain(fields.depth, start, end, fields.site);
             } else if (fields.kind == static_cast<std::uint8_t>(RecordKind::Instant)) {
                 add_instant(end, fields.site, {});
+            } else if (fields.kind == static_cast<std::uint8_t>(RecordKind::Part)) {
+                const PartFields part = unpack_part(read_as<CompactRecord>(data + at));
+                if (part.call != 0) nesting_.set_part(part.start, part.call, part.flags);
             }
         }
     }
@@ -253,6 +267,7 @@ class Replayer {
     // Whether a scope within the window is to be shown. One that is not still separates what came before its
     // end from what began after it.
     bool takes_part(std::uint32_t site, std::uint64_t start, std::uint64_t end, std::uint32_t depth) {
+        nesting_.pass_unseen();
         if (is_open_at_stop(start, end, site)) return false;
         if (is_wanted(site, start, end, depth)) return true;
         nesting_.pass_dropped(depth);
@@ -298,6 +313,14 @@ class Replayer {
             case RecordKind::ContextMark:
                 contexts_.pass_back(head);
                 break;
+            case RecordKind::Blob:
+                if (head.word2 == kBlobTask && payload.size() >= sizeof(std::uint64_t)) {
+                    replay_.tasks.push_back(
+                        {read_as<std::uint64_t>(payload.data()),
+                         {reinterpret_cast<const char*>(payload.data()) + sizeof(std::uint64_t),
+                          payload.size() - sizeof(std::uint64_t)}});
+                }
+                break;
             default:
                 break;
         }
@@ -305,6 +328,7 @@ class Replayer {
 
     void run_long_range(const LongRecord& head, std::span<const std::byte> payload) {
         const std::uint64_t end = std::max(head.time, head.word2);
+        nesting_.pass_unseen();
         if ((head.flags & kRecordAsync) != 0) {
             if (was_ended_at_stop(head)) return;
             // What a session's open list says is as of its stop: later changes of depth are not in it.

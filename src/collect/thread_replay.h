@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "collect/async_ranges.h"
@@ -31,6 +32,19 @@ struct PayloadRef {
     const std::byte* data = nullptr;
 };
 
+/// A row that is part of a call.
+struct PartRef {
+    std::uint32_t row = 0;
+    std::uint8_t flags = 0;  ///< PartRecordFlags
+    std::uint64_t call = 0;
+};
+
+/// A call that is a task's. Points into the log.
+struct TaskRef {
+    std::uint64_t call = 0;
+    std::string_view name;
+};
+
 /// A range that takes no part in the nesting.
 struct AsyncRow {
     std::int64_t start_ns = 0;
@@ -39,6 +53,8 @@ struct AsyncRow {
     std::uint16_t flags = 0;
     std::uint32_t payload_bytes = 0;
     const std::byte* payload = nullptr;
+    std::uint8_t part = 0;   ///< PartRecordFlags
+    std::uint64_t call = 0;  ///< 0: it is part of none
 };
 
 struct InstantRow {
@@ -73,6 +89,8 @@ struct ThreadReplay {
     // Filled by replay_thread.
     std::size_t rows = 0;              ///< nested rows, at the end of the slice
     std::vector<PayloadRef> payloads;  ///< `row` counts from the first of the `rows`; ascending
+    std::vector<PartRef> parts;        ///< likewise
+    std::vector<TaskRef> tasks;        ///< in no order
     std::vector<AsyncRow> async_rows;  ///< in no order
     std::vector<InstantRow> instants;  ///< in log order
     std::vector<CounterRow> counters;  ///< in log order

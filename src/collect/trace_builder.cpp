@@ -49,6 +49,7 @@ class TraceBuilder {
         } else if (!state_.journal.sessions.empty()) {
             state_.session = &state_.journal.sessions.front();
         }
+        state_.view.open_parts = std::move(state_.journal.open_parts);
         state_.view.site_count = static_cast<std::uint32_t>(state_.data->sites.size());
         if (state_.session == nullptr) return;
         const SessionMarks& marks = state_.session->marks;

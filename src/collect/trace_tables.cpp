@@ -70,6 +70,8 @@ class TableFiller {
         fill_threads();
         add_thread_tracks(strings, arguments);
         add_async_tracks(strings, arguments);
+        merge_parts();
+        add_tasks(strings);
         link_forward_backward(*state_.data);
         fill_points(arguments);
         fill_memory();
@@ -148,6 +150,9 @@ class TableFiller {
             for (const PayloadRef& ref : replay.payloads) {
                 arguments.decode_range({ref.data, ref.bytes}, track.first_range + ref.row);
             }
+            for (const PartRef& ref : replay.parts) {
+                parts_.push_back({track.first_range + ref.row, ref.flags, ref.call});
+            }
         }
     }
 
@@ -183,11 +188,46 @@ class TableFiller {
                 if (range.payload_bytes != 0) {
                     arguments.decode_range({range.payload, range.payload_bytes}, static_cast<Row>(row));
                 }
+                if (range.call != 0) parts_.push_back({static_cast<Row>(row), range.part, range.call});
                 ++track.range_count;
                 ++row;
             }
             state_.data->tracks.push_back(track);
         }
+    }
+
+    // Both are in the order of their rows.
+    void merge_parts() {
+        if (parts_.empty()) return;
+        std::vector<RangeDetail>& details = state_.data->range_details;
+        std::vector<RangeDetail> merged;
+        merged.reserve(details.size() + parts_.size());
+        auto detail = details.begin();
+        for (const PartRef& part : parts_) {
+            while (detail != details.end() && detail->range < part.row) merged.push_back(*detail++);
+            const bool has_other = detail != details.end() && detail->range == part.row;
+            RangeDetail& made = merged.emplace_back(has_other ? *detail++ : RangeDetail());
+            made.range = part.row;
+            made.call = part.call;
+            made.part = part.flags;
+        }
+        merged.insert(merged.end(), detail, details.end());
+        details = std::move(merged);
+    }
+
+    // Of the tasks that the log tells of, those whose calls are in the trace.
+    void add_tasks(StringPool& strings) {
+        std::vector<std::uint64_t> calls;
+        for (const PartRef& part : parts_) calls.push_back(part.call);
+        std::sort(calls.begin(), calls.end());
+        std::vector<TaskInfo>& tasks = state_.data->tasks;
+        for (const ThreadReplay& replay : state_.replays) {
+            for (const TaskRef& task : replay.tasks) {
+                if (std::binary_search(calls.begin(), calls.end(), task.call))
+                    tasks.push_back({0, task.call, strings.intern(task.name)});
+            }
+        }
+        sort_tasks(tasks);
     }
 
     void fill_points(ArgumentDecoder& arguments) {
@@ -305,6 +345,7 @@ class TableFiller {
 
     ReplayedLog& state_;
     std::map<std::uint32_t, Row> thread_rows_;
+    std::vector<PartRef> parts_;
     std::uint64_t damaged_memory_ = 0;
     bool unknown_site_ = false;
 };

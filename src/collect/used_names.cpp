@@ -61,6 +61,7 @@ void for_each_string(TraceData& data, Use use) {
     for (ThreadInfo& thread : data.threads) use(thread.name);
     for (TrackInfo& track : data.tracks) use(track.name);
     for (LinkInfo& link : data.links) use(link.name);
+    for (TaskInfo& task : data.tasks) use(task.name);
     for (std::vector<Argument>* const values : {&data.arguments, &data.list_items}) {
         for (Argument& value : *values) {
             use(value.key);

@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 namespace kymo {
@@ -32,6 +34,9 @@ struct View {
     bool filters_contexts = false;               ///< a session of one thread and its tasks
     std::uint32_t thread = 0;                    ///< that thread
     std::unordered_set<std::uint64_t> contexts;  ///< the contexts that list the session
+
+    /// Calls that open ranges are parts of: by thread and start, the call and its PartRecordFlags.
+    std::map<std::pair<std::uint32_t, std::uint64_t>, std::pair<std::uint64_t, std::uint8_t>> open_parts;
 
     bool wants_site(std::uint32_t site) const noexcept {
         return !filters_sites || site >= wanted_sites.size() || wanted_sites[site];

@@ -313,7 +313,7 @@ void ChromeArguments::render_values(std::span<const Argument> values) {
 }
 
 void ChromeArguments::append_detail(const RangeDetail& detail) {
-    out_.take(put_detail(out_.room(3 * kNumberBytes), detail));
+    out_.take(put_detail(out_.room(5 * kNumberBytes), detail));
 }
 
 char* ChromeArguments::put_detail(char* out, const RangeDetail& detail) noexcept {
@@ -323,6 +323,10 @@ char* ChromeArguments::put_detail(char* out, const RangeDetail& detail) noexcept
     }
     if (detail.id != 0 && (given_ & kFunctionId) == 0)
         out = put_decimal(put_number_key(out, kFunctionId), detail.id);
+    if (detail.call != 0 && (given_ & kCallNumber) == 0) {
+        out = put_decimal(put_number_key(out, kCallNumber), detail.call);
+        out = put_number(out, kCallPart, detail.part);
+    }
     return out;
 }
 

@@ -30,6 +30,8 @@ enum ChromeNumber : std::uint32_t {
     kCorrelation = 1 << 7,
     kDeviceNumber = 1 << 8,
     kStream = 1 << 9,
+    kCallNumber = 1 << 10,
+    kCallPart = 1 << 11,
 };
 
 struct ChromeNumberKey {
@@ -46,6 +48,7 @@ inline constexpr ChromeNumberKey kChromeNumberKeys[] = {
     {kForwardThread, "Fwd thread id"},   {kPythonId, "Python id"},
     {kPythonParent, "Python parent id"}, {kCorrelation, "correlation"},
     {kDeviceNumber, "device"},           {kStream, "stream"},
+    {kCallNumber, "Call number"},        {kCallPart, "Call part"},
 };
 
 /// Appends members of a JSON object to a text, each after the first with a comma before it.

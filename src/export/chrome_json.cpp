@@ -3,6 +3,7 @@
 #include <string>
 
 #include <kymo/export.h>
+#include <kymo/suspended_calls.h>
 
 #include "base/json_writer.h"
 #include "base/output_file.h"
@@ -151,11 +152,11 @@ class ChromeJson {
 }  // namespace
 
 void write_chrome_json(const Trace& trace, const std::string& path) {
-    ChromeJson(trace, path).write();
+    ChromeJson(with_task_tracks(trace), path).write();
 }
 
 void write_chrome_json(const Trace& trace, std::ostream& stream) {
-    ChromeJson(trace, stream).write();
+    ChromeJson(with_task_tracks(trace), stream).write();
 }
 
 }  // namespace kymo

@@ -10,7 +10,7 @@ namespace kymo {
 namespace {
 
 /// Of what follows a range's duration, less its values and what its site says.
-constexpr std::size_t kMostOfRest = 10 * ChromeArguments::kNumberBytes + 4 * Stamp::kBlock;
+constexpr std::size_t kMostOfRest = 12 * ChromeArguments::kNumberBytes + 4 * Stamp::kBlock;
 constexpr std::uint16_t kFlagsShown = kBeganBefore | kUnfinished | kEndInferred;
 
 void append_member(std::string& members, std::string_view key, std::string_view value) {

@@ -2,6 +2,7 @@
 // count from one packet to the next.
 #include <kymo/error.h>
 #include <kymo/export.h>
+#include <kymo/suspended_calls.h>
 
 #if KYMO_HAVE_PROTOZERO
 
@@ -525,11 +526,11 @@ void PerfettoTrace::write_begin(Row row, std::uint64_t time, NextExtras& next) {
 }  // namespace
 
 void write_perfetto(const Trace& trace, const std::string& path) {
-    PerfettoTrace(trace, path).write();
+    PerfettoTrace(with_task_tracks(trace), path).write();
 }
 
 void write_perfetto(const Trace& trace, std::ostream& stream) {
-    PerfettoTrace(trace, stream).write();
+    PerfettoTrace(with_task_tracks(trace), stream).write();
 }
 
 }  // namespace kymo

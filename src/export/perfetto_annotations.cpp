@@ -59,6 +59,10 @@ class PerfettoAnnotations::Writer {
             integer(dict, "sequence", facts.detail->sequence);
             integer(dict, "forward_thread", facts.detail->forward_thread);
             entry(dict, "id").add_uint64(AnnotationField::Uint, facts.detail->id);
+            if (facts.detail->call != 0) {
+                entry(dict, "call").add_uint64(AnnotationField::Uint, facts.detail->call);
+                integer(dict, "part", facts.detail->part);
+            }
         }
         positions(dict, "inputs", values, ArgumentRole::Input);
         positions(dict, "outputs", values, ArgumentRole::Output);

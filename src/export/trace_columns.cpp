@@ -475,10 +475,12 @@ constexpr TraceColumn detail_column(std::string_view name) {
     };
     return column;
 }
-constexpr auto kRangeDetails = list(field<&D::range_details, &RangeDetail::range>("range"),
-                                    detail_column<&RangeDetail::sequence, -1>("sequence"),
-                                    detail_column<&RangeDetail::forward_thread, 0u>("forward_thread"),
-                                    detail_column<&RangeDetail::id, 0u>("id"));
+constexpr auto kRangeDetails =
+    list(field<&D::range_details, &RangeDetail::range>("range"),
+         detail_column<&RangeDetail::sequence, -1>("sequence"),
+         detail_column<&RangeDetail::forward_thread, 0u>("forward_thread"),
+         detail_column<&RangeDetail::id, 0u>("id"), detail_column<&RangeDetail::call, 0u>("call"),
+         detail_column<&RangeDetail::part, 0u>("part"));
 
 constexpr auto kProblems =
     list(field<&D::problems, &ProblemInfo::code>("code"), field<&D::problems, &ProblemInfo::text>("text"),

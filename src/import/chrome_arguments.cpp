@@ -50,6 +50,8 @@ constexpr NamedKey kKeys[] = {
     {"Ev Idx", ChromeKey::EventIndex},
     {"Python id", ChromeKey::PythonId},
     {"Python parent id", ChromeKey::PythonParent},
+    {"Call number", ChromeKey::CallNumber},
+    {"Call part", ChromeKey::CallPart},
     {"track", ChromeKey::TrackKind},
     {"thread", ChromeKey::ThreadOwner},
     {"thread_pid", ChromeKey::ThreadPid},

@@ -58,6 +58,8 @@ enum class ChromeKey : std::uint8_t {
     EventIndex,
     PythonId,
     PythonParent,
+    CallNumber,
+    CallPart,
     TrackKind,
     ThreadOwner,
     ThreadPid,

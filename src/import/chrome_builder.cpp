@@ -71,6 +71,7 @@ void ChromeBuilder::add_complete(const ChromeEvent& event) {
     const std::uint32_t lane = rows_.lane(row);
     const RangeId range =
         add_range(lane, event.time_ns, event.time_ns + event.duration_ns, facts, arguments_.finish());
+    if (range == TraceAssembler::LinkEnd::kNoRange) return;
     ImportedRow& state = rows_.at(row);
     state.last_range = range;
     state.last_start_ns = event.time_ns;
@@ -118,6 +119,15 @@ void ChromeBuilder::read_own(RangeFacts& facts, ChromeSiteKey& key) {
     read_own_site(key);
     if (arguments_.take_bool(ChromeKey::BeganBefore, true)) facts.flags |= kBeganBefore;
     if (arguments_.take_bool(ChromeKey::EndInferred, true)) facts.flags |= kEndInferred;
+    if (const auto call = arguments_.integer(ChromeKey::CallNumber); call && *call > 0) {
+        facts.call = static_cast<std::uint64_t>(*call);
+        arguments_.forget(ChromeKey::CallNumber);
+        const std::int64_t part = arguments_.integer(ChromeKey::CallPart).value_or(-1);
+        if (part >= 0 && part <= (kFirstPart | kLastPart | kWholeCall | kTask)) {
+            facts.part = static_cast<std::uint32_t>(part);
+            arguments_.forget(ChromeKey::CallPart);
+        }
+    }
     // Numbers that it makes up.
     for (const ChromeKey made : {ChromeKey::ExternalId, ChromeKey::EventIndex, ChromeKey::PythonId,
                                  ChromeKey::PythonParent, ChromeKey::Correlation})
@@ -149,10 +159,15 @@ ChromeBuilder::RangeId ChromeBuilder::add_range(std::uint32_t lane, std::int64_t
                                                 std::span<const Argument> values) {
     see(start_ns);
     see(end_ns);
+    if ((facts.part & kWholeCall) != 0) {  // made up by our exporter, of the parts
+        if ((facts.part & kTask) != 0)
+            assembler_.add_task(lane, facts.call, assembler_.name_of_site(facts.site));
+        return TraceAssembler::LinkEnd::kNoRange;
+    }
     const RangeId range = assembler_.add_range(lane, start_ns, end_ns - start_ns, facts.site, facts.flags);
     assembler_.add_values(range, values);
-    if (facts.sequence >= 0 || facts.id != 0)
-        assembler_.add_detail(range, facts.sequence, facts.forward_thread, facts.id);
+    if (facts.sequence >= 0 || facts.id != 0 || facts.call != 0)
+        assembler_.add_detail(range, facts.sequence, facts.forward_thread, facts.id, facts.call, facts.part);
     if (facts.is_unfinished) unfinished_.push_back({range, end_ns});
     if (facts.has_correlation) flows_.add_launch(facts.correlation, range, facts.is_device);
     return range;

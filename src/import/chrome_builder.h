@@ -57,6 +57,8 @@ class ChromeBuilder {
         std::int64_t sequence = -1;
         std::uint32_t forward_thread = 0;
         std::uint64_t id = 0;
+        std::uint64_t call = 0;
+        std::uint32_t part = 0;
     };
     /// A range that waits for its end.
     struct Open {

@@ -148,6 +148,8 @@ class RandomTrace {
         if (below(5) == 0)
             assembler_.add_detail(range, static_cast<std::int64_t>(number),
                                   static_cast<std::uint32_t>(below(3)), below(2) == 0 ? 0 : number + 1);
+        else if (below(5) == 0)
+            assembler_.add_detail(range, -1, 0, 0, 1 + below(9), static_cast<std::uint32_t>(below(4)));
     }
     Argument scalar() {
         Argument value;

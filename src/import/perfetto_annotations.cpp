@@ -333,6 +333,9 @@ void PerfettoValues::read_facts(const Node& node, std::vector<Argument>& values,
     if (const Node* const thread = entry(node, "forward_thread"))
         facts.forward_thread = static_cast<std::uint32_t>(thread->bits);
     if (const Node* const id = entry(node, "id")) facts.id = id->bits;
+    if (const Node* const call = entry(node, "call")) facts.call = call->bits;
+    if (const Node* const part = entry(node, "part"))
+        facts.part = static_cast<std::uint32_t>(part->bits) & (kFirstPart | kLastPart | kWholeCall | kTask);
     const auto positions = [&](std::string_view key, ArgumentRole role) {
         const Node* const list = entry(node, key);
         if (list == nullptr) return;

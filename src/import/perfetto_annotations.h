@@ -20,6 +20,8 @@ struct ReadFacts {
     std::int64_t sequence = -1;
     std::uint32_t forward_thread = 0;
     std::uint64_t id = 0;
+    std::uint64_t call = 0;
+    std::uint32_t part = 0;
     StringId overload = 0;
     StringId raw_name = 0;
 };

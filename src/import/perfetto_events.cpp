@@ -328,6 +328,8 @@ std::uint32_t PerfettoEvents::keep_extras(const Fields& fields, std::int64_t tim
     extras.sequence = facts.sequence;
     extras.forward_thread = facts.forward_thread;
     extras.id = facts.id;
+    extras.call = facts.call;
+    extras.part = facts.part;
     extras_.push_back(extras);
     return static_cast<std::uint32_t>(extras_.size() - 1);
 }

@@ -60,6 +60,8 @@ class PerfettoEvents {
         std::int64_t sequence = -1;
         std::uint32_t forward_thread = 0;
         std::uint64_t id = 0;
+        std::uint64_t call = 0;
+        std::uint32_t part = 0;
     };
     struct Complete {  ///< a range told by one event
         std::int64_t time, duration;

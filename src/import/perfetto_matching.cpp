@@ -24,13 +24,20 @@ void PerfettoEvents::give_extras(std::uint32_t range, std::uint32_t extras) {
     if (extras == kNone) return;
     assembler_.add_values(range, values_of(extras));
     const Extras& more = extras_[extras];
-    if (more.has_detail) assembler_.add_detail(range, more.sequence, more.forward_thread, more.id);
+    if (more.has_detail)
+        assembler_.add_detail(range, more.sequence, more.forward_thread, more.id, more.call, more.part);
     for (std::uint32_t i = 0; i < more.flow_count; ++i) flows_[more.first_flow + i].range = range;
 }
 
 void PerfettoEvents::add_range(std::uint32_t lane, std::int64_t start, std::int64_t duration,
                                std::uint32_t site, std::uint32_t extras, std::uint32_t end_extras,
                                std::uint16_t flags) {
+    if (extras != kNone &&
+        (extras_[extras].part & kWholeCall) != 0) {  // made up by our exporter, of the parts
+        if ((extras_[extras].part & kTask) != 0)
+            assembler_.add_task(lane, extras_[extras].call, assembler_.name_of_site(site));
+        return;
+    }
     flags |= flags_of(extras);
     const std::uint32_t range = assembler_.add_range(lane, start, duration, site, flags);
     give_extras(range, extras);

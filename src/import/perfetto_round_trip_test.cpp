@@ -98,7 +98,8 @@ class Projection {
         std::string text = thread(track.thread) + " " + times(row) + site(ranges.site[row]) +
                            list(ranges.flags[row]) + values(trace_.range_arguments(row));
         if (const RangeDetail* const detail = trace_.range_detail(row); detail != nullptr)
-            text += "detail " + list(detail->sequence, detail->forward_thread, detail->id);
+            text += "detail " +
+                    list(detail->sequence, detail->forward_thread, detail->id, detail->call, detail->part);
         // Ranges that cross before the window's start may nest once they are cut.
         if (!with_nesting_) return text;
         text += " " + string(track.name) + list(static_cast<int>(track.kind), ranges.depth[row]);

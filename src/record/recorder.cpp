@@ -673,6 +673,17 @@ void Recorder::note(std::string_view code, std::string_view text) noexcept {
     add_note(code, text);
 }
 
+void Recorder::note_open_part(std::uint32_t thread, std::uint64_t start, std::uint64_t call,
+                              std::uint8_t flags) noexcept {
+    detail::OpenPartRecord record{};
+    record.start = start;
+    record.call = call;
+    record.thread = thread;
+    record.flags = flags;
+    std::lock_guard lock(mutex_);
+    if (!sessions_.empty()) journal(detail::JournalKind::OpenPart, record);
+}
+
 Recorder::Usage Recorder::usage() noexcept {
     std::lock_guard lock(mutex_);
     return {threads_.size(), sessions_.size(), memory_.bytes(), journal_.size()};

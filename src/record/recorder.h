@@ -190,6 +190,9 @@ class Recorder {
     void disable(const char* why) noexcept;
     /// Puts a problem into the captures being written, and on standard error once.
     void note(std::string_view code, std::string_view text) noexcept;
+    /// Which call a range of a thread that is open is part of.
+    void note_open_part(std::uint32_t thread, std::uint64_t start, std::uint64_t call,
+                        std::uint8_t flags) noexcept;
     struct Usage {
         std::size_t threads, sessions, memory_bytes, journal_bytes;
     };

@@ -2,12 +2,16 @@
 #include "record/source_writer.h"
 
 #include <algorithm>
+#include <cstring>
+
+#include <kymo/detail/values.h>
 
 #include <kymo/detail/log_format.h>
 
 #include "record/clock.h"
 #include "record/recorder.h"
 #include "record/thread_log.h"
+#include "record/value_encoding.h"
 
 namespace kymo {
 
@@ -59,6 +63,70 @@ void set_absent_threads(std::vector<AbsentStack> stacks) noexcept {
 
 void forget_absent_thread(std::int64_t os_tid) noexcept {
     Recorder::get().forget_absent(os_tid);
+}
+
+void close_with_numbers(Opened opened, std::span<const KeyedNumber> numbers) noexcept {
+    if (opened.index == detail::kOpenObserved) return detail::close_observed(opened.start);
+    std::uint32_t keys[detail::kMaxValues];
+    numbers = numbers.first(std::min(numbers.size(), detail::kMaxValues));
+    for (std::size_t i = 0; i < numbers.size(); ++i) keys[i] = detail::intern_string(numbers[i].key);
+    const AsEnabled enabled;
+    const SlowPath path;
+    ThreadState* const state = path && detail::current_thread->owner != nullptr ? ending_thread() : nullptr;
+    if (state == nullptr) return;
+    const std::uint32_t index = find_open(*state, opened.index, opened.start);
+    if (index == detail::kNotOpen) return;
+    detail::OpenSlot* const slot = Recorder::get().slot(*state, index);
+    const bool wants_values = (load_relaxed(state->armed) & detail::kArmedValues) != 0;
+    if (wants_values && index + 1 == state->depth) {
+        const SideExtension room = extend_side(*state, *slot);
+        if (room.place != nullptr) {
+            ValueEncoder encoder(room.place, room.limit);
+            for (std::size_t i = 0; i < numbers.size(); ++i)
+                encoder.add(keys[i], 0, Value(numbers[i].number), {true, true});
+            close_extension(*state, *slot, encoder.end());
+        }
+    }
+    pop_open(*state, index, Clock::now(), 0);
+}
+
+void write_part_slowly(std::uint64_t start, std::uint64_t call, std::uint8_t flags) noexcept {
+    const AsEnabled enabled;
+    const SlowPath path;
+    ThreadState* const state = path && detail::current_thread->owner != nullptr ? ending_thread() : nullptr;
+    if (state == nullptr || !writes_ends(*state) ||
+        !ensure_room(*state, 4 * detail::kRecordUnit, Clock::now()))
+        return;
+    auto* const record = reinterpret_cast<detail::CompactRecord*>(state->cursor);
+    record->word0 = static_cast<std::uint64_t>(detail::RecordKind::Part) | std::uint64_t{flags} << 8 |
+                    start << detail::kPartStartShift;
+    record->word1 = call;
+    state->cursor += detail::kRecordUnit;
+    commit(*state);
+}
+
+void write_task(std::uint64_t call, std::string_view name) noexcept {
+    const AsEnabled enabled;
+    const SlowPath path;
+    ThreadState* const state = path && detail::current_thread->owner != nullptr ? ready_thread() : nullptr;
+    if (state == nullptr || (load_relaxed(state->armed) & detail::kArmedRecorder) == 0) return;
+    name = name.substr(0, detail::kMaxStringBytes);
+    const std::size_t bytes = sizeof call + name.size();
+    const std::uint64_t now = Clock::now();
+    if (!ensure_room(*state, sizeof(detail::LongRecord) + (bytes + 15) / 16 * 16, now)) return;
+    detail::LongRecord* const record = append_long(*state, detail::RecordKind::Blob, bytes);
+    record->time = now;
+    record->word2 = detail::kBlobTask;
+    record->depth = state->depth;
+    std::memcpy(record + 1, &call, sizeof call);
+    std::memcpy(reinterpret_cast<std::byte*>(record + 1) + sizeof call, name.data(), name.size());
+    if (bytes % 16 != 0) std::memset(reinterpret_cast<std::byte*>(record + 1) + bytes, 0, 16 - bytes % 16);
+    commit(*state);
+}
+
+void note_open_part(std::uint32_t thread, std::uint64_t start, std::uint64_t call,
+                    std::uint8_t flags) noexcept {
+    Recorder::get().note_open_part(thread, start, call, flags);
 }
 
 std::uint64_t source_ticks() noexcept {

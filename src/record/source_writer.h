@@ -2,6 +2,7 @@
 // begin or end.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -39,6 +40,44 @@ KYMO_API void close_late(detail::Opened opened) noexcept;
 KYMO_API void set_absent_threads(std::vector<AbsentStack> stacks) noexcept;
 /// A thread, by its number in the system, records its calls itself from now on.
 KYMO_API void forget_absent_thread(std::int64_t os_tid) noexcept;
+
+/// A number that a range is to have.
+struct KeyedNumber {
+    std::string_view key;
+    std::int64_t number;
+};
+
+/// Closes a range of the calling thread, with values that are known only now.
+KYMO_API void close_with_numbers(detail::Opened opened, std::span<const KeyedNumber> numbers) noexcept;
+
+/// Says, right before the end of a range of the calling thread, that the range is part of the call with this
+/// number. `start`: the range's; `flags`: PartRecordFlags.
+KYMO_API void write_part_slowly(std::uint64_t start, std::uint64_t call, std::uint8_t flags) noexcept;
+inline void write_part(std::uint64_t start, std::uint64_t call, std::uint8_t flags) noexcept {
+    detail::ThreadState* const thread = detail::current_thread;
+    constexpr std::ptrdiff_t kBoth = 4 * detail::kRecordUnit;  // with its range, whatever its shape
+    if (detail::load_relaxed(thread->is_inline) == 0 || detail::load_relaxed(thread->busy) != 0 ||
+        thread->limit - thread->cursor < kBoth) [[unlikely]]
+        return write_part_slowly(start, call, flags);
+    detail::store_relaxed(thread->busy, 1u);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    auto* const record = reinterpret_cast<detail::CompactRecord*>(thread->cursor);
+    record->word0 = static_cast<std::uint64_t>(detail::RecordKind::Part) | std::uint64_t{flags} << 8 |
+                    start << detail::kPartStartShift;
+    record->word1 = call;
+    thread->cursor += detail::kRecordUnit;
+    detail::store_release(*thread->committed,
+                          static_cast<std::uint64_t>(thread->cursor - thread->chunk_data));
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    detail::store_relaxed(thread->busy, 0u);
+}
+
+/// Says that a call with parts is that of a task's coroutine.
+KYMO_API void write_task(std::uint64_t call, std::string_view name) noexcept;
+
+/// The same of a range that is open and may stay so until the session ends; `thread`: the recorder's number.
+KYMO_API void note_open_part(std::uint32_t thread, std::uint64_t start, std::uint64_t call,
+                             std::uint8_t flags) noexcept;
 
 /// Now, in the recorder's clock.
 KYMO_API std::uint64_t source_ticks() noexcept;

@@ -227,10 +227,14 @@ class RandomTrace {
         if (one_in(3)) assembler_.add_values(range, values());
         if (is_wild_ && one_in(4)) {
             assembler_.add_detail(range, static_cast<std::int64_t>(wild() >> 1) - 1,
-                                  static_cast<std::uint32_t>(below(3)), wild());
+                                  static_cast<std::uint32_t>(below(3)), wild(), wild(),
+                                  static_cast<std::uint32_t>(below(4)));
         } else if (one_in(5)) {
             assembler_.add_detail(range, below(100) - 1, static_cast<std::uint32_t>(below(3)),
                                   static_cast<std::uint64_t>(below(2000)));
+        } else if (one_in(4)) {
+            assembler_.add_detail(range, -1, 0, 0, 1 + static_cast<std::uint64_t>(below(20)),
+                                  static_cast<std::uint32_t>(below(4)));
         }
     }
 

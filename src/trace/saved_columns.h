@@ -50,6 +50,7 @@ enum Table : std::uint32_t {
     kCosts,
     kClock,
     kWindow,
+    kTasks,
 };
 
 /// Columns of the range table, see range_codec.h.
@@ -87,9 +88,9 @@ SavedVector<Vector> vector(std::uint32_t column, Vector& values, NumberStyle sty
 // A failure here: the model has a new field. Give it a column below, and a line in find_difference().
 static_assert(sizeof(SiteInfo) == 28 && sizeof(ProcessInfo) == 32 && sizeof(ThreadInfo) == 72);
 static_assert(sizeof(TrackInfo) == 40 && sizeof(ArgumentSlice) == 12 && sizeof(Argument) == 16);
-static_assert(sizeof(ArrayInfo) == 40 && sizeof(RangeDetail) == 32 && sizeof(LinkInfo) == 16);
+static_assert(sizeof(ArrayInfo) == 40 && sizeof(RangeDetail) == 48 && sizeof(LinkInfo) == 16);
 static_assert(sizeof(Device) == 8 &&
-              sizeof(TraceData) == 38 * sizeof(std::vector<int>) + sizeof(ClockInfo) + sizeof(WindowInfo));
+              sizeof(TraceData) == 39 * sizeof(std::vector<int>) + sizeof(ClockInfo) + sizeof(WindowInfo));
 
 template <class Data, class Visitor>
 void visit_window(Data& data, Visitor& visit) {
@@ -171,9 +172,12 @@ void visit_details(Data& data, Visitor& visit) {
     visit.vectors(kArrayExtents, vector(1, data.array_extents));
     visit.rows(kRangeDetails, data.range_details, field(1, &RangeDetail::range, kRising),
                field(2, &RangeDetail::sequence, kRising), field(3, &RangeDetail::forward_thread),
-               field(4, &RangeDetail::id, kRising));
+               field(4, &RangeDetail::id, kRising), field(5, &RangeDetail::call, kRising),
+               field(6, &RangeDetail::part));
     visit.rows(kLinks, data.links, field(1, &LinkInfo::from, kRising), field(2, &LinkInfo::to, kRising),
                field(3, &LinkInfo::kind), field(4, &LinkInfo::name));
+    visit.rows(kTasks, data.tasks, field(1, &TaskInfo::process), field(2, &TaskInfo::call, kRising),
+               field(3, &TaskInfo::name));
 }
 
 template <class Data, class Visitor>

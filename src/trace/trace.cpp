@@ -2,6 +2,7 @@
 #include <kymo/trace.h>
 
 #include <algorithm>
+#include <utility>
 
 #include <kymo/error.h>
 
@@ -88,6 +89,19 @@ std::span<const std::int64_t> Trace::array_extents() const noexcept {
 
 std::span<const RangeDetail> Trace::range_details() const noexcept {
     return data_->range_details;
+}
+
+void sort_tasks(std::vector<TaskInfo>& tasks) {
+    const auto key = [](const TaskInfo& task) { return std::pair(task.process, task.call); };
+    std::stable_sort(tasks.begin(), tasks.end(),
+                     [&](const TaskInfo& a, const TaskInfo& b) { return key(a) < key(b); });
+    tasks.erase(std::unique(tasks.begin(), tasks.end(),
+                            [&](const TaskInfo& a, const TaskInfo& b) { return key(a) == key(b); }),
+                tasks.end());
+}
+
+std::span<const TaskInfo> Trace::task_names() const noexcept {
+    return data_->tasks;
 }
 
 std::span<const LinkInfo> Trace::links() const noexcept {

@@ -85,8 +85,8 @@ void TraceAssembler::add_values(RangeId range, std::span<const Argument> values)
 }
 
 void TraceAssembler::add_detail(RangeId range, std::int64_t sequence, std::uint32_t forward_thread,
-                                std::uint64_t id) {
-    data_->range_details.push_back({range, sequence, forward_thread, id});
+                                std::uint64_t id, std::uint64_t call, std::uint32_t part) {
+    data_->range_details.push_back({range, sequence, forward_thread, id, call, part});
 }
 
 void TraceAssembler::add_link(RangeId from, RangeId to, LinkKind kind, StringId name) {
@@ -181,6 +181,9 @@ Trace TraceAssembler::finish() {
     bind_links();
     place_links();
     sort_points();
+    for (const TaskInfo& task : tasks_)
+        data_->tasks.push_back({data_->threads[lanes_[task.process].thread].process, task.call, task.name});
+    sort_tasks(data_->tasks);
     std::uint64_t clamped = 0;
     for (const ThreadInfo& thread : data_->threads) clamped += thread.clamped;
     if (clamped > 0) add_problem("clamped", "Ranges with a negative duration were set to 0.", clamped);

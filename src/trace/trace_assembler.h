@@ -62,7 +62,8 @@ class TraceAssembler {
     /// Values, links and details may be given in any order and before their ranges. Of several calls for one
     /// range the values follow one another.
     void add_values(RangeId range, std::span<const Argument> values);
-    void add_detail(RangeId range, std::int64_t sequence, std::uint32_t forward_thread, std::uint64_t id);
+    void add_detail(RangeId range, std::int64_t sequence, std::uint32_t forward_thread, std::uint64_t id,
+                    std::uint64_t call = 0, std::uint32_t part = 0);
     /// An arrow that is given twice is one.
     void add_link(RangeId from, RangeId to, LinkKind kind, StringId name = 0);
 
@@ -101,6 +102,11 @@ class TraceAssembler {
     void expect(double fraction);
 
     void add_problem(std::string code, std::string text, std::uint64_t count = 1);
+    /// A task whose track would be this lane: its process is that of the lane's thread.
+    void add_task(std::uint32_t lane, std::uint64_t call, StringId name) {
+        tasks_.push_back({lane, call, name});
+    }
+    StringId name_of_site(std::uint32_t site) const { return data_->sites[site].name; }
     void add_metadata(std::string key, std::string json);
     /// Without it the window holds everything that was added.
     void set_window(std::int64_t start_ns, std::int64_t end_ns);
@@ -164,6 +170,7 @@ class TraceAssembler {
     std::vector<LooseLink> loose_links_;
     std::vector<LaneTracks> lane_tracks_;
     bool has_window_ = false;
+    std::vector<TaskInfo> tasks_;  ///< `process`: a lane
 };
 
 }  // namespace kymo

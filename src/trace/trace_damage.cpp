@@ -242,7 +242,13 @@ class DamageSearch {
         for (const RangeDetail& detail : data_.range_details) {
             if (detail.range >= ranges) return "a detail has no range";
             if (detail.range < last) return "details are not sorted";
+            if (detail.part > (kFirstPart | kLastPart | kWholeCall | kTask))
+                return "a detail is an unknown part";
             last = detail.range;
+        }
+        for (const TaskInfo& task : data_.tasks) {
+            if (task.process >= data_.processes.size()) return "a task has no process";
+            if (!is_string(task.name)) return "a task has a name that is not there";
         }
         last = 0;
         for (const LinkInfo& link : data_.links) {

@@ -65,6 +65,10 @@ struct TraceData {
     std::vector<CostInfo> costs;
     ClockInfo clock;
     WindowInfo window;
+    std::vector<TaskInfo> tasks;  ///< sorted by process and call
 };
+
+/// Puts tasks in order; of several of one call the first one counts.
+void sort_tasks(std::vector<TaskInfo>& tasks);
 
 }  // namespace kymo

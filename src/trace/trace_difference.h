@@ -56,7 +56,10 @@ inline auto fields_of(const ArrayInfo& a) {
                     a.storage, a.storage_id);
 }
 inline auto fields_of(const RangeDetail& d) {
-    return std::tie(d.range, d.sequence, d.forward_thread, d.id);
+    return std::tie(d.range, d.sequence, d.forward_thread, d.id, d.call, d.part);
+}
+inline auto fields_of(const TaskInfo& t) {
+    return std::tie(t.process, t.call, t.name);
 }
 inline auto fields_of(const LinkInfo& l) {
     return std::tie(l.from, l.to, l.kind, l.name);
@@ -123,6 +126,7 @@ inline std::string find_difference(const TraceData& a, const TraceData& b) {
     columns("array_extents", a.array_extents, b.array_extents);
     rows("range_details", a.range_details, b.range_details);
     rows("links", a.links, b.links);
+    rows("tasks", a.tasks, b.tasks);
     columns("memory_time_ns", a.memory_time_ns, b.memory_time_ns);
     columns("memory_thread", a.memory_thread, b.memory_thread);
     columns("memory_address", a.memory_address, b.memory_address);

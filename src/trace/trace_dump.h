@@ -88,6 +88,8 @@ class TraceDump {
                 text += " seq " + std::to_string(detail->sequence) + " from " +
                         std::to_string(detail->forward_thread);
             if (detail->id != 0) text += " id " + std::to_string(detail->id);
+            if (detail->call != 0)
+                text += " call " + std::to_string(detail->call) + " part " + std::to_string(detail->part);
         }
         line(text + values(trace_.range_arguments(row)));
     }

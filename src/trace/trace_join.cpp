@@ -248,6 +248,8 @@ class TraceJoin {
             detail.range = moved.range(detail.range);
             data_->range_details.push_back(detail);
         }
+        for (const TaskInfo& task : moved.from->tasks)
+            data_->tasks.push_back({moved.processes[task.process], task.call, moved.strings[task.name]});
         for (const LinkInfo& link : moved.from->links)
             data_->links.push_back(
                 {moved.range(link.from), moved.range(link.to), link.kind, moved.strings[link.name]});
@@ -274,6 +276,7 @@ class TraceJoin {
     }
 
     void sort_rows() {
+        sort_tasks(data_->tasks);
         const auto by_row = [](const ArgumentSlice& a, const ArgumentSlice& b) { return a.row < b.row; };
         std::sort(data_->range_arguments.begin(), data_->range_arguments.end(), by_row);
         std::sort(data_->range_details.begin(), data_->range_details.end(),

@@ -72,6 +72,7 @@ inline constexpr std::uint8_t kLongBit = 0x80;
 enum class RecordKind : std::uint8_t {
     Range = 1,    ///< compact: a closed scope
     Instant = 2,  ///< compact: duration 0; the end is its time
+    Part = 3,     ///< compact, of a shape of its own: the range behind it is part of a call (PartRecordFlags)
 
     LongRange = 0x81,    ///< time = start, word 2 = end
     LongInstant = 0x82,  ///< time; may carry a payload
@@ -93,10 +94,20 @@ enum RecordFlags : std::uint8_t {
     kRecordValuesLost = 1 << 4,  ///< had values, which found no room
 };
 
+/// Of a Part: word 0 = kind:8 | flags:8 | start of its range:48 (its low bits), word 1 = number of the call.
+enum PartRecordFlags : std::uint8_t {
+    kPartFirst = 1 << 0,  ///< the call began with it
+    kPartLast = 1 << 1,   ///< the call ended with it: it returned or raised, and was not suspended
+};
+inline constexpr unsigned kPartStartShift = 16;
+
 inline constexpr unsigned kSiteBits = 24;
 inline constexpr unsigned kDurationBits = 40;
 inline constexpr unsigned kDeltaBits = 48;
 inline constexpr std::uint32_t kMaxSites = 1u << kSiteBits;
+
+/// Tags of Blobs. A task: u64 call, then its name.
+inline constexpr std::uint64_t kBlobTask = 1;
 
 struct CompactRecord {
     std::uint64_t word0;
@@ -233,6 +244,7 @@ enum class JournalKind : std::uint16_t {
     Context = 11,
     RemoteEvents = 12,
     Metadata = 13,
+    OpenPart = 14,
 };
 
 struct ThreadBornRecord {
@@ -347,6 +359,14 @@ struct MetadataRecord {
     std::uint64_t session;
     std::uint32_t key;
     std::uint32_t json_bytes;
+};
+/// The call that a range which is open belongs to a part of.
+struct OpenPartRecord {
+    StreamRecord head;
+    std::uint64_t start;  ///< of the range
+    std::uint64_t call;
+    std::uint32_t thread;
+    std::uint32_t flags;  ///< PartRecordFlags
 };
 struct ContextRecord {  // followed by `count` u64 session ids
     StreamRecord head;

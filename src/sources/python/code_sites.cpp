@@ -89,6 +89,7 @@ CodeWord learn_code(PyCodeObject* code) noexcept {
     const KeptError error;
     CodeWord word = kCodeKnown;
     if ((code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)) != 0) word |= kCodeGenerator;
+    if ((code->co_flags & (CO_COROUTINE | CO_ITERABLE_COROUTINE)) != 0) word |= kCodeCoroutine;
     try {
         with_text(code->co_filename, note_file_for_greenlets);
         if (is_own(code)) word |= kCodeSkipped;

@@ -15,11 +15,12 @@ inline constexpr CodeWord kCodeKnown = 1;
 inline constexpr CodeWord kCodeGenerator =
     2;                                       ///< makes a generator, a coroutine or an asynchronous generator
 inline constexpr CodeWord kCodeSkipped = 4;  ///< its calls are not recorded: Kymo's own
+inline constexpr CodeWord kCodeCoroutine = 8;  ///< a coroutine, which may be a task's
 inline constexpr unsigned kCodeSiteShift = 8;
 
 /// Its calls are recorded as they come: nothing about it is special.
 inline bool is_usual(CodeWord word) noexcept {
-    return (word & (kCodeKnown | kCodeSkipped)) == kCodeKnown;
+    return (word & (kCodeKnown | kCodeSkipped | kCodeGenerator)) == kCodeKnown;
 }
 
 inline std::uint32_t site_of(CodeWord word) noexcept {

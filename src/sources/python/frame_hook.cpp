@@ -12,8 +12,10 @@
 #include <utility>
 
 #include "record/source_writer.h"
+#include "sources/python/asyncio_tasks.h"
 #include "sources/python/code_sites.h"
 #include "sources/python/interpreter_frames.h"
+#include "sources/python/live_calls.h"
 
 namespace kymo::python {
 
@@ -93,7 +95,10 @@ std::uintptr_t middle_of_stack() noexcept {
         const _PyInterpreterFrame* frame = current;
         while (frame != nullptr && frame != top.frame) frame = frame->previous;
         if (frame != nullptr) break;
-        if (top.opened.index != detail::kNotOpen) close_late(top.opened);
+        if (top.opened.index != detail::kNotOpen) {
+            if (top.is_part) end_part(top.frame, top.opened.start, false);
+            close_late(top.opened);
+        }
         trace.adopted.pop_back();
     }
     trace.adopted_top = trace.adopted.empty() ? nullptr : trace.adopted.back().frame;
@@ -108,6 +113,12 @@ inline bool is_no_call(CodeWord word, const _PyInterpreterFrame* frame) noexcept
     return (word & kCodeSkipped) != 0 || frame->owner != FRAME_OWNED_BY_GENERATOR;
 }
 
+void begin_call_part(_PyInterpreterFrame* frame, CodeWord word, std::uint64_t start) noexcept {
+    const std::uint64_t number = begin_part(frame, is_at_start(frame), start);
+    if (number != 0 && (word & kCodeCoroutine) != 0 && !is_awaited(frame))
+        note_task(generator_of(frame), number);
+}
+
 [[gnu::noinline]] PyObject* run_unusual(PyThreadState* state, _PyInterpreterFrame* frame, int is_throw) {
     auto* trace = static_cast<FrameThread*>(detail::current_thread->tracer);
     if (trace == nullptr || trace->stack_floor == kToDo) trace = attend(state);
@@ -116,6 +127,8 @@ inline bool is_no_call(CodeWord word, const _PyInterpreterFrame* frame) noexcept
     if (trace->adopted_top != nullptr && trace->adopted_top != current_frame(state)) settle(state, *trace);
     const void* const top = std::exchange(trace->adopted_top, nullptr);
     const Opened opened = detail::open_range(site_of(word), Scope::PythonFunction);
+    const bool is_part = (word & kCodeGenerator) != 0 && opened.index != detail::kNotOpen;
+    if (is_part) begin_call_part(frame, word, opened.start);
     PyObject* result;
     if (reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) >= trace->stack_floor) {
         result = inner_eval(state, frame, is_throw);
@@ -128,6 +141,7 @@ inline bool is_no_call(CodeWord word, const _PyInterpreterFrame* frame) noexcept
         result = inner_eval(state, frame, is_throw);
         if (is_on) _PyInterpreterState_SetEvalFrameFunc(interpreter, run_frame);
     }
+    if (is_part) end_part(frame, opened.start, !is_suspended(frame));
     if (opened.index != detail::kNotOpen) detail::close_range(opened);
     trace->adopted_top = top;
     return result;
@@ -162,7 +176,7 @@ PyObject* run_frame(PyThreadState* state, _PyInterpreterFrame* frame, int is_thr
         return inner_eval(state, frame, is_throw);
     auto* const trace = static_cast<FrameThread*>(thread->tracer);
     const CodeWord word = known_code(frame->f_code);
-    if (trace == nullptr || (word & (kCodeKnown | kCodeGenerator | kCodeSkipped)) != kCodeKnown ||
+    if (trace == nullptr || !is_usual(word) ||
         reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) < trace->stack_floor ||
         !detail::may_open(thread, site_of(word))) [[unlikely]]
         return run_unusual(state, frame, is_throw);

@@ -3,6 +3,8 @@
 
 #include <Python.h>
 
+#include <cstddef>
+
 #if PY_VERSION_HEX < 0x030C0000
 #define Py_BUILD_CORE 1
 #include <internal/pycore_frame.h>
@@ -20,6 +22,26 @@ inline _PyInterpreterFrame* current_frame(PyThreadState* state) noexcept {
     return state->cframe->current_frame;
 }
 
+/// Of a generator's frame that is about to run, or runs its first instruction: nothing of it has run before.
+inline bool is_at_start(const _PyInterpreterFrame* frame) noexcept {
+    return _PyInterpreterFrame_LASTI(frame) <= frame->f_code->_co_firsttraceable;
+}
+
+/// Of one that has just run: it was suspended, and has not ended.
+inline bool is_suspended(_PyInterpreterFrame* frame) noexcept {
+    return _PyFrame_GetGenerator(frame)->gi_frame_state == FRAME_SUSPENDED;
+}
+
+/// Of a generator's frame that runs: its generator.
+inline PyObject* generator_of(_PyInterpreterFrame* frame) noexcept {
+    return reinterpret_cast<PyObject*>(_PyFrame_GetGenerator(frame));
+}
+
+/// Of one that runs: whether a generator runs it, rather than a plain call.
+inline bool is_awaited(const _PyInterpreterFrame* frame) noexcept {
+    return frame->previous != nullptr && frame->previous->owner == FRAME_OWNED_BY_GENERATOR;
+}
+
 /// Calls visit(frame, code) for every call that a thread is in, the innermost first.
 template <class Visit>
 void visit_frames(PyThreadState* state, Visit visit) {
@@ -29,6 +51,26 @@ void visit_frames(PyThreadState* state, Visit visit) {
 }
 
 #else
+
+/// The frame that the calling thread is in. It is only ever compared.
+inline const void* running_frame() noexcept {
+#if PY_VERSION_HEX < 0x030D0000
+    return PyThreadState_Get()->cframe->current_frame;
+#else
+    return PyThreadState_Get()->current_frame;
+#endif
+}
+
+/// The generator of such a frame, whose last part it is.
+inline PyObject* generator_of(const void* frame) noexcept {
+#if PY_VERSION_HEX < 0x030E0000
+    return reinterpret_cast<PyObject*>(const_cast<char*>(static_cast<const char*>(frame)) -
+                                       offsetof(PyGenObject, gi_iframe));
+#else
+    (void)frame;
+    return nullptr;
+#endif
+}
 
 /// The same; events of sys.monitoring know calls by their code, so the frame given is the code.
 template <class Visit>

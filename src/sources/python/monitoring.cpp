@@ -9,9 +9,12 @@
 #include <vector>
 
 #include "record/source_writer.h"
+#include "sources/python/asyncio_tasks.h"
 #include "sources/python/c_function_sites.h"
 #include "sources/python/code_sites.h"
 #include "sources/python/greenlets.h"
+#include "sources/python/interpreter_frames.h"
+#include "sources/python/live_calls.h"
 #include "sources/python/python_text.h"
 #include "sources/python/shadow_stack.h"
 #include "sources/python/start_frames.h"
@@ -88,6 +91,16 @@ inline std::uintptr_t python_key(PyObject* code) noexcept {
     return ShadowStack::python_key(code);
 }
 
+[[gnu::noinline]] void open_part(MonitoredThread& trace, PyObject* code, CodeWord word,
+                                 bool is_start) noexcept {
+    const bool is_awaited = trace.stack.is_in_part();
+    const std::uint64_t start = trace.stack.open_part(python_key(code), site_of(word), Scope::PythonFunction);
+    if (start == 0) return;
+    const void* const frame = running_frame();
+    const std::uint64_t number = begin_part(frame, is_start, start);
+    if (number != 0 && (word & kCodeCoroutine) != 0 && !is_awaited) note_task(generator_of(frame), number);
+}
+
 // Each callback does what is usual by itself, and leaves the rest to a function that need not be quick.
 
 [[gnu::noinline]] PyObject* start_unusual(PyObject* code) noexcept {
@@ -96,16 +109,20 @@ inline std::uintptr_t python_key(PyObject* code) noexcept {
     const CodeWord word = code_word(reinterpret_cast<PyCodeObject*>(code));
     if ((word & kCodeSkipped) != 0)
         trace->stack.skip(python_key(code));
+    else if ((word & kCodeGenerator) != 0)
+        open_part(*trace, code, word, true);
     else
         trace->stack.open(python_key(code), site_of(word), Scope::PythonFunction);
     Py_RETURN_NONE;
 }
 
 // Also of a thread that has been switched off since: what it has open ends all the same.
-[[gnu::noinline]] PyObject* end_unusual(std::uintptr_t key) noexcept {
+// `is_last`: a generator does not go on.
+[[gnu::noinline]] PyObject* end_unusual(std::uintptr_t key, bool is_last) noexcept {
     MonitoredThread* trace = own_thread.trace.get();
     if (trace == nullptr || trace->period != period) trace = monitored();
-    if (trace != nullptr) trace->stack.close(key);
+    if (trace != nullptr)
+        trace->stack.close(key, [=](std::uint64_t start) { end_part(running_frame(), start, is_last); });
     Py_RETURN_NONE;
 }
 
@@ -113,7 +130,7 @@ inline PyObject* end(std::uintptr_t key) noexcept {
     detail::ThreadState* const thread = detail::current_thread;
     MonitoredThread* const trace = met(thread);
     if (trace == nullptr || !trace->stack.try_close(thread, key)) [[unlikely]]
-        return end_unusual(key);
+        return end_unusual(key, true);
     Py_RETURN_NONE;
 }
 
@@ -129,9 +146,41 @@ PyObject* on_start(PyObject*, PyObject* const* args, Py_ssize_t count) {
     Py_RETURN_NONE;
 }
 
+// A generator goes on.
+PyObject* on_resume(PyObject*, PyObject* const* args, Py_ssize_t count) {
+    MonitoredThread* const trace = count >= 1 ? monitored() : nullptr;
+    if (trace == nullptr) Py_RETURN_NONE;
+    const CodeWord word = code_word(reinterpret_cast<PyCodeObject*>(args[0]));
+    if ((word & kCodeSkipped) != 0) [[unlikely]]
+        trace->stack.skip(python_key(args[0]));
+    else
+        open_part(*trace, args[0], word, false);
+    Py_RETURN_NONE;
+}
+
+// code, offset, exception: one goes on by raising, perhaps before anything of it has run.
+PyObject* on_throw(PyObject*, PyObject* const* args, Py_ssize_t count) {
+    MonitoredThread* const trace = count >= 2 ? monitored() : nullptr;
+    if (trace == nullptr) Py_RETURN_NONE;
+    auto* const code = reinterpret_cast<PyCodeObject*>(args[0]);
+    const CodeWord word = code_word(code);
+    if ((word & kCodeSkipped) != 0) [[unlikely]] {
+        trace->stack.skip(python_key(args[0]));
+        Py_RETURN_NONE;
+    }
+    const long offset = PyLong_Check(args[1]) ? PyLong_AsLong(args[1]) : -1;
+    open_part(*trace, args[0], word, offset <= code->_co_firsttraceable * 2L);
+    Py_RETURN_NONE;
+}
+
 PyObject* on_end(PyObject*, PyObject* const* args, Py_ssize_t count) {
     if (count < 1) Py_RETURN_NONE;
     return end(python_key(args[0]));
+}
+
+PyObject* on_yield(PyObject*, PyObject* const* args, Py_ssize_t count) {
+    if (count < 1) Py_RETURN_NONE;
+    return end_unusual(python_key(args[0]), false);
 }
 
 bool is_python_function(PyObject* callable) noexcept {
@@ -187,6 +236,12 @@ PyObject* on_c_end(PyObject*, PyObject* const* args, Py_ssize_t count) {
 
 PyMethodDef start_method = {"on_start", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(on_start)),
                             METH_FASTCALL, nullptr};
+PyMethodDef resume_method = {"on_resume", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(on_resume)),
+                             METH_FASTCALL, nullptr};
+PyMethodDef throw_method = {"on_throw", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(on_throw)),
+                            METH_FASTCALL, nullptr};
+PyMethodDef yield_method = {"on_yield", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(on_yield)),
+                            METH_FASTCALL, nullptr};
 PyMethodDef end_method = {"on_end", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(on_end)),
                           METH_FASTCALL, nullptr};
 PyMethodDef call_method = {"on_call", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(on_call)),
@@ -201,9 +256,9 @@ struct Event {
     bool is_asked_for;  ///< those that come with CALL are not to be asked for
 };
 const Event events[] = {
-    {"PY_START", &start_method, false, true}, {"PY_RESUME", &start_method, false, true},
-    {"PY_THROW", &start_method, false, true}, {"PY_RETURN", &end_method, false, true},
-    {"PY_YIELD", &end_method, false, true},   {"PY_UNWIND", &end_method, false, true},
+    {"PY_START", &start_method, false, true}, {"PY_RESUME", &resume_method, false, true},
+    {"PY_THROW", &throw_method, false, true}, {"PY_RETURN", &end_method, false, true},
+    {"PY_YIELD", &yield_method, false, true}, {"PY_UNWIND", &end_method, false, true},
     {"CALL", &call_method, true, true},       {"C_RETURN", &c_end_method, true, false},
     {"C_RAISE", &c_end_method, true, false},
 };

@@ -6,10 +6,12 @@
 #include <new>
 
 #include "record/source_writer.h"
+#include "sources/python/asyncio_tasks.h"
 #include "sources/python/c_function_sites.h"
 #include "sources/python/code_sites.h"
 #include "sources/python/greenlets.h"
 #include "sources/python/interpreter_frames.h"
+#include "sources/python/live_calls.h"
 #include "sources/python/python_text.h"
 #include "sources/python/shadow_stack.h"
 #include "sources/python/start_frames.h"
@@ -116,6 +118,15 @@ void meet(ProfileThread* self) noexcept {
     }
 }
 
+[[gnu::noinline]] void open_part(ShadowStack& stack, _PyInterpreterFrame* frame, CodeWord word) noexcept {
+    const std::uint64_t start =
+        stack.open_part(ShadowStack::python_key(frame), site_of(word), Scope::PythonFunction);
+    if (start == 0) return;
+    const std::uint64_t number = begin_part(frame, is_at_start(frame), start);
+    if (number != 0 && (word & kCodeCoroutine) != 0 && !is_awaited(frame))
+        note_task(generator_of(frame), number);
+}
+
 // The key of the C call that makes threads: its return is to be noticed.
 std::uintptr_t maker_key(const void* frame) noexcept {
     return ShadowStack::c_key(frame) | 2;
@@ -132,12 +143,15 @@ std::uintptr_t maker_key(const void* frame) noexcept {
             const CodeWord word = code_word(frame->f_code);
             if ((word & kCodeSkipped) != 0)
                 self->stack.skip(ShadowStack::python_key(frame));
+            else if ((word & kCodeGenerator) != 0)
+                open_part(self->stack, frame, word);
             else
                 self->stack.open(ShadowStack::python_key(frame), site_of(word), Scope::PythonFunction);
             break;
         }
         case PyTrace_RETURN:
-            self->stack.close(ShadowStack::python_key(frame));
+            self->stack.close(ShadowStack::python_key(frame),
+                              [frame](std::uint64_t start) { end_part(frame, start, !is_suspended(frame)); });
             break;
         case PyTrace_C_CALL: {
             const bool is_function = PyCFunction_Check(arg);

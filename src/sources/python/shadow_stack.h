@@ -65,29 +65,46 @@ class ShadowStack {
     void open(std::uintptr_t key, std::uint32_t site, Scope scope) noexcept {
         add(detail::open_range(site, scope), key);
     }
+    /// A part of a call that can be suspended. Gives its start; 0: it is not recorded.
+    std::uint64_t open_part(std::uintptr_t key, std::uint32_t site, Scope scope) noexcept {
+        const detail::Opened opened = detail::open_range(site, scope);
+        add(opened, opened.index != detail::kNotOpen ? key | kPart : key);
+        return opened.start;
+    }
+    /// Whether the innermost call is a part.
+    bool is_in_part() const noexcept {
+        const std::uint32_t index = detail::current_thread->depth - 1;
+        if (index < detail::kInlineDepth && index >= list_depth_) return is_part(usual_[index].key);
+        return used_ != 0 && is_part(list_[used_ - 1].key);
+    }
     /// A call that is not recorded.
     void skip(std::uintptr_t key) noexcept { push({{0, detail::kNotOpen}, key, 0}); }
 
-    // A return that is not the innermost usual call's. Of a call that began before tracing: nothing is to be
-    // done. Of one further down (a greenlet's, which was switched away from): it goes from the middle.
-    void close(std::uintptr_t key) noexcept {
-        std::size_t at = used_;
-        while (at != 0 && list_[at - 1].key != key) --at;
-        const std::uint32_t place = find_usual(key);
-        if (at == 0 && place == 0) return;
-        // The innermost of the two, where both have its key.
-        if (at == 0 || place > list_[at - 1].depth) {
-            usual_[place - 1].key = 0;
-            return detail::close_range({usual_[place - 1].start, place - 1});
+    /// A return, of whatever call. `end_part(start)` is called before the end of a part.
+    template <class EndPart>
+    void close(std::uintptr_t key, EndPart end_part) noexcept {
+        const std::uint32_t index = detail::current_thread->depth - 1;
+        const bool is_innermost =
+            index < detail::kInlineDepth && index >= list_depth_ && is_of(usual_[index].key, key);
+        Entry entry{};
+        if (is_innermost) {
+            entry = take_usual(index);
+        } else if (!take(key, entry)) {
+            return;
         }
-        const Entry entry = list_[at - 1];
-        for (std::size_t i = at; i < used_; ++i) list_[i - 1] = list_[i];
-        pop();
-        if (entry.opened.index != detail::kNotOpen) detail::close_range(entry.opened);
+        if (entry.opened.index == detail::kNotOpen) return;
+        if (is_part(entry.key)) end_part(entry.opened.start);
+        detail::close_range(entry.opened);
+    }
+    void close(std::uintptr_t key) noexcept {
+        close(key, [](std::uint64_t) {});
     }
     /// Takes over calls whose ranges are open already. The stack is empty.
     void adopt(const std::vector<AdoptedFrame>& frames) noexcept {
-        for (const AdoptedFrame& frame : frames) add(frame.opened, python_key(frame.frame));
+        for (const AdoptedFrame& frame : frames) {
+            const bool is_part = frame.is_part && frame.opened.index != detail::kNotOpen;
+            add(frame.opened, python_key(frame.frame) | (is_part ? kPart : 0));
+        }
     }
     /// Ends what is open, on behalf of thread `thread`.
     void close_all(std::uint32_t thread) noexcept {
@@ -159,7 +176,7 @@ class ShadowStack {
     /// Whether a call of this key runs.
     bool holds(std::uintptr_t key) const noexcept {
         for (std::size_t i = used_; i-- != 0;) {
-            if (list_[i].key == key) return true;
+            if (is_of(list_[i].key, key)) return true;
         }
         return find_usual(key) != 0;
     }
@@ -181,6 +198,12 @@ class ShadowStack {
         std::uint32_t depth;  ///< ranges open right after it began
     };
 
+    static constexpr std::uintptr_t kPart = 2;  ///< in the key of a part, which is none of a call into C
+    static bool is_part(std::uintptr_t key) noexcept { return (key & 3) == kPart; }
+    static bool is_of(std::uintptr_t entry, std::uintptr_t key) noexcept {
+        return ((entry ^ key) & ~kPart) == 0;
+    }
+
     void add(detail::Opened opened, std::uintptr_t key) noexcept {
         if (opened.index < detail::kInlineDepth) {
             usual_[opened.index] = {key, opened.start};
@@ -188,10 +211,32 @@ class ShadowStack {
             push({opened, key, 0});
         }
     }
+    Entry take_usual(std::uint32_t index) noexcept {
+        const Usual usual = usual_[index];
+        usual_[index].key = 0;
+        return {{usual.start, index}, usual.key, 0};
+    }
+    // Of a return that is not the innermost call's. False: it belongs to a call that began before tracing.
+    // One further down (a greenlet's, which was switched away from) goes from the middle.
+    [[gnu::noinline]] bool take(std::uintptr_t key, Entry& entry) noexcept {
+        std::size_t at = used_;
+        while (at != 0 && !is_of(list_[at - 1].key, key)) --at;
+        const std::uint32_t place = find_usual(key);
+        if (at == 0 && place == 0) return false;
+        // The innermost of the two, where both have its key.
+        if (at == 0 || place > list_[at - 1].depth) {
+            entry = take_usual(place - 1);
+            return true;
+        }
+        entry = list_[at - 1];
+        for (std::size_t i = at; i < used_; ++i) list_[i - 1] = list_[i];
+        pop();
+        return true;
+    }
     // The place of the innermost usual call of this key, from 1; 0: none. Slots may have moved down since.
     std::uint32_t find_usual(std::uintptr_t key) const noexcept {
         std::uint32_t place = detail::kInlineDepth;
-        while (place != 0 && usual_[place - 1].key != key) --place;
+        while (place != 0 && (usual_[place - 1].key == 0 || !is_of(usual_[place - 1].key, key))) --place;
         return place;
     }
 

@@ -25,10 +25,12 @@ void StartFramesOfThreads::take(std::uint64_t start) {
             const CodeWord word = code_word(code);
             found.frames.push_back(frame);
             found.sites.push_back((word & kCodeSkipped) == 0 ? site_of(word) : 0);
+            found.are_parts.push_back((word & kCodeGenerator) != 0);
         });
         if (found.frames.empty()) continue;
         std::reverse(found.frames.begin(), found.frames.end());
         std::reverse(found.sites.begin(), found.sites.end());
+        std::reverse(found.are_parts.begin(), found.are_parts.end());
         found.start = start;
         AbsentStack stack;
         stack.os_tid = static_cast<std::int64_t>(state->native_thread_id);
@@ -72,7 +74,7 @@ std::vector<AdoptedFrame> StartFramesOfThreads::adopt(PyThreadState* state) {
     for (std::size_t i = 0; i < found.frames.size(); ++i) {
         detail::Opened opened{0, detail::kNotOpen};
         if (found.sites[i] != 0 && open_before({&found.sites[i], 1}, found.start_of(i), &opened) != 1) break;
-        adopted.push_back({found.frames[i], opened});
+        adopted.push_back({found.frames[i], opened, found.are_parts[i]});
     }
     // The thread has gone on without being seen: those calls end now.
     for (; adopted.size() > still_running; adopted.pop_back()) {

@@ -15,6 +15,7 @@ namespace kymo::python {
 struct StartFrames {
     std::vector<const void*> frames;
     std::vector<std::uint32_t> sites;  ///< 0: not to be recorded
+    std::vector<bool> are_parts;       ///< generators and the like
     std::uint64_t start = 0;           ///< ticks, just before the session's start
     /// One tick apart: ranges are told apart by their starts.
     std::uint64_t start_of(std::size_t i) const noexcept { return start - (sites.size() - i); }
@@ -24,6 +25,7 @@ struct StartFrames {
 struct AdoptedFrame {
     const void* frame;
     detail::Opened opened;
+    bool is_part = false;  ///< of a call that can be suspended
 };
 
 /// Those of every thread that has not had an event yet, by the number of its thread state. Guarded by the

@@ -6,8 +6,11 @@
 #include <string>
 
 #include "record/source_writer.h"
+#include "sources/python/asyncio_tasks.h"
 #include "sources/python/code_sites.h"
 #include "sources/python/frame_hook.h"
+#include "sources/python/gc_ranges.h"
+#include "sources/python/live_calls.h"
 #include "sources/python/monitoring.h"
 #include "sources/python/profile_hook.h"
 #include "sources/python/python_text.h"
@@ -170,6 +173,7 @@ void release_tracer() noexcept {
 void check_tracer() noexcept {
     const KeptError error;
     if (present_mode != Mode::Off) check_hook(present_mode);
+    note_open_parts();
 }
 
 void prepare_tracer(bool all_c_calls) noexcept {
@@ -184,8 +188,11 @@ void apply_tracer() noexcept {
     if (PyInterpreterState_Get() != PyInterpreterState_Main()) return;
     const KeptError error;
     if (present_mode != Mode::Off) {
+        stop_gc_ranges();
         stop_hook(present_mode);
         start_frames.clear();
+        live_calls.clear();
+        forget_asyncio();
         present_mode = Mode::Off;
     }
     if (mode == Mode::Off) {
@@ -199,8 +206,10 @@ void apply_tracer() noexcept {
     watch_forks();
     find_own_folder();
     try {
+        live_calls.clear();
         start_frames.take(start_ticks.exchange(0));
         if (start_hook(mode)) present_mode = mode;
+        if (present_mode != Mode::Off) start_gc_ranges();
     } catch (const std::bad_alloc&) {
         note_problem("python_calls_missing", "no memory");
     }

@@ -1,0 +1,15 @@
+// task_section.h: the tasks of a trace, for reports.
+#pragma once
+
+#include <string>
+
+#include <kymo/trace.h>
+
+#include "cli/terminal.h"
+
+namespace kymo::cli {
+
+/// A table of the tasks that ran longest; empty when there are none.
+std::string task_section(const Trace& trace, const Terminal& terminal);
+
+}  // namespace kymo::cli

@@ -1,0 +1,121 @@
+// call_parts_test.cpp: parts of calls and tasks, from the log to the trace.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+
+#include "collect/log_codec.h"
+#include "collect/log_fixture.h"
+#include "collect/trace_builder.h"
+#include "collect/trace_outline.h"
+
+namespace kymo {
+namespace {
+
+using detail::kPartFirst;
+using detail::kPartLast;
+using testing::LogWriter;
+
+/// "name call/part" of each range, in the order of rows.
+std::string parts(const Trace& trace) {
+    EXPECT_EQ(testing::find_fault(trace), "");
+    std::string text;
+    for (Row row = 0; row < trace.ranges().size(); ++row) {
+        const RangeDetail* const detail = trace.range_detail(row);
+        text += (text.empty() ? "" : " ") + std::string(trace.range_name(row));
+        if (detail != nullptr && detail->call != 0)
+            text += " " + std::to_string(detail->call) + "/" + std::to_string(detail->part);
+    }
+    return text;
+}
+
+TEST(CallParts, APartBelongsToTheRangeBehindIt) {
+    LogWriter log;
+    log.thread(1)
+        .part(10, 5, kPartFirst)
+        .range("a", 10, 20, 1)
+        .part(30, 5, kPartLast)
+        .range("b", 30, 40, 1)
+        .range("c", 50, 60, 1)
+        .range("outer", 5, 70, 0);
+    EXPECT_EQ(parts(build_trace(log.raw())), "outer a 5/1 b 5/2 c");
+}
+
+TEST(CallParts, APartWithoutItsRangeIsNobodys) {
+    LogWriter log;
+    log.thread(1).part(11, 5, 0).range("a", 10, 20, 0).part(30, 6, 0).dropped(1, 0, 45).range("b", 50, 60, 0);
+    log.thread(1).part(70, 7, 0);
+    EXPECT_EQ(parts(build_trace(log.raw())), "a b");
+}
+
+TEST(CallParts, LongRangesWithFactsAndAsyncRangesHaveParts) {
+    LogWriter log;
+    log.thread(1)
+        .part(10, 5, kPartFirst)
+        .long_range("a", 10, 20, 0, 0, log.values().facts(3, 0, 9).bytes())
+        .part(30, 6, kPartLast)
+        .long_range("b", 30, 40, 0, detail::kRecordAsync);
+    const Trace trace = build_trace(log.raw());
+    EXPECT_EQ(parts(trace), "a 5/1 b 6/2");
+    EXPECT_EQ(trace.range_detail(0)->sequence, 3);
+    EXPECT_EQ(trace.range_detail(0)->id, 9u);
+}
+
+TEST(CallParts, APartOfARangeThatIsFilteredOutGoesWithIt) {
+    LogWriter log;
+    log.start(1, 1, {.scopes = ScopeSet{Scope::User}.bits()});
+    log.thread(1).part(10, 5, 0).range("hidden", 10, 20, 1, Scope::Function).range("shown", 10, 30, 0);
+    EXPECT_EQ(parts(build_trace(log.raw())), "shown");
+}
+
+TEST(CallParts, TheJournalSaysItOfRangesThatAreOpen) {
+    LogWriter log;
+    log.start(1, 0).stop(1, 100).open_at_stop(1, 1, "open", 10, 0).open_at_stop(1, 1, "plain", 20, 1);
+    log.open_part(1, 10, 8, kPartFirst | kPartLast).open_part(2, 20, 9, 0);
+    log.thread(1).part(10, 8, kPartFirst | kPartLast).range("open", 10, 200, 0);
+    EXPECT_EQ(parts(build_trace(log.raw())), "open 8/1 plain");
+}
+
+TEST(CallParts, TasksOfCallsThatAreInTheTraceHaveTheirNames) {
+    LogWriter log;
+    const auto task = [](std::uint64_t call, const std::string& name) {
+        std::vector<std::byte> payload(sizeof call + name.size());
+        std::memcpy(payload.data(), &call, sizeof call);
+        std::memcpy(payload.data() + sizeof call, name.data(), name.size());
+        return payload;
+    };
+    log.thread(1)
+        .blob(detail::kBlobTask, task(5, "fetch"))
+        .blob(detail::kBlobTask, task(6, "elsewhere"))
+        .blob(detail::kBlobTask, std::vector<std::byte>(3))
+        .blob(77, task(5, "another tag"))
+        .part(10, 5, kPartFirst)
+        .range("a", 10, 20, 0);
+    const Trace trace = build_trace(log.raw());
+    ASSERT_EQ(trace.task_names().size(), 1u);
+    EXPECT_EQ(trace.task_names()[0].call, 5u);
+    EXPECT_EQ(trace.string(trace.task_names()[0].name), "fetch");
+}
+
+TEST(CallParts, PackingKeepsThemBitForBit) {
+    LogWriter log;
+    auto& thread = log.thread(1);
+    for (std::uint64_t i = 0; i < 100; ++i) {
+        thread.part(100 * i, 1000 + i / 3, static_cast<int>(i % 4)).range("a", 100 * i, 100 * i + 50, 0);
+    }
+    thread.part(5, 3, 1).part(6, 4, 2).long_range("b", 6, 20'000, 0).part(7, 8, 0);
+    const RawLog raw = log.raw();
+    LogEncoder encoder;
+    for (const LogSpan& span : raw.spans)
+        encoder.encode({span.data, span.bytes}, span.thread, span.base_ticks);
+    LogDecoder decoder(encoder.columns());
+    for (const LogSpan& span : raw.spans) {
+        const std::vector<std::byte> records = decoder.decode(span.thread, span.base_ticks, span.bytes);
+        ASSERT_EQ(records.size(), span.bytes);
+        EXPECT_EQ(std::memcmp(records.data(), span.data, span.bytes), 0);
+    }
+    EXPECT_LT(encoder.columns()[kRaw].size(), 64u);  // those with a range behind them are not stored whole
+}
+
+}  // namespace
+}  // namespace kymo

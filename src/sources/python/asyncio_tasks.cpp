@@ -1,0 +1,114 @@
+// asyncio_tasks.cpp: asks the C half of asyncio, which other loops use too.
+#include "sources/python/asyncio_tasks.h"
+
+#include "record/source_writer.h"
+#include "sources/python/python_text.h"
+
+namespace kymo::python {
+
+namespace {
+
+/// What is asked, once asyncio is imported. Guarded by the GIL.
+struct Asyncio {
+    PyObject* running_loop = nullptr;   ///< _get_running_loop
+    PyObject* current_tasks = nullptr;  ///< loop -> task; null: there is current_task
+    PyObject* current_task = nullptr;   ///< current_task(loop)
+    PyObject* task_type = nullptr;
+    PyObject* get_coro = nullptr;  ///< of that type, so that nobody's override is called
+    PyObject* get_name = nullptr;
+
+    bool is_whole() const noexcept {
+        return running_loop != nullptr && (current_tasks != nullptr || current_task != nullptr) &&
+               task_type != nullptr && PyType_Check(task_type) && get_coro != nullptr && get_name != nullptr;
+    }
+    void clear() noexcept {
+        for (PyObject** const each :
+             {&running_loop, &current_tasks, &current_task, &task_type, &get_coro, &get_name})
+            Py_CLEAR(*each);
+    }
+};
+
+Asyncio asyncio;
+bool is_unusable = false;  // it is there, but not as we know it
+
+bool load_asyncio() noexcept {
+    if (asyncio.running_loop != nullptr) return true;
+    if (is_unusable) return false;
+    PyObject* const modules = PyImport_GetModuleDict();                  // borrowed
+    PyObject* const module = PyDict_GetItemString(modules, "_asyncio");  // borrowed
+    PyObject* const outer =
+        PyDict_GetItemString(modules, "asyncio.tasks");  // borrowed: all of it is imported
+    PyErr_Clear();
+    if (module == nullptr || outer == nullptr || !PyModule_Check(module)) return false;
+    const auto attribute = [](PyObject* object, const char* name) -> PyObject* {
+        PyObject* const found = object == nullptr ? nullptr : PyObject_GetAttrString(object, name);
+        PyErr_Clear();
+        return found;
+    };
+    asyncio.running_loop = attribute(module, "_get_running_loop");
+    asyncio.current_task = attribute(module, "current_task");
+    asyncio.current_tasks = attribute(module, "_current_tasks");
+    if (asyncio.current_tasks != nullptr && !PyDict_Check(asyncio.current_tasks))
+        Py_CLEAR(asyncio.current_tasks);
+    asyncio.task_type = attribute(module, "Task");
+    asyncio.get_coro = attribute(asyncio.task_type, "get_coro");
+    asyncio.get_name = attribute(asyncio.task_type, "get_name");
+    if (asyncio.is_whole()) return true;
+    asyncio.clear();
+    is_unusable = true;
+    return false;
+}
+
+// The task that runs on this thread, a new reference; null: none.
+PyObject* running_task() noexcept {
+    PyObject* const loop = PyObject_CallNoArgs(asyncio.running_loop);
+    PyObject* task = nullptr;
+    if (loop != nullptr && loop != Py_None) {
+        task = asyncio.current_tasks != nullptr
+                   ? Py_XNewRef(PyDict_GetItemWithError(asyncio.current_tasks, loop))
+                   : PyObject_CallOneArg(asyncio.current_task, loop);
+    }
+    Py_XDECREF(loop);
+    PyErr_Clear();
+    return task;
+}
+
+// Of a task made in C, by the method of its type; of one made in Python, its attribute. A new reference or
+// null.
+PyObject* ask(PyObject* task, PyObject* method, const char* attribute) noexcept {
+    PyObject* found;
+    if (PyObject_TypeCheck(task, reinterpret_cast<PyTypeObject*>(asyncio.task_type))) {
+        found = PyObject_CallOneArg(method, task);
+    } else {
+        PyObject* const name = PyUnicode_FromString(attribute);
+        found = name != nullptr ? PyObject_GenericGetAttr(task, name) : nullptr;
+        Py_XDECREF(name);
+    }
+    PyErr_Clear();
+    return found;
+}
+
+}  // namespace
+
+void note_task(PyObject* coroutine, std::uint64_t call) noexcept {
+    const KeptError error;
+    if (!load_asyncio()) return;
+    PyObject* const task = running_task();
+    if (task == nullptr) return;
+    PyObject* const own = ask(task, asyncio.get_coro, "_coro");
+    if (own == coroutine) {
+        if (PyObject* const name = ask(task, asyncio.get_name, "_name")) {
+            with_text(name, [call](std::string_view text) { write_task(call, text); });
+            Py_DECREF(name);
+        }
+    }
+    Py_XDECREF(own);
+    Py_DECREF(task);
+}
+
+void forget_asyncio() noexcept {
+    asyncio.clear();
+    is_unusable = false;
+}
+
+}  // namespace kymo::python

@@ -1,0 +1,105 @@
+// gc_ranges.cpp: the callback in gc.callbacks.
+#include "sources/python/gc_ranges.h"
+
+#include <Python.h>
+
+#include <cstdint>
+#include <utility>
+
+#include "record/source_writer.h"
+#include "sources/python/python_text.h"
+#include "sources/python/tracer.h"
+
+namespace kymo::python {
+
+namespace {
+
+using detail::Opened;
+
+// Guarded by the GIL. One collection runs at a time, and ends on the thread on which it began.
+PyObject* callback = nullptr;   // made once, never freed
+PyObject* callbacks = nullptr;  // the list that holds it, while tracing
+Opened opened{0, detail::kNotOpen};
+std::uint32_t opened_thread = 0;
+
+std::int64_t number(PyObject* info, const char* key) noexcept {
+    PyObject* const value = PyDict_Check(info) ? PyDict_GetItemString(info, key) : nullptr;  // borrowed
+    const long long read = value != nullptr && PyLong_Check(value) ? PyLong_AsLongLong(value) : -1;
+    PyErr_Clear();
+    return read;
+}
+
+void begin_collection() noexcept {
+    static std::uint32_t site = 0;
+    if (site == 0) site = traced_site("Python GC", "gc", 0, Scope::GarbageCollection);
+    if (opened.index != detail::kNotOpen) return;
+    before_range();
+    opened = detail::open_range(site, Scope::GarbageCollection);
+    opened_thread = detail::thread_number();
+}
+
+void end_collection(PyObject* info) noexcept {
+    const Opened ended = std::exchange(opened, {0, detail::kNotOpen});
+    if (ended.index == detail::kNotOpen) return;
+    if (opened_thread != detail::thread_number()) return detail::close_elsewhere(ended, opened_thread);
+    const KeyedNumber numbers[] = {{"generation", number(info, "generation")},
+                                   {"collected", number(info, "collected")},
+                                   {"uncollectable", number(info, "uncollectable")}};
+    close_with_numbers(ended, numbers);
+}
+
+// phase, info
+PyObject* on_collection(PyObject*, PyObject* const* args, Py_ssize_t count) {
+    if (count >= 2 && callbacks != nullptr && PyUnicode_Check(args[0])) {
+        const KeptError error;
+        if (PyUnicode_CompareWithASCIIString(args[0], "start") == 0) {
+            begin_collection();
+        } else if (PyUnicode_CompareWithASCIIString(args[0], "stop") == 0) {
+            end_collection(args[1]);
+        }
+    }
+    Py_RETURN_NONE;
+}
+
+PyMethodDef method = {"on_collection", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(on_collection)),
+                      METH_FASTCALL, nullptr};
+
+// The callback's place in the list; -1: it is not there. Whoever compares runs nobody's code.
+Py_ssize_t place_in(PyObject* list) noexcept {
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) {
+        if (PyList_GET_ITEM(list, i) == callback) return i;
+    }
+    return -1;
+}
+
+}  // namespace
+
+void start_gc_ranges() noexcept {
+    const KeptError error;
+    if (callbacks != nullptr) return;
+    if (callback == nullptr) callback = PyCFunction_New(&method, nullptr);
+    PyObject* const module = PyImport_ImportModule("gc");
+    PyObject* const list = module != nullptr ? PyObject_GetAttrString(module, "callbacks") : nullptr;
+    Py_XDECREF(module);
+    const bool is_there = callback != nullptr && list != nullptr && PyList_Check(list) &&
+                          (place_in(list) >= 0 || PyList_Append(list, callback) == 0);
+    if (is_there) {
+        callbacks = list;
+    } else {
+        Py_XDECREF(list);
+    }
+    PyErr_Clear();
+}
+
+void stop_gc_ranges() noexcept {
+    const KeptError error;
+    PyObject* const list = std::exchange(callbacks, nullptr);
+    if (list == nullptr) return;
+    if (const Py_ssize_t place = place_in(list); place >= 0) PyList_SetSlice(list, place, place + 1, nullptr);
+    Py_DECREF(list);
+    PyErr_Clear();
+    const Opened ended = std::exchange(opened, {0, detail::kNotOpen});
+    if (ended.index != detail::kNotOpen) detail::close_elsewhere(ended, opened_thread);
+}
+
+}  // namespace kymo::python
