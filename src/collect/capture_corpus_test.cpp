@@ -55,9 +55,6 @@ LogWriter everything() {
     forward.input().array("", {.sizes = {2, 3}, .device = {DeviceType::Cuda, 1}, .storage_id = 9});
     forward.input().list("", 2).array("", {.sizes = {}}).array("", {.sizes = {}, .is_defined = false});
     forward.input().integer("", 1).output().none("", ValueKind::Double).facts(17, 0, 99);
-    log.module("/bin/program", "0123456789abcdef", 0x400000);
-    forward.stack({log.site("x.py(3): f", Scope::PythonFunction, "x.py", 3) | 5ull << detail::kFrameLineShift,
-                   detail::kFrameNative | 1ull << detail::kFrameModuleShift | 0x1234});
     log.thread(1)
         .memory(11, 0xabc000, 512, 512, 4096)
         .long_range("forward", 11, 12, 1, 0, forward.bytes(), Scope::Function)
@@ -105,6 +102,14 @@ TEST(CaptureCorpus, CanBeWrittenAnew) {
         .stop(4, 60);
     all.finished = true;
     write_both("sessions", all);
+    LogWriter stacks;
+    stacks.module("/bin/program", "0123456789abcdef", 0x400000);
+    const std::uint64_t site = stacks.site("x.py(3): f", Scope::PythonFunction, "x.py", 3);
+    const std::vector<std::uint64_t> frames = {
+        site | 5ull << detail::kFrameLineShift,
+        detail::kFrameNative | 1ull << detail::kFrameModuleShift | 0x1234, 0};
+    stacks.thread(1).long_range("a", 1, 9, 0, 0, stacks.values().integer("n", 1).stack(frames).bytes());
+    write_both("stacks", stacks);
     LogWriter deep;
     for (std::uint32_t depth = 0; depth < 40; ++depth)
         deep.thread(1).open(
