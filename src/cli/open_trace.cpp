@@ -40,10 +40,17 @@ bool start_browser() {
     return error == 0;
 }
 
+/// What exists is not overwritten.
+std::string free_name(const std::string& stem, const std::string& suffix) {
+    std::string name = stem + suffix;
+    for (int i = 2; ::access(name.c_str(), F_OK) == 0; ++i) name = stem + "-" + std::to_string(i) + suffix;
+    return name;
+}
+
 }  // namespace
 
 void open_in_browser(const std::string& capture) {
-    const std::string trace = without_suffix(capture) + ".json";
+    const std::string trace = free_name(without_suffix(capture), ".json");
     write_chrome_json(Trace::load(capture), trace);
     if (start_browser()) {
         print_error(fmt::format("kymo: {} is opening: drop {} there\n", kViewer, shell_word(trace)));

@@ -70,8 +70,8 @@ std::string garbage_fact(const Averages& averages) {
     std::int64_t total = 0;
     std::int64_t longest = 0;
     for (const AverageRow& row : averages.rows) {
-        if (!row.name.starts_with("gc") || row.scope == Scope::PythonFunction ||
-            row.scope == Scope::CFunction || row.scope == Scope::User)
+        if (row.name != "Python GC" || row.scope == Scope::PythonFunction || row.scope == Scope::CFunction ||
+            row.scope == Scope::User)
             continue;
         count += row.count;
         total += row.covered_ns;

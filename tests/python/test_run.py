@@ -308,6 +308,28 @@ def test_the_summary_names_the_hot_functions_and_the_next_commands(tmp_path):
     assert recorded([script], tmp_path) == ("", "", 0)
 
 
+def test_the_summary_has_colours_on_a_terminal_alone(tmp_path):
+    script = write(tmp_path, "def f(): pass\nf()\n")
+    for changes, is_coloured in (({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)):
+        ours, theirs = os.openpty()
+        done = subprocess.run(
+            [sys.executable, "-m", "kymo", "run", script],
+            cwd=tmp_path,
+            env=environment(**{"TERM": "xterm", "NO_COLOR": "", **changes}),
+            stderr=theirs,
+        )
+        os.close(theirs)
+        text = b""
+        with os.fdopen(ours, "rb", 0) as terminal:
+            try:
+                while part := terminal.read(4096):
+                    text += part
+            except OSError:  # nobody is left at the other end
+                pass
+        assert done.returncode == 0
+        assert b"program.py(1): f" in text and (b"\x1b[1m" in text) == is_coloured, changes
+
+
 def test_without_a_browser_open_says_what_to_do(tmp_path):
     script = write(tmp_path, "print(1)")
     changes = {"BROWSER": "", "DISPLAY": "", "WAYLAND_DISPLAY": ""}
