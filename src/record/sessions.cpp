@@ -485,6 +485,7 @@ RecordingNeeds Recorder::needs() noexcept {
         if (session->is_closed) continue;
         needs.scopes |= session->options.scopes.bits();
         needs.option_bits |= option_bits(session->options);
+        if (session->options.with_stack) needs.calls.push_back({session->id, session->options.calls});
     }
     return needs;
 }

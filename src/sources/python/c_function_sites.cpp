@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "record/source_writer.h"
+#include "sources/python/call_filter.h"
 #include "sources/python/python_text.h"
 
 namespace kymo::python {
@@ -63,7 +64,7 @@ std::string_view module_text(const std::string& module) {
 struct Described {
     std::string name;
     std::string module;
-    bool is_lasting;  ///< its definition is a constant of the library that holds it
+    bool is_lasting = false;  ///< its definition is a constant of the library that holds it
 };
 
 Described describe(PyCFunctionObject* function) {
@@ -117,9 +118,10 @@ std::uint32_t CFunctionSites::learn(PyObject* object) noexcept {
     try {
         const Described described = describe(function);
         // Kymo's own open and close ranges: one around them would not nest with those.
-        const bool is_own = described.name.starts_with("kymo.");
+        const bool is_left_out =
+            described.name.starts_with("kymo.") || !takes_module(module_text(described.module));
         const std::uint32_t site =
-            is_own ? 0 : traced_site(described.name, module_text(described.module), 0, Scope::CFunction);
+            is_left_out ? 0 : traced_site(described.name, module_text(described.module), 0, Scope::CFunction);
         if (!is_slot) remember(function->m_ml, site, described.is_lasting ? nullptr : object);
         return site;
     } catch (const std::bad_alloc&) {
@@ -128,25 +130,99 @@ std::uint32_t CFunctionSites::learn(PyObject* object) noexcept {
 }
 
 #if PY_VERSION_HEX >= 0x030C0000
+
+namespace {
+
+// What a class, or one that it descends from, has under a name; borrowed. Nothing of the program's runs.
+PyObject* of_class(PyTypeObject* type, const char* name) noexcept {
+    PyObject* const line = type->tp_mro;
+    if (line == nullptr || !PyTuple_Check(line)) return nullptr;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(line); ++i) {
+        PyObject* const each = PyTuple_GET_ITEM(line, i);
+        if (!PyType_Check(each)) continue;
+        PyObject* const members = PyType_GetDict(reinterpret_cast<PyTypeObject*>(each));
+        PyObject* const found = members != nullptr ? PyDict_GetItemString(members, name) : nullptr;
+        Py_XDECREF(members);
+        if (found != nullptr) return found;
+    }
+    return nullptr;
+}
+
+// Whether objects of a class have names of their own, which can be asked for without running code of the
+// program's: functions of binding libraries and of Cython, ufuncs. Not those that are made for one call.
+bool has_named_objects(PyTypeObject* type) noexcept {
+    const std::string_view type_name = type->tp_name;
+    if (type == &PyMethod_Type || type_name == "method-wrapper" ||
+        type_name.find("bound") != std::string_view::npos)
+        return false;
+    PyObject* const name = of_class(type, "__name__");
+    if (name != nullptr) return Py_IS_TYPE(name, &PyGetSetDescr_Type) || Py_IS_TYPE(name, &PyMemberDescr_Type);
+    if (of_class(type, "__getattr__") != nullptr) return false;
+    const bool is_generic = type->tp_getattro == PyObject_GenericGetAttr;
+    return PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) ? !is_generic && type->tp_getattro != nullptr : is_generic;
+}
+
+// A text that an object says of itself; empty: none.
+std::string attribute_text(PyObject* object, const char* name) {
+    std::string text;
+    PyObject* const value = PyObject_GetAttrString(object, name);
+    if (value != nullptr && PyUnicode_Check(value))
+        with_text(value, [&](std::string_view found) { text = found; });
+    Py_XDECREF(value);
+    PyErr_Clear();
+    return text;
+}
+
+// By its own name; empty: it has none.
+Described describe_named(PyObject* callable) {
+    std::string name = attribute_text(callable, "__qualname__");
+    if (name.empty()) name = attribute_text(callable, "__name__");
+    if (name.empty()) return {};
+    PyObject* const owner = PyObject_GetAttrString(callable, "__objclass__");  // slots and methods of a class
+    PyErr_Clear();
+    std::string module;
+    if (owner != nullptr && PyType_Check(owner)) {
+        auto* const type = reinterpret_cast<PyTypeObject*>(owner);
+        module = module_of(type);
+        name = class_name(type) + "." + name.substr(name.rfind('.') + 1);
+    } else {
+        module = attribute_text(callable, "__module__");
+        if (module.empty()) module = module_of(Py_TYPE(callable));
+        if (!module.empty()) name = module + "." + name;
+    }
+    Py_XDECREF(owner);
+    return {name, module, false};
+}
+
+}  // namespace
+
 std::uint32_t CFunctionSites::learn_callable(PyObject* callable, const void* key) noexcept {
     const KeptError error;
     try {
-        std::string name;
-        PyObject* owner = reinterpret_cast<PyObject*>(Py_TYPE(callable));
-        if (Py_TYPE(callable) == &PyMethodDescr_Type) {
+        PyTypeObject* const type = Py_TYPE(callable);
+        Described described{};
+        PyObject* owner = reinterpret_cast<PyObject*>(type);
+        if (type == &PyMethodDescr_Type) {
             auto* const descriptor = reinterpret_cast<PyMethodDescrObject*>(callable);
-            name = class_name(descriptor->d_common.d_type) + "." + descriptor->d_method->ml_name;
+            PyTypeObject* const of = descriptor->d_common.d_type;
+            described = {class_name(of) + "." + descriptor->d_method->ml_name, module_of(of), false};
             owner = callable;
         } else if (PyType_Check(callable)) {
-            name = class_name(reinterpret_cast<PyTypeObject*>(callable));
+            auto* const made = reinterpret_cast<PyTypeObject*>(callable);
+            described = {class_name(made), module_of(made), false};
             owner = callable;
-        } else {
-            name = class_name(Py_TYPE(callable)) + ".__call__";
+        } else if (key == callable || has_named_objects(type)) {
+            described = describe_named(callable);
+            if (!described.name.empty()) {
+                if (key != callable) remember(type, kByObject, owner);
+                key = owner = callable;
+            }
         }
+        if (described.name.empty()) described = {class_name(type) + ".__call__", module_of(type), false};
+        const std::string_view module = module_text(described.module);
+        const bool is_left_out = described.name.starts_with("kymo.") || !takes_module(module);
         const std::uint32_t site =
-            name.starts_with("kymo.")
-                ? 0
-                : traced_site(name, module_text(module_of(Py_TYPE(callable))), 0, Scope::CFunction);
+            is_left_out ? 0 : traced_site(described.name, module, 0, Scope::CFunction);
         remember(key, site, owner);
         return site;
     } catch (const std::bad_alloc&) {
@@ -154,6 +230,11 @@ std::uint32_t CFunctionSites::learn_callable(PyObject* callable, const void* key
     }
 }
 #endif
+
+void CFunctionSites::forget() noexcept {
+    clear();
+    for (Entry& entry : entries_) entry = {};
+}
 
 void CFunctionSites::clear() noexcept {
     for (std::size_t i = 0; i < kEntries; ++i) {

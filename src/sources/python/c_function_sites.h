@@ -28,15 +28,22 @@ class CFunctionSites {
             key = reinterpret_cast<PyMethodDescrObject*>(callable)->d_method;
         else if (PyType_Check(callable))
             key = callable;
-        const Entry& entry = entries_[place(key)];
-        return entry.key == key ? entry.site : learn_callable(callable, key);
+        const Entry* entry = &entries_[place(key)];
+        if (entry->key == key && entry->site == kByObject) [[unlikely]] {
+            key = callable;
+            entry = &entries_[place(key)];
+        }
+        return entry->key == key ? entry->site : learn_callable(callable, key);
     }
 #endif
     /// Lets go of everything held.
     void clear() noexcept;
+    /// Of everything known too: the filter is another one.
+    void forget() noexcept;
 
   private:
     static constexpr std::size_t kEntries = 4096;
+    static constexpr std::uint32_t kByObject = ~0u;  ///< a class whose objects have sites of their own
     struct Entry {
         const void* key = nullptr;
         std::uint32_t site = 0;

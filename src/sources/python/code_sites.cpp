@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "record/source_writer.h"
+#include "sources/python/import_prefixes.h"
 #include "sources/python/python_text.h"
 
 namespace kymo::python {
@@ -24,40 +25,25 @@ bool claim_code_slot() noexcept {
 
 namespace {
 
-// What is left of a file's path behind the longest folder from which modules are imported.
-std::string_view without_import_prefix(std::string_view file) {
-    PyObject* const path = PySys_GetObject("path");  // borrowed
-    std::size_t longest = 0;
-    if (path == nullptr || !PyList_Check(path)) return file;
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(path); ++i) {
-        PyObject* const folder = PyList_GET_ITEM(path, i);
-        if (!PyUnicode_Check(folder)) continue;
-        with_text(folder, [&](std::string_view text) {
-            while (!text.empty() && text.back() == '/') text.remove_suffix(1);
-            if (!text.empty() && text.size() > longest && file.size() > text.size() + 1 &&
-                file[text.size()] == '/' && file.substr(0, text.size()) == text)
-                longest = text.size() + 1;
-        });
-    }
-    return file.substr(longest);
-}
-
-// Of the package itself: what it does to record is no part of the program.
-bool is_own(PyCodeObject* code) {
-    bool is_own = false;
-    with_text(code->co_filename, [&](std::string_view file) {
-        constexpr std::string_view kFolder = "/kymo";
-        const std::size_t end = file.rfind('/');
-        if (end == std::string_view::npos || end < kFolder.size()) return;
-        is_own = file.substr(end - kFolder.size(), kFolder.size()) == kFolder;
-    });
-    return is_own;
+// The folder of the package itself, with a '/' behind it: what it does to record is no part of the program.
+const std::string& own_folder() {
+    static const std::string folder = [] {
+        std::string found;
+        PyObject* const module = PyDict_GetItemString(PyImport_GetModuleDict(), "kymo");  // borrowed, as the next
+        PyObject* const file = module != nullptr && PyModule_Check(module)
+                                   ? PyDict_GetItemString(PyModule_GetDict(module), "__file__")
+                                   : nullptr;
+        if (file != nullptr && PyUnicode_Check(file))
+            with_text(file, [&](std::string_view text) { found = text.substr(0, text.rfind('/') + 1); });
+        return found;
+    }();
+    return folder;
 }
 
 std::uint32_t make_site(PyCodeObject* code) {
     std::string file;
     with_text(code->co_filename, [&](std::string_view text) { file = text; });
-    std::string name(without_import_prefix(file));
+    std::string name = import_prefixes.shortened(file);
     name += '(';
     name += std::to_string(code->co_firstlineno);
     name += "): ";
@@ -73,18 +59,26 @@ CodeWord learn_code(PyCodeObject* code) noexcept {
     CodeWord word = kCodeKnown;
     if ((code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)) != 0) word |= kCodeGenerator;
     try {
-        if (is_own(code)) word |= kCodeSkipped;
+        const std::string& own = own_folder();
+        with_text(code->co_filename, [&](std::string_view file) {
+            if (!own.empty() && file.starts_with(own)) word |= kCodeSkipped;
+        });
         word |= CodeWord{make_site(code)} << kCodeSiteShift;
     } catch (const std::bad_alloc&) {
         return word;
     }
+    set_code_word(code, word);
+    return word;
+}
+
+void set_code_word(PyCodeObject* code, CodeWord word) noexcept {
     auto* const object = reinterpret_cast<PyObject*>(code);
 #if PY_VERSION_HEX >= 0x030C0000
     PyUnstable_Code_SetExtra(object, code_slot, reinterpret_cast<void*>(word));
 #else
     _PyCode_SetExtra(object, code_slot, reinterpret_cast<void*>(word));
 #endif
-    return word;
+    PyErr_Clear();
 }
 
 }  // namespace kymo::python

@@ -11,6 +11,7 @@
 #include "record/source_writer.h"
 #include "sources/python/c_function_sites.h"
 #include "sources/python/code_sites.h"
+#include "sources/python/interpreter_frames.h"
 #include "sources/python/python_text.h"
 #include "sources/python/shadow_stack.h"
 #include "sources/python/start_frames.h"
@@ -80,10 +81,34 @@ inline std::uintptr_t python_key(PyObject* code) noexcept {
     return ShadowStack::python_key(code);
 }
 
+// What code left out by its name answers: its events need not come again, where they may be switched off.
+template <bool kMayDisable>
+PyObject* answer_excluded() noexcept {
+    return Py_NewRef(kMayDisable ? disable : Py_None);
+}
+
+void start_filtered(ShadowStack& stack, PyObject* code, CodeWord word) noexcept {
+    const bool is_library = (word & kCodeLibrary) != 0;
+    if ((word & kCodeSkipped) != 0) return stack.skip_filtered(python_key(code), is_library, true, false);
+    const bool is_too_deep = stack.depth() >= call_filter.max_depth;
+    if (is_too_deep || (call_filter.folds && is_library && stack.is_in_library()))
+        return stack.skip_filtered(python_key(code), is_library, false, is_too_deep);
+    stack.open_filtered(python_key(code), site_of(word), Scope::PythonFunction,
+                        call_filter.has_lines ? line_of_caller() : -1, is_library);
+}
+
+template <bool kFiltered, bool kMayDisable>
 PyObject* on_start(PyObject*, PyObject* const* args, Py_ssize_t count) {
     MonitoredThread* const trace = count >= 1 ? monitored() : nullptr;
     if (trace == nullptr) Py_RETURN_NONE;
-    const CodeWord word = code_word(reinterpret_cast<PyCodeObject*>(args[0]));
+    auto* const code = reinterpret_cast<PyCodeObject*>(args[0]);
+    if constexpr (kFiltered) {
+        const CodeWord word = filtered_word(code, PyEval_GetGlobals());
+        if ((word & kCodeExcluded) != 0) return answer_excluded<kMayDisable>();
+        start_filtered(trace->stack, args[0], word);
+        Py_RETURN_NONE;
+    }
+    const CodeWord word = code_word(code);
     if ((word & kCodeSkipped) != 0) [[unlikely]]
         trace->stack.skip(python_key(args[0]));
     else
@@ -91,9 +116,17 @@ PyObject* on_start(PyObject*, PyObject* const* args, Py_ssize_t count) {
     Py_RETURN_NONE;
 }
 
+template <bool kFiltered, bool kMayDisable>
 PyObject* on_end(PyObject*, PyObject* const* args, Py_ssize_t count) {
     MonitoredThread* const trace = count >= 1 ? monitored() : nullptr;
-    if (trace != nullptr) trace->stack.close(python_key(args[0]));
+    if (trace == nullptr) Py_RETURN_NONE;
+    if constexpr (kFiltered) {
+        const CodeWord word = filtered_word(reinterpret_cast<PyCodeObject*>(args[0]), PyEval_GetGlobals());
+        trace->stack.close_filtered(python_key(args[0]));
+        if ((word & kCodeExcluded) != 0) return answer_excluded<kMayDisable>();
+    } else {
+        trace->stack.close(python_key(args[0]));
+    }
     Py_RETURN_NONE;
 }
 
@@ -103,16 +136,32 @@ bool is_python_function(PyObject* callable) noexcept {
 }
 
 // code, offset, callable, first argument
+template <bool kFiltered>
 PyObject* on_call(PyObject*, PyObject* const* args, Py_ssize_t count) {
     if (count < 3) Py_RETURN_NONE;
     if (is_python_function(args[2])) return Py_NewRef(keeps_call_events ? Py_None : disable);
     MonitoredThread* const trace = monitored();
     if (trace == nullptr) Py_RETURN_NONE;
+    auto* const code = reinterpret_cast<PyCodeObject*>(args[0]);
+    const bool is_folded =
+        kFiltered && call_filter.folds && (filtered_word(code, PyEval_GetGlobals()) & kCodeLibrary) != 0;
     // Classes made in Python: what counts are their methods.
     const bool is_python_class =
         PyType_Check(args[2]) &&
         PyType_HasFeature(reinterpret_cast<PyTypeObject*>(args[2]), Py_TPFLAGS_HEAPTYPE);
     const std::uint32_t site = is_python_class ? 0 : c_function_sites.site_of_callable(args[2]);
+    if constexpr (kFiltered) {
+        const std::uintptr_t key = ShadowStack::c_key(args[0]);
+        if (site == 0 || is_folded || trace->stack.is_cut()) {
+            trace->stack.skip_filtered(key, false, true, false);
+        } else {
+            const int line = call_filter.has_lines
+                                 ? PyCode_Addr2Line(code, static_cast<int>(PyLong_AsLong(args[1])))
+                                 : -1;
+            trace->stack.open_filtered(key, site, Scope::CFunction, line, false);
+        }
+        Py_RETURN_NONE;
+    }
     if (site == 0) [[unlikely]]
         trace->stack.skip(ShadowStack::c_key(args[0]));
     else
@@ -120,33 +169,43 @@ PyObject* on_call(PyObject*, PyObject* const* args, Py_ssize_t count) {
     Py_RETURN_NONE;
 }
 
+template <bool kFiltered>
 PyObject* on_c_end(PyObject*, PyObject* const* args, Py_ssize_t count) {
     MonitoredThread* const trace = count >= 1 ? monitored() : nullptr;
-    if (trace != nullptr) trace->stack.close(ShadowStack::c_key(args[0]));
+    if (trace == nullptr) Py_RETURN_NONE;
+    if constexpr (kFiltered)
+        trace->stack.close_filtered(ShadowStack::c_key(args[0]));
+    else
+        trace->stack.close(ShadowStack::c_key(args[0]));
     Py_RETURN_NONE;
 }
 
-PyMethodDef start_method = {"on_start", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(on_start)),
-                            METH_FASTCALL, nullptr};
-PyMethodDef end_method = {"on_end", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(on_end)),
-                          METH_FASTCALL, nullptr};
-PyMethodDef call_method = {"on_call", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(on_call)),
-                           METH_FASTCALL, nullptr};
-PyMethodDef c_end_method = {"on_c_end", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(on_c_end)),
-                            METH_FASTCALL, nullptr};
+using Callback = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t);
+PyMethodDef method(const char* name, Callback callback) noexcept {
+    return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(callback)), METH_FASTCALL, nullptr};
+}
+
+// The callbacks without a filter and with one.
+PyMethodDef start_methods[] = {method("on_start", on_start<false, true>), method("on_start", on_start<true, true>)};
+PyMethodDef throw_methods[] = {method("on_throw", on_start<false, false>),
+                               method("on_throw", on_start<true, false>)};
+PyMethodDef end_methods[] = {method("on_end", on_end<false, true>), method("on_end", on_end<true, true>)};
+PyMethodDef unwind_methods[] = {method("on_unwind", on_end<false, false>), method("on_unwind", on_end<true, false>)};
+PyMethodDef call_methods[] = {method("on_call", on_call<false>), method("on_call", on_call<true>)};
+PyMethodDef c_end_methods[] = {method("on_c_end", on_c_end<false>), method("on_c_end", on_c_end<true>)};
 
 struct Event {
     const char* name;
-    PyMethodDef* method;
+    PyMethodDef* methods;
     bool is_of_c;
     bool is_asked_for;  ///< those that come with CALL are not to be asked for
 };
 const Event events[] = {
-    {"PY_START", &start_method, false, true}, {"PY_RESUME", &start_method, false, true},
-    {"PY_THROW", &start_method, false, true}, {"PY_RETURN", &end_method, false, true},
-    {"PY_YIELD", &end_method, false, true},   {"PY_UNWIND", &end_method, false, true},
-    {"CALL", &call_method, true, true},       {"C_RETURN", &c_end_method, true, false},
-    {"C_RAISE", &c_end_method, true, false},
+    {"PY_START", start_methods, false, true}, {"PY_RESUME", start_methods, false, true},
+    {"PY_THROW", throw_methods, false, true}, {"PY_RETURN", end_methods, false, true},
+    {"PY_YIELD", end_methods, false, true},   {"PY_UNWIND", unwind_methods, false, true},
+    {"CALL", call_methods, true, true},       {"C_RETURN", c_end_methods, true, false},
+    {"C_RAISE", c_end_methods, true, false},
 };
 
 // A new reference to sys.monitoring; null with the error cleared.
@@ -189,7 +248,49 @@ bool claim_tool(PyObject* module) noexcept {
     return false;
 }
 
+// Those of the present filter. Gives the events to ask for.
+long register_callbacks(PyObject* module, bool c_calls) noexcept {
+    long asked = 0;
+    for (const Event& event : events) {
+        if (event.is_of_c && !c_calls) continue;
+        const long bit = event_bit(module, event.name);
+        PyObject* const callback = PyCFunction_New(event.methods + (call_filter.is_on ? 1 : 0), nullptr);
+        if (callback == nullptr || bit == 0) {
+            Py_XDECREF(callback);
+            PyErr_Clear();
+            continue;
+        }
+        call(module, "register_callback", "(ilN)", tool, bit, callback);
+        if (event.is_asked_for) asked |= bit;
+    }
+    return asked;
+}
+
 }  // namespace
+
+void refilter_monitoring(bool c_calls) noexcept {
+    PyObject* const module = monitoring_module();
+    if (module == nullptr || tool < 0) {
+        Py_XDECREF(module);
+        return;
+    }
+    c_function_sites.forget();
+    {
+        std::lock_guard lock(threads_mutex);
+        for (MonitoredThread* const thread : threads) thread->stack.forget_filter();
+    }
+    register_callbacks(module, c_calls);
+    call(module, "restart_events", "()");
+    Py_DECREF(module);
+}
+
+void pause_monitoring() noexcept {
+    {
+        std::lock_guard lock(threads_mutex);
+        for (MonitoredThread* const thread : threads) thread->stack.close_unseen(thread->thread);
+    }
+    stop_monitoring();
+}
 
 bool start_monitoring(bool c_calls, bool all_c_calls) noexcept {
     PyObject* const module = monitoring_module();
@@ -203,19 +304,7 @@ bool start_monitoring(bool c_calls, bool all_c_calls) noexcept {
     PyErr_Clear();
     ++period;
     keeps_call_events = all_c_calls;
-    long asked = 0;
-    for (const Event& event : events) {
-        if (event.is_of_c && !c_calls) continue;
-        const long bit = event_bit(module, event.name);
-        PyObject* const callback = PyCFunction_New(event.method, nullptr);
-        if (callback == nullptr || bit == 0) {
-            PyErr_Clear();
-            continue;
-        }
-        call(module, "register_callback", "(ilN)", tool, bit, callback);
-        if (event.is_asked_for) asked |= bit;
-    }
-    call(module, "set_events", "(il)", tool, asked);
+    call(module, "set_events", "(il)", tool, register_callbacks(module, c_calls));
     call(module, "restart_events", "()");
     Py_DECREF(module);
     return true;

@@ -9,5 +9,9 @@ namespace kymo::python {
 /// tool id is free.
 bool start_monitoring(bool c_calls, bool all_c_calls) noexcept;
 void stop_monitoring() noexcept;
+/// The filter is another one.
+void refilter_monitoring(bool c_calls) noexcept;
+/// Takes the hook out though sessions run: calls that are open end now, unfinished.
+void pause_monitoring() noexcept;
 
 }  // namespace kymo::python

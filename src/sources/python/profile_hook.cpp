@@ -9,6 +9,7 @@
 #include "sources/python/c_function_sites.h"
 #include "sources/python/code_sites.h"
 #include "sources/python/interpreter_frames.h"
+#include "sources/python/library_frames.h"
 #include "sources/python/python_text.h"
 #include "sources/python/shadow_stack.h"
 #include "sources/python/start_frames.h"
@@ -42,7 +43,15 @@ void end_profile_thread(PyObject* object) {
 
 PyTypeObject profile_thread_type{};
 
+template <bool kFiltered>
 int on_event(PyObject* self, PyFrameObject* frame, int what, PyObject* arg);
+
+bool is_ours(Py_tracefunc hook) noexcept {
+    return hook == on_event<false> || hook == on_event<true>;
+}
+Py_tracefunc present_hook() noexcept {
+    return call_filter.is_on ? on_event<true> : on_event<false>;
+}
 
 ProfileThread* make_profile_thread() noexcept {
     auto* const self = PyObject_New(ProfileThread, &profile_thread_type);
@@ -74,7 +83,7 @@ void find_start_new_thread() noexcept {
     PyThreadState* const head = PyInterpreterState_ThreadHead(PyInterpreterState_Main());
     newest_thread = head->id;
     for (PyThreadState* state = head; state != nullptr; state = PyThreadState_Next(state)) {
-        if (state->c_profilefunc == on_event) continue;
+        if (is_ours(state->c_profilefunc)) continue;
         if (state->c_profilefunc != nullptr) {
             is_free = false;
             continue;
@@ -82,7 +91,7 @@ void find_start_new_thread() noexcept {
         ProfileThread* const thread = make_profile_thread();
         if (thread == nullptr) break;
         auto* const object = reinterpret_cast<PyObject*>(thread);
-        if (_PyEval_SetProfile(state, on_event, object) != 0) is_free = false;  // an audit hook says no
+        if (_PyEval_SetProfile(state, present_hook(), object) != 0) is_free = false;  // an audit hook says no
         Py_DECREF(object);
         PyErr_Clear();
     }
@@ -99,6 +108,26 @@ void find_start_new_thread() noexcept {
     }
 }
 
+void start_filtered(ShadowStack& stack, _PyInterpreterFrame* place, CodeWord word) noexcept {
+    const std::uintptr_t key = ShadowStack::python_key(place);
+    const bool is_library = (word & kCodeLibrary) != 0;
+    if ((word & (kCodeSkipped | kCodeExcluded)) != 0) return stack.skip_filtered(key, is_library, true, false);
+    const bool is_too_deep = stack.depth() >= call_filter.max_depth;
+    if (is_too_deep || (call_filter.folds && is_library && is_library_frame(place->previous)))
+        return stack.skip_filtered(key, is_library, false, is_too_deep);
+    stack.open_filtered(key, site_of(word), Scope::PythonFunction,
+                        call_filter.has_lines ? line_of(place->previous) : -1, is_library);
+}
+
+void start_filtered_c(ShadowStack& stack, _PyInterpreterFrame* place, std::uint32_t site) noexcept {
+    const std::uintptr_t key = ShadowStack::c_key(place);
+    const bool is_folded =
+        call_filter.folds && (filtered_word(place->f_code, place->f_globals) & kCodeLibrary) != 0;
+    if (site == 0 || is_folded || stack.is_cut()) return stack.skip_filtered(key, false, true, false);
+    stack.open_filtered(key, site, Scope::CFunction, call_filter.has_lines ? line_of(place) : -1, false);
+}
+
+template <bool kFiltered>
 int on_event(PyObject* object, PyFrameObject* frame, int what, PyObject* arg) {
     auto* const self = reinterpret_cast<ProfileThread*>(object);
     if (self->thread == 0) [[unlikely]]
@@ -106,22 +135,30 @@ int on_event(PyObject* object, PyFrameObject* frame, int what, PyObject* arg) {
     _PyInterpreterFrame* const place = frame->f_frame;
     switch (what) {
         case PyTrace_CALL: {
-            const CodeWord word = code_word(place->f_code);
+            const CodeWord word =
+                kFiltered ? filtered_word(place->f_code, place->f_globals) : code_word(place->f_code);
             // One that C has made gets it at the next call of any thread that has one.
             if (PyInterpreterState_ThreadHead(interpreter)->id != newest_thread && is_on) [[unlikely]]
                 hook_threads();
-            if ((word & kCodeSkipped) != 0) [[unlikely]]
+            if constexpr (kFiltered)
+                start_filtered(self->stack, place, word);
+            else if ((word & kCodeSkipped) != 0) [[unlikely]]
                 self->stack.skip(ShadowStack::python_key(place));
             else
                 self->stack.open(ShadowStack::python_key(place), site_of(word), Scope::PythonFunction);
             break;
         }
         case PyTrace_RETURN:
-            self->stack.close(ShadowStack::python_key(place));
+            if constexpr (kFiltered)
+                self->stack.close_filtered(ShadowStack::python_key(place));
+            else
+                self->stack.close(ShadowStack::python_key(place));
             break;
         case PyTrace_C_CALL: {
             const std::uint32_t site = PyCFunction_Check(arg) ? c_function_sites.site(arg) : 0;
-            if (site == 0) [[unlikely]]
+            if constexpr (kFiltered)
+                start_filtered_c(self->stack, place, site);
+            else if (site == 0) [[unlikely]]
                 self->stack.skip(ShadowStack::c_key(place));
             else
                 self->stack.open(ShadowStack::c_key(place), site, Scope::CFunction);
@@ -129,7 +166,10 @@ int on_event(PyObject* object, PyFrameObject* frame, int what, PyObject* arg) {
         }
         case PyTrace_C_RETURN:
         case PyTrace_C_EXCEPTION:
-            self->stack.close(ShadowStack::c_key(place));
+            if constexpr (kFiltered)
+                self->stack.close_filtered(ShadowStack::c_key(place));
+            else
+                self->stack.close(ShadowStack::c_key(place));
             // A thread that Python code has just made gets its hook before it runs for the first time.
             if (PyCFunction_Check(arg) && PyCFunction_GET_FUNCTION(arg) == start_new_thread && is_on)
                 [[unlikely]]
@@ -161,6 +201,27 @@ bool start_profile_hook() noexcept {
     return hook_threads();
 }
 
+void refilter_profile_hook() noexcept {
+    const KeptError error;
+    c_function_sites.forget();
+    for (ProfileThread* thread = first_thread; thread != nullptr; thread = thread->next)
+        thread->stack.forget_filter();
+    for (PyThreadState* state = PyInterpreterState_ThreadHead(PyInterpreterState_Main()); state != nullptr;
+         state = PyThreadState_Next(state)) {
+        if (!is_ours(state->c_profilefunc)) continue;
+        PyObject* const thread = Py_NewRef(state->c_profileobj);
+        _PyEval_SetProfile(state, present_hook(), thread);
+        Py_DECREF(thread);
+        PyErr_Clear();
+    }
+}
+
+void pause_profile_hook() noexcept {
+    for (ProfileThread* thread = first_thread; thread != nullptr; thread = thread->next)
+        thread->stack.close_unseen(thread->thread);
+    stop_profile_hook();
+}
+
 void stop_profile_hook() noexcept {
     const KeptError error;
     is_on = false;
@@ -168,7 +229,7 @@ void stop_profile_hook() noexcept {
         thread->stack.close_all(thread->thread);
     for (PyThreadState* state = PyInterpreterState_ThreadHead(PyInterpreterState_Main()); state != nullptr;
          state = PyThreadState_Next(state)) {
-        if (state->c_profilefunc != on_event) continue;
+        if (!is_ours(state->c_profilefunc)) continue;
         _PyEval_SetProfile(state, nullptr, nullptr);
         PyErr_Clear();
     }

@@ -8,5 +8,9 @@ namespace kymo::python {
 /// Both need the GIL. False: some thread has somebody else's profile hook, which stays.
 bool start_profile_hook() noexcept;
 void stop_profile_hook() noexcept;
+/// The filter is another one.
+void refilter_profile_hook() noexcept;
+/// Takes the hook out though sessions run: calls that are open end now, unfinished.
+void pause_profile_hook() noexcept;
 
 }  // namespace kymo::python

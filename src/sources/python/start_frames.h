@@ -9,12 +9,15 @@
 
 #include <kymo/detail/hot_path.h>
 
+#include "sources/python/code_sites.h"
+
 namespace kymo::python {
 
 /// The running calls of one thread when tracing began, the outermost first. Frames are only ever compared.
 struct StartFrames {
     std::vector<const void*> frames;
     std::vector<std::uint32_t> sites;  ///< 0: not to be recorded
+    std::vector<CodeWord> words;
     std::uint64_t start = 0;           ///< ticks, just before the session's start
 };
 
@@ -22,6 +25,7 @@ struct StartFrames {
 struct AdoptedFrame {
     const void* frame;
     detail::Opened opened;
+    CodeWord word = 0;
 };
 
 /// Those of every thread that has not had an event yet, by the number of its thread state. Guarded by the
