@@ -75,7 +75,7 @@ std::vector<std::string> patterns_of(const nb::object& given, const char* option
         python::with_text(each.ptr(), [&](std::string_view text) { patterns.emplace_back(text); });
         if (const char* const fault = python::fault_of_pattern(patterns.back()))
             throw nb::value_error(
-                (std::string(option) + ": the pattern '" + patterns.back() + "' " + fault).c_str());
+                (std::string(option) + ": the pattern '" + patterns.back().c_str() + "' " + fault).c_str());
     }
     return patterns;
 }

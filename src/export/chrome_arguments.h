@@ -30,6 +30,7 @@ enum ChromeNumber : std::uint32_t {
     kCorrelation = 1 << 7,
     kDeviceNumber = 1 << 8,
     kStream = 1 << 9,
+    kPythonThread = 1 << 10,
 };
 
 struct ChromeNumberKey {
@@ -46,6 +47,7 @@ inline constexpr ChromeNumberKey kChromeNumberKeys[] = {
     {kForwardThread, "Fwd thread id"},   {kPythonId, "Python id"},
     {kPythonParent, "Python parent id"}, {kCorrelation, "correlation"},
     {kDeviceNumber, "device"},           {kStream, "stream"},
+    {kPythonThread, "Python thread"},
 };
 
 /// Appends members of a JSON object to a text, each after the first with a comma before it.

@@ -50,6 +50,7 @@ constexpr NamedKey kKeys[] = {
     {"Ev Idx", ChromeKey::EventIndex},
     {"Python id", ChromeKey::PythonId},
     {"Python parent id", ChromeKey::PythonParent},
+    {"Python thread", ChromeKey::PythonThread},
     {"track", ChromeKey::TrackKind},
     {"thread", ChromeKey::ThreadOwner},
     {"thread_pid", ChromeKey::ThreadPid},

@@ -58,6 +58,7 @@ enum class ChromeKey : std::uint8_t {
     EventIndex,
     PythonId,
     PythonParent,
+    PythonThread,
     TrackKind,
     ThreadOwner,
     ThreadPid,

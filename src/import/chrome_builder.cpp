@@ -120,7 +120,7 @@ void ChromeBuilder::read_own(RangeFacts& facts, ChromeSiteKey& key) {
     if (arguments_.take_bool(ChromeKey::EndInferred, true)) facts.flags |= kEndInferred;
     // Numbers that it makes up.
     for (const ChromeKey made : {ChromeKey::ExternalId, ChromeKey::EventIndex, ChromeKey::PythonId,
-                                 ChromeKey::PythonParent, ChromeKey::Correlation})
+                                 ChromeKey::PythonParent, ChromeKey::PythonThread, ChromeKey::Correlation})
         arguments_.forget(made);
 }
 

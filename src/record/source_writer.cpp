@@ -70,7 +70,8 @@ std::uint64_t source_ticks() noexcept {
 }
 
 std::uint64_t source_ticks_of(std::uint64_t ns) noexcept {
-    const auto ticks = static_cast<long double>(ns) * static_cast<long double>(Clock::ticks_per_second()) / 1e9L;
+    const auto ticks =
+        static_cast<long double>(ns) * static_cast<long double>(Clock::ticks_per_second()) / 1e9L;
     return ticks >= 9e18L ? std::uint64_t{1} << 63 : static_cast<std::uint64_t>(ticks);
 }
 

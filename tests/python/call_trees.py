@@ -78,3 +78,10 @@ def in_thread(work):
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()
+
+
+def make_module(name, file, source, **members):
+    """The namespace of a module that no file holds."""
+    scope = {"__name__": name, **members}
+    exec(compile(source, file, "exec"), scope)
+    return scope

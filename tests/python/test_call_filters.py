@@ -1,6 +1,5 @@
 """Which calls are recorded: include, exclude, fold_libraries, min_duration_us, max_depth, call_budget."""
 
-import gc
 import math
 import sys
 import threading
@@ -8,19 +7,10 @@ import time
 
 import call_trees
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 import kymo
 
 MODES = pytest.mark.parametrize("c_calls", [False, True], ids=["python", "with_c"])
-
-
-def make_module(name, file, source, **members):
-    """The namespace of a module that no file holds."""
-    scope = {"__name__": name, **members}
-    exec(compile(source, file, "exec"), scope)
-    return scope
 
 
 def names(prof):
@@ -43,8 +33,8 @@ def inner():
 def leaf():
     pass
 """
-app = make_module("shop.cart.items", "/srv/shop/cart/items.py", SOURCE)
-other = make_module("stock", "/srv/stock.py", "def call(function):\n    function()\n")
+app = call_trees.make_module("shop.cart.items", "/srv/shop/cart/items.py", SOURCE)
+other = call_trees.make_module("stock", "/srv/stock.py", "def call(function):\n    function()\n")
 
 
 @pytest.mark.parametrize(
@@ -92,7 +82,8 @@ def test_a_pattern_takes_files_or_modules(c_calls, pattern):
 
 
 @pytest.mark.parametrize(
-    "pattern", ["sho", "cart", "shop.cart.item", "hop", "srv", "art/items.py", "/shop", "shop.?", "/srv/*.py", "tems.py"]
+    "pattern",
+    ["sho", "cart", "shop.cart.item", "hop", "srv", "art/items.py", "/shop", "shop.?", "/srv/*.py", "tems.py"],
 )
 def test_a_pattern_takes_whole_parts_only(pattern):
     with kymo.profile(with_stack=True, c_calls=False, exclude=[pattern]) as prof:
@@ -105,7 +96,9 @@ def test_calls_made_by_what_is_left_out_belong_to_the_nearest_recorded_caller(c_
     with kymo.profile(with_stack=True, c_calls=c_calls, exclude=["stock"]) as prof:
         other["call"](app["outer"])
     (event,) = [event for event in prof.events() if event.name.endswith("): outer")]
-    assert event.cpu_parent.name.endswith(test_calls_made_by_what_is_left_out_belong_to_the_nearest_recorded_caller.__name__)
+    assert event.cpu_parent.name.endswith(
+        test_calls_made_by_what_is_left_out_belong_to_the_nearest_recorded_caller.__name__
+    )
 
 
 def test_c_functions_are_taken_by_their_module():
@@ -183,7 +176,7 @@ def test_what_is_wrong_is_said_with_the_name_of_the_option(options, error, text)
 
 # ---- libraries
 
-library = make_module(
+library = call_trees.make_module(
     "lib.tools",
     "/opt/env/lib/python3/site-packages/lib/tools.py",
     """
@@ -213,9 +206,7 @@ def test_of_libraries_only_the_calls_into_them_are_recorded(c_calls):
     c_call = (("gcd", ()),) if c_calls else ()
     (tree,) = call_trees.recorded(prof, program)
     back_line = back.__code__.co_firstlineno
-    assert tree[1] == (
-        ("enter:2", ((f"{back.__code__.co_qualname}:{back_line}", (*c_call, ("enter:2", ()))),)),
-    )
+    assert tree[1] == (("enter:2", ((f"{back.__code__.co_qualname}:{back_line}", (*c_call, ("enter:2", ()))),)),)
 
 
 def test_the_standard_library_and_frozen_modules_are_libraries():
@@ -421,9 +412,10 @@ def test_sessions_with_different_filters_get_what_any_asks_for_and_say_so(c_call
 
 
 def test_equal_filters_are_no_problem():
-    with kymo.profile(with_stack=True, exclude=["shop"]) as outer, kymo.profile(
-        with_stack=True, exclude=["shop"]
-    ) as inner:
+    with (
+        kymo.profile(with_stack=True, exclude=["shop"]) as outer,
+        kymo.profile(with_stack=True, exclude=["shop"]) as inner,
+    ):
         app["outer"]()
         other["call"](time.monotonic)
     for prof in (outer, inner):
@@ -444,101 +436,3 @@ for options in ({{"exclude": ["__main__"]}}, {{"max_depth": 5}}, {{"min_duration
         print(down(60000))
 """
         assert run_python(text) == "60000\n" * 4
-
-
-# ---- random trees of calls against a plain model of the filter
-
-TREE_SOURCE = """
-def call(node):
-    for function, *rest in node[1]:
-        CALLS[function]((function, *rest))
-    if node[2]:
-        math.gcd(4, 6)
-"""
-CALLS = {}
-MODULES = {
-    "shop.cart": "/srv/shop/cart.py",
-    "shop.till": "/srv/shop/till.py",
-    "stock": "/srv/stock.py",
-    "lib.one": "/opt/site-packages/lib/one.py",
-    "lib.two": "/opt/site-packages/lib/two.py",
-}
-for module_name, module_file in MODULES.items():
-    CALLS[module_name] = make_module(module_name, module_file, TREE_SOURCE, CALLS=CALLS, math=math)["call"]
-
-TREES = st.recursive(
-    st.tuples(st.sampled_from(sorted(MODULES)), st.just(()), st.booleans()),
-    lambda inner: st.tuples(st.sampled_from(sorted(MODULES)), st.lists(inner, max_size=3).map(tuple), st.booleans()),
-    max_leaves=25,
-)
-PATTERN_MODULES = ["shop", "shop.cart", "stock", "lib", "lib.two", "math"]
-FILTERS = st.fixed_dictionaries(
-    {
-        "include": st.one_of(st.just([]), st.lists(st.sampled_from(PATTERN_MODULES), max_size=3)),
-        "exclude": st.lists(st.sampled_from(PATTERN_MODULES), max_size=2),
-        "fold_libraries": st.booleans(),
-        "max_depth": st.integers(0, 4),
-    }
-)
-
-
-def model(tree, c_calls, include, exclude, fold_libraries, max_depth):
-    """[(name, parent's place in the list or None)] of the calls that a filter lets through."""
-    found = []
-
-    def covers(patterns, module):
-        return any(module == pattern or module.startswith(pattern + ".") for pattern in patterns)
-
-    def is_taken(module):
-        return (not include or covers(include, module)) and not covers(exclude, module)
-
-    def visit(node, parent, depth, is_in_library):
-        module, children, makes_c_call = node
-        is_library = module.startswith("lib.")
-        if is_taken(module):
-            if max_depth and depth >= max_depth:
-                return
-            if not (fold_libraries and is_library and is_in_library):
-                found.append((module, parent))
-                parent, depth = len(found) - 1, depth + 1
-            is_in_library = is_library
-        for child in children:
-            visit(child, parent, depth, is_in_library)
-        if makes_c_call and c_calls and is_taken("math") and not (fold_libraries and is_library):
-            found.append(("math.gcd", parent))
-
-    visit(tree, None, 0, False)
-    return found
-
-
-def seen(prof):
-    """The same from a trace."""
-    by_file = {file: module for module, file in MODULES.items()}
-    rows = call_trees.rows(prof)
-    found, places = [], {}
-    for index, row in enumerate(rows):
-        name = by_file.get(row["name"].partition("(")[0], row["name"])
-        if name not in MODULES and name != "math.gcd":
-            continue
-        parent = row["parent"]
-        while parent is not None and parent not in places:
-            parent = rows[parent]["parent"]
-        places[index] = len(found)
-        found.append((name, places.get(parent)))
-    return found
-
-
-@pytest.fixture
-def no_collection():
-    gc.disable()
-    yield
-    gc.enable()
-
-
-@settings(deadline=None, max_examples=150, suppress_health_check=list(HealthCheck))
-@given(tree=TREES, filters=FILTERS)
-@MODES
-def test_random_trees_are_filtered_as_the_model_says(no_collection, c_calls, tree, filters):
-    with kymo.profile(with_stack=True, c_calls=c_calls, **filters) as prof:
-        CALLS[tree[0]](tree)
-    assert seen(prof) == model(tree, c_calls, **filters)

@@ -39,6 +39,7 @@ def count(prof, function):
 
 @MODES
 def test_calls_are_ranges_that_nest_as_they_ran(c_calls):
+    """P11"""
     with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
         twice()
     assert call_trees.recorded(prof, twice) == [call_trees.reference(twice)]
@@ -57,6 +58,7 @@ def test_names_are_file_line_and_qualified_name_without_the_import_prefix():
 
 
 def test_c_functions_are_named_by_module_or_class():
+    """P11"""
     items = []
     with kymo.profile(with_stack=True) as prof:
         len(items)
@@ -79,6 +81,7 @@ def test_c_calls_is_checked():
 
 
 def test_without_with_stack_there_are_no_calls_even_beside_a_session_that_has_them():
+    """P1"""
     with kymo.profile() as plain, kymo.profile(with_stack=True) as traced:
         twice()
     assert count(plain, "leaf") == 0
@@ -96,6 +99,7 @@ def test_a_session_without_c_calls_does_not_get_those_of_another():
 
 @MODES
 def test_the_hook_goes_with_the_last_session(c_calls):
+    """P7"""
     outer = kymo.profile(with_stack=True, c_calls=c_calls)
     inner = kymo.profile(with_stack=True, c_calls=c_calls)
     outer.start()
@@ -112,6 +116,8 @@ def test_the_hook_goes_with_the_last_session(c_calls):
 
 @MODES
 def test_ranges_of_the_program_stand_in_their_calls(c_calls):
+    """P38"""
+
     def marked():
         with kymo.record_function("marked range"):
             leaf()
@@ -126,6 +132,7 @@ def test_ranges_of_the_program_stand_in_their_calls(c_calls):
 
 @MODES
 def test_frames_that_run_at_the_start_are_open_ranges(c_calls):
+    """P21"""
     prof = kymo.profile(with_stack=True, c_calls=c_calls)
 
     def starter():
@@ -163,6 +170,7 @@ def test_a_range_after_the_return_of_a_frame_that_ran_at_the_start_is_not_in_it(
 
 @MODES
 def test_every_thread_is_seen_those_born_later_too(c_calls):
+    """P2, P4"""
     go, done = threading.Event(), threading.Event()
 
     def early():
@@ -192,6 +200,8 @@ def test_every_thread_is_seen_those_born_later_too(c_calls):
 
 @MODES
 def test_each_stretch_of_a_generator_is_a_range_and_its_making_is_none(c_calls):
+    """P33"""
+
     def numbers():
         leaf()
         yield 1
@@ -251,6 +261,7 @@ def test_coroutines_of_asyncio_are_recorded(c_calls):
 
 @MODES
 def test_code_that_dies_keeps_its_name_and_its_address_is_not_mistaken(c_calls):
+    """P12, P13"""
     with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
         for i in range(200):
             scope = {}
@@ -262,6 +273,8 @@ def test_code_that_dies_keeps_its_name_and_its_address_is_not_mistaken(c_calls):
 
 
 def test_no_reference_is_kept():
+    """P13"""
+
     class Thing:
         def method(self):
             pass
@@ -277,6 +290,8 @@ def test_no_reference_is_kept():
 
 @MODES
 def test_recursion_errors_are_as_they_are(c_calls):
+    """P20"""
+
     def down():
         down()
 
@@ -303,7 +318,7 @@ def run_program(text):
 
 @pytest.mark.parametrize("c_calls", [False, True])
 def test_very_deep_recursion_works_as_without_kymo(c_calls):
-    """recording.md rule 24."""
+    """P40; recording.md rule 24."""
     assert (
         run_program(f"""
         import sys, kymo
@@ -339,6 +354,8 @@ def test_small_stacks_hold_as_much_as_without_kymo(c_calls):
 
 
 def test_a_foreign_profile_hook_is_not_replaced():
+    """P6"""
+
     def hook(frame, event, arg):
         pass
 
@@ -356,6 +373,7 @@ def test_a_foreign_profile_hook_is_not_replaced():
 
 
 def test_a_session_that_lives_at_the_end_of_the_program_does_no_harm():
+    """P40"""
     for c_calls in (False, True):
         assert (
             run_program(f"""
@@ -373,6 +391,7 @@ def test_a_session_that_lives_at_the_end_of_the_program_does_no_harm():
 
 @MODES
 def test_a_forked_child_runs_without_the_hook(c_calls):
+    """P35"""
     assert (
         run_program(f"""
         import os, sys, kymo
@@ -484,6 +503,8 @@ PLANS = st.recursive(
 @given(plan=PLANS)
 @MODES
 def test_random_programs_give_the_tree_that_setprofile_sees(no_collection, c_calls, plan):
+    """P10, P26"""
+
     def program():
         call_and_catch(plan)
 
@@ -497,6 +518,8 @@ def test_random_programs_give_the_tree_that_setprofile_sees(no_collection, c_cal
 @given(plans=st.lists(PLANS, min_size=2, max_size=4))
 @MODES
 def test_random_programs_on_threads_do_not_mix(no_collection, c_calls, plans):
+    """P3, P24"""
+
     def make(plan):
         def program():
             call_and_catch(plan)

@@ -94,6 +94,14 @@ Described describe(PyCFunctionObject* function) {
     std::string module;
     if (function->m_module != nullptr && PyUnicode_Check(function->m_module))
         with_text(function->m_module, [&](std::string_view text) { module = text; });
+    // A method of a class that pybind11 has made says so in its signature alone: `add(self: module.Class`.
+    const std::string_view text = method->ml_doc != nullptr ? method->ml_doc : "";
+    if (const std::string head = own + "(self: ";
+        self != nullptr && PyCapsule_CheckExact(self) && text.starts_with(head)) {
+        const std::size_t end = text.find_first_of(",)", head.size());
+        if (end != std::string_view::npos)
+            return {std::string(text.substr(head.size(), end - head.size())) + "." + own, module, false};
+    }
     return {module.empty() ? own : module + "." + own, module, false};
 }
 
@@ -156,10 +164,12 @@ bool has_named_objects(PyTypeObject* type) noexcept {
         type_name.find("bound") != std::string_view::npos)
         return false;
     PyObject* const name = of_class(type, "__name__");
-    if (name != nullptr) return Py_IS_TYPE(name, &PyGetSetDescr_Type) || Py_IS_TYPE(name, &PyMemberDescr_Type);
+    if (name != nullptr)
+        return Py_IS_TYPE(name, &PyGetSetDescr_Type) || Py_IS_TYPE(name, &PyMemberDescr_Type);
     if (of_class(type, "__getattr__") != nullptr) return false;
     const bool is_generic = type->tp_getattro == PyObject_GenericGetAttr;
-    return PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) ? !is_generic && type->tp_getattro != nullptr : is_generic;
+    return PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) ? !is_generic && type->tp_getattro != nullptr
+                                                        : is_generic;
 }
 
 // A text that an object says of itself; empty: none.
@@ -221,8 +231,7 @@ std::uint32_t CFunctionSites::learn_callable(PyObject* callable, const void* key
         if (described.name.empty()) described = {class_name(type) + ".__call__", module_of(type), false};
         const std::string_view module = module_text(described.module);
         const bool is_left_out = described.name.starts_with("kymo.") || !takes_module(module);
-        const std::uint32_t site =
-            is_left_out ? 0 : traced_site(described.name, module, 0, Scope::CFunction);
+        const std::uint32_t site = is_left_out ? 0 : traced_site(described.name, module, 0, Scope::CFunction);
         remember(key, site, owner);
         return site;
     } catch (const std::bad_alloc&) {

@@ -31,8 +31,9 @@ std::vector<SessionCalls> wanted;
 
 // Guarded by the GIL.
 std::vector<SessionCalls> present;
-std::vector<Patterns> patterns;                // one for each session: a call is recorded that any takes
-std::map<std::uint64_t, std::uint64_t> limits; // by session: CallFilter::recorded at which its budget is spent
+std::vector<Patterns> patterns;  // one for each session: a call is recorded that any takes
+std::map<std::uint64_t, std::uint64_t>
+    limits;  // by session: CallFilter::recorded at which its budget is spent
 std::vector<std::string> library_folders;
 
 std::vector<CallPattern> compiled(const std::vector<std::string>& texts) {
@@ -49,12 +50,12 @@ std::vector<std::string> find_library_folders() {
         with_text(folder, [&](std::string_view text) { folders.emplace_back(std::string(text) + "/"); });
     PyObject* const modules = PyImport_GetModuleDict();
     PyObject* const os = PyDict_GetItemString(modules, "os");  // borrowed, as the next
-    PyObject* const file =
-        os != nullptr && PyModule_Check(os) ? PyDict_GetItemString(PyModule_GetDict(os), "__file__") : nullptr;
+    PyObject* const file = os != nullptr && PyModule_Check(os)
+                               ? PyDict_GetItemString(PyModule_GetDict(os), "__file__")
+                               : nullptr;
     if (file != nullptr && PyUnicode_Check(file))
-        with_text(file, [&](std::string_view text) {
-            folders.emplace_back(text.substr(0, text.rfind('/') + 1));
-        });
+        with_text(file,
+                  [&](std::string_view text) { folders.emplace_back(text.substr(0, text.rfind('/') + 1)); });
     return folders;
 }
 
@@ -89,9 +90,9 @@ bool is_taken(const Subject& subject) {
 }
 
 bool has_patterns() noexcept {
-    return std::all_of(patterns.begin(), patterns.end(), [](const Patterns& each) {
-        return !each.include.empty() || !each.exclude.empty();
-    }) && !patterns.empty();
+    return std::all_of(patterns.begin(), patterns.end(),
+                       [](const Patterns& each) { return !each.include.empty() || !each.exclude.empty(); }) &&
+           !patterns.empty();
 }
 
 bool is_of_notebook(std::string_view file) noexcept {
@@ -136,7 +137,7 @@ void merge() {
             continue;
         }
         const auto known = limits.find(session.session);
-        const std::uint64_t own = known != limits.end()                 ? known->second
+        const std::uint64_t own = known != limits.end()                  ? known->second
                                   : options.budget < kNoLimit - recorded ? recorded + options.budget
                                                                          : kNoLimit;
         new_limits.emplace(session.session, own);

@@ -101,8 +101,7 @@ bool CallPattern::matches(std::string_view text) const {
         next.assign(next.size(), false);
         for (std::size_t at = 0; at < tokens_.size(); ++at) {
             if (!states[at] || !takes(tokens_[at], text[i])) continue;
-            const bool stays =
-                tokens_[at].kind == Token::Kind::Many || tokens_[at].kind == Token::Kind::Deep;
+            const bool stays = tokens_[at].kind == Token::Kind::Many || tokens_[at].kind == Token::Kind::Deep;
             add(next, stays ? at : at + 1);
         }
         if (!is_anchored_ && text[i] == separator_) add(next, 0);

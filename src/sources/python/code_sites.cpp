@@ -29,7 +29,8 @@ namespace {
 const std::string& own_folder() {
     static const std::string folder = [] {
         std::string found;
-        PyObject* const module = PyDict_GetItemString(PyImport_GetModuleDict(), "kymo");  // borrowed, as the next
+        PyObject* const module =
+            PyDict_GetItemString(PyImport_GetModuleDict(), "kymo");  // borrowed, as the next
         PyObject* const file = module != nullptr && PyModule_Check(module)
                                    ? PyDict_GetItemString(PyModule_GetDict(module), "__file__")
                                    : nullptr;

@@ -12,7 +12,8 @@ namespace kymo::python {
 /// Where the calling thread's log is: as long as it is the same, nothing was recorded. Its lowest four bits
 /// are 0.
 inline std::uint32_t log_place() noexcept {
-    return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(detail::current_thread->cursor)) & ~15u;
+    return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(detail::current_thread->cursor)) &
+           ~15u;
 }
 
 /// With the line that the caller is at, which a negative one is not.

@@ -50,7 +50,10 @@ bool is_same(PyObject* path, PyObject* seen) noexcept {
 }  // namespace
 
 std::string absolute_file(std::string_view file) {
-    if (!is_path(file) || file.front() == '/') return std::string(file);
+    if (!is_path(file)) return std::string(file);
+    const bool is_normal =
+        file.find("/.") == std::string_view::npos && file.find("//") == std::string_view::npos;
+    if (file.front() == '/' && is_normal) return std::string(file);
     return (std::filesystem::path(working_folder()) / file).lexically_normal().string();
 }
 

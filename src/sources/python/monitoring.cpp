@@ -155,9 +155,8 @@ PyObject* on_call(PyObject*, PyObject* const* args, Py_ssize_t count) {
         if (site == 0 || is_folded || trace->stack.is_cut()) {
             trace->stack.skip_filtered(key, false, true, false);
         } else {
-            const int line = call_filter.has_lines
-                                 ? PyCode_Addr2Line(code, static_cast<int>(PyLong_AsLong(args[1])))
-                                 : -1;
+            const int line =
+                call_filter.has_lines ? PyCode_Addr2Line(code, static_cast<int>(PyLong_AsLong(args[1]))) : -1;
             trace->stack.open_filtered(key, site, Scope::CFunction, line, false);
         }
         Py_RETURN_NONE;
@@ -186,11 +185,13 @@ PyMethodDef method(const char* name, Callback callback) noexcept {
 }
 
 // The callbacks without a filter and with one.
-PyMethodDef start_methods[] = {method("on_start", on_start<false, true>), method("on_start", on_start<true, true>)};
+PyMethodDef start_methods[] = {method("on_start", on_start<false, true>),
+                               method("on_start", on_start<true, true>)};
 PyMethodDef throw_methods[] = {method("on_throw", on_start<false, false>),
                                method("on_throw", on_start<true, false>)};
 PyMethodDef end_methods[] = {method("on_end", on_end<false, true>), method("on_end", on_end<true, true>)};
-PyMethodDef unwind_methods[] = {method("on_unwind", on_end<false, false>), method("on_unwind", on_end<true, false>)};
+PyMethodDef unwind_methods[] = {method("on_unwind", on_end<false, false>),
+                                method("on_unwind", on_end<true, false>)};
 PyMethodDef call_methods[] = {method("on_call", on_call<false>), method("on_call", on_call<true>)};
 PyMethodDef c_end_methods[] = {method("on_c_end", on_c_end<false>), method("on_c_end", on_c_end<true>)};
 

@@ -111,7 +111,8 @@ void find_start_new_thread() noexcept {
 void start_filtered(ShadowStack& stack, _PyInterpreterFrame* place, CodeWord word) noexcept {
     const std::uintptr_t key = ShadowStack::python_key(place);
     const bool is_library = (word & kCodeLibrary) != 0;
-    if ((word & (kCodeSkipped | kCodeExcluded)) != 0) return stack.skip_filtered(key, is_library, true, false);
+    if ((word & (kCodeSkipped | kCodeExcluded)) != 0)
+        return stack.skip_filtered(key, is_library, true, false);
     const bool is_too_deep = stack.depth() >= call_filter.max_depth;
     if (is_too_deep || (call_filter.folds && is_library && is_library_frame(place->previous)))
         return stack.skip_filtered(key, is_library, false, is_too_deep);

@@ -41,7 +41,8 @@ class ShadowStack {
         base_[used_++] = {0, key, detail::kNotOpen, 0};
     }
     /// The same with a filter. `is_library`: of the function's code.
-    void open_filtered(std::uintptr_t key, std::uint32_t site, Scope scope, int line, bool is_library) noexcept {
+    void open_filtered(std::uintptr_t key, std::uint32_t site, Scope scope, int line,
+                       bool is_library) noexcept {
         if (used_ == capacity_ && !grow()) return;
         const std::uint32_t place = log_place();
         const detail::Opened opened = python::open_filtered(site, scope, line);
@@ -56,9 +57,9 @@ class ShadowStack {
     void skip_filtered(std::uintptr_t key, bool is_library, bool is_transparent, bool is_cut) noexcept {
         if (used_ == capacity_ && !grow()) return;
         cut_ += is_cut ? 1 : 0;
-        base_[used_++] = {0, key, detail::kNotOpen,
-                          (is_library ? kLibrary : 0) | (is_transparent ? kTransparent : 0) |
-                              (is_cut ? kCut : 0)};
+        base_[used_++] = {
+            0, key, detail::kNotOpen,
+            (is_library ? kLibrary : 0) | (is_transparent ? kTransparent : 0) | (is_cut ? kCut : 0)};
     }
     void close_filtered(std::uintptr_t key) noexcept {
         std::size_t at = used_;
@@ -113,9 +114,9 @@ class ShadowStack {
         for (const AdoptedFrame& frame : frames) {
             if (used_ == capacity_ && !grow()) return;
             const bool is_transparent = (frame.word & (kCodeSkipped | kCodeExcluded)) != 0;
-            base_[used_++] = {frame.opened.start, python_key(frame.frame), frame.opened.index,
-                              ((frame.word & kCodeLibrary) != 0 ? kLibrary : 0) |
-                                  (is_transparent ? kTransparent : 0)};
+            base_[used_++] = {
+                frame.opened.start, python_key(frame.frame), frame.opened.index,
+                ((frame.word & kCodeLibrary) != 0 ? kLibrary : 0) | (is_transparent ? kTransparent : 0)};
         }
     }
     /// Ends what is open, on behalf of thread `thread`.

@@ -18,7 +18,7 @@ struct StartFrames {
     std::vector<const void*> frames;
     std::vector<std::uint32_t> sites;  ///< 0: not to be recorded
     std::vector<CodeWord> words;
-    std::uint64_t start = 0;           ///< ticks, just before the session's start
+    std::uint64_t start = 0;  ///< ticks, just before the session's start
 };
 
 /// A running call which no hook has seen begin. Its range is open, unless it is one that is not recorded.
