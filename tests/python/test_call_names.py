@@ -4,7 +4,6 @@ import collections
 import datetime
 import functools
 import importlib
-import itertools
 import math
 import operator
 import os
@@ -218,8 +217,6 @@ SEEN_ON_EVERY_VERSION = {
 }
 SEEN_LATER = {
     "int": lambda: int("1"),
-    "collections.deque": lambda: collections.deque(),
-    "itertools.chain": lambda: itertools.chain(),
     "functools.partial.__call__": lambda p=functools.partial(len, ()): p(),  # noqa: B008
     "object.__init__": lambda: object.__init__(object()),
     "int.__add__": lambda: int.__add__(1, 2),
