@@ -11,7 +11,7 @@ FUZZ_SECONDS ?= 600
 export JOBS CMAKE_ARGS FUZZ_SECONDS PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench bench-torch asan tsan storm fuzz viewers arrow install-deps clean format
+.PHONY: help demo test test-cpython check bench bench-torch asan tsan storm fuzz viewers arrow install-deps clean format
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-zA-Z%_-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,6 +25,11 @@ test:  ## Build and run every test
 	@tools/install_deps.sh build python
 	@tools/build.sh release --python all
 	@tools/run_tests.sh release
+
+test-cpython:  ## CPython's own test modules under call tracing: each must come out as without
+	@tools/install_deps.sh build python
+	@tools/build.sh release --python kymo_python
+	@PYTHONPATH=$(CURDIR)/build/release/python .venv/bin/python tools/cpython_tests.py
 
 check:  ## Format, layers, sizes, documents, lint
 	@tools/install_deps.sh build check python

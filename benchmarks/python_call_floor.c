@@ -21,7 +21,8 @@ static inline uint64_t read_counter(void) {
 }
 #endif
 
-enum { kWords = 1 << 16 };
+/* As large as the ring that the tracer has in python_calls.py: a record goes to memory that is in no near cache. */
+enum { kWords = 1 << 19 };
 static uint64_t ring[kWords];
 static uint32_t at;
 
@@ -59,10 +60,41 @@ static PyObject* profile(PyObject* module, PyObject* on) {
 }
 #endif
 
+#if PY_VERSION_HEX >= 0x030C0000
+static PyObject* disable;
+
+static PyObject* on_event(PyObject* module, PyObject* const* args, Py_ssize_t count) {
+    (void)module;
+    (void)count;
+    store((uintptr_t)args[0]);
+    Py_RETURN_NONE;
+}
+
+static PyObject* on_call(PyObject* module, PyObject* const* args, Py_ssize_t count) {
+    (void)module;
+    (void)count;
+    PyObject* const callee = PyMethod_Check(args[2]) ? PyMethod_GET_FUNCTION(args[2]) : args[2];
+    if (PyFunction_Check(callee)) return Py_NewRef(disable);
+    store((uintptr_t)args[0]);
+    Py_RETURN_NONE;
+}
+
+/* take_disable(sys.monitoring.DISABLE): what on_call gives where Python functions are called. */
+static PyObject* take_disable(PyObject* module, PyObject* value) {
+    (void)module;
+    disable = Py_NewRef(value);
+    Py_RETURN_NONE;
+}
+#endif
+
 static PyMethodDef methods[] = {
 #if PY_VERSION_HEX < 0x030C0000
     {"frames", frames, METH_O, NULL},
     {"profile", profile, METH_O, NULL},
+#else
+    {"on_event", (PyCFunction)(void*)on_event, METH_FASTCALL, NULL},
+    {"on_call", (PyCFunction)(void*)on_call, METH_FASTCALL, NULL},
+    {"take_disable", take_disable, METH_O, NULL},
 #endif
     {NULL, NULL, 0, NULL}};
 

@@ -1,4 +1,4 @@
-"""python_calls.py: what recording every Python call adds, beside the same hooks that only read the counter and store."""
+"""python_calls.py: what recording every Python call adds, beside hooks that only read the counter and store."""
 
 import cProfile
 import gc
@@ -12,6 +12,8 @@ import sysconfig
 import tempfile
 import time
 from pathlib import Path
+
+import call_workloads
 
 import kymo
 
@@ -49,6 +51,14 @@ def c_calls():
         len(items)
 
 
+def recursive():
+    call_workloads.recursive()
+
+
+def threads():
+    call_workloads.on_threads(call_workloads.recursive)
+
+
 def no_calls():
     total = 0
     items = [1, 2, 3]
@@ -59,10 +69,10 @@ def no_calls():
 
 
 def ns(work):
-    """CPU time of one turn of the loop."""
-    begin = time.thread_time_ns()
+    """CPU time of one turn of the loop, on all threads."""
+    begin = time.process_time_ns()
     work()
-    return (time.thread_time_ns() - begin) / COUNT
+    return (time.process_time_ns() - begin) / COUNT
 
 
 class Tracer:
@@ -77,6 +87,14 @@ class Tracer:
         self.session.discard()
 
 
+class Nothing:
+    def __enter__(self):
+        pass
+
+    def __exit__(self, *error):
+        pass
+
+
 class Floor:
     def __init__(self, switch):
         self.switch = switch
@@ -88,8 +106,52 @@ class Floor:
         self.switch(False)
 
 
+class VizTracer:
+    """A peer: every Python call, no C calls, an ordinary buffer."""
+
+    def __init__(self, module):
+        self.make = lambda: module.VizTracer(tracer_entries=4 * COUNT, ignore_c_function=True, verbose=0)
+
+    def __enter__(self):
+        self.tracer = self.make()
+        self.tracer.start()
+
+    def __exit__(self, *error):
+        self.tracer.stop()
+        self.tracer.clear()
+
+
+class Monitoring:
+    """The tracer's events of sys.monitoring, switched off at the same places, with bodies that only store."""
+
+    PYTHON = ("PY_START", "PY_RESUME", "PY_THROW", "PY_RETURN", "PY_YIELD", "PY_UNWIND")
+
+    def __init__(self, floor, c_calls):
+        self.monitoring = sys.monitoring
+        self.bits = {name: getattr(sys.monitoring.events, name) for name in self.PYTHON}
+        self.callbacks = dict.fromkeys(self.bits, floor.on_event)
+        floor.take_disable(sys.monitoring.DISABLE)
+        if c_calls:
+            self.bits["CALL"] = sys.monitoring.events.CALL
+            self.callbacks |= {"CALL": floor.on_call, "C_RETURN": floor.on_event, "C_RAISE": floor.on_event}
+
+    def __enter__(self):
+        self.monitoring.use_tool_id(4, "floor")
+        for name, callback in self.callbacks.items():
+            self.monitoring.register_callback(4, getattr(self.monitoring.events, name), callback)
+        self.monitoring.set_events(4, sum(self.bits.values()))
+
+    def __exit__(self, *error):
+        self.monitoring.set_events(4, 0)
+        for name in self.callbacks:
+            self.monitoring.register_callback(4, getattr(self.monitoring.events, name), None)
+        self.monitoring.free_tool_id(4)
+
+
 def traced_ns(work, tracer):
+    """The first turns let the interpreter adapt its instructions to the hooks that are there now."""
     with tracer:
+        work()
         work()
         return ns(work)
 
@@ -105,7 +167,7 @@ def compare(name, work, tracer, floor, against, target):
     work()
     for _ in range(ROUNDS):
         gc.collect()
-        plain = ns(work)
+        plain = traced_ns(work, Nothing())
         floors.append(traced_ns(work, floor) - plain)
         added.append(traced_ns(work, tracer) - plain)
     value, floor_value = statistics.median(added), statistics.median(floors)
@@ -118,21 +180,42 @@ def compare_time(name, work, tracer, target):
     plain, traced = [], []
     work()
     for _ in range(ROUNDS):
-        plain.append(ns(work))
+        plain.append(traced_ns(work, Nothing()))
         traced.append(traced_ns(work, tracer))
     ratio = statistics.median(a / b for a, b in zip(traced, plain))
     print_figure(name, statistics.median(traced), "the same without a tracer", statistics.median(plain), ratio, target)
+
+
+def workloads(tracer):
+    """Whole programs, beside the same without a tracer."""
+    compare_time("calls_recursive", recursive, tracer, None)
+    compare_time("calls_mix", call_workloads.mix, tracer, None)
+    compare_time("calls_threads", threads, tracer, None)
 
 
 def main():
     floor = build_floor()
     if sys.version_info < (3, 12):
         frames, profile = Floor(floor.frames), Floor(floor.profile)
-        compare("call_311", calls, Tracer(False), frames, "PEP 523 hook that stores 2 x 16 bytes", "<= 1.6")
+        against = "PEP 523 hook that stores 2 x 16 bytes"
+        compare("call_311", calls, Tracer(False), frames, against, "<= 1.6")
         compare("call_311_vs_cprofile", calls, Tracer(False), cProfile.Profile(), "cProfile", "<= 0.2")
+        if importlib.util.find_spec("viztracer"):
+            viztracer = VizTracer(importlib.import_module("viztracer"))
+            compare("call_311_vs_viztracer", calls, Tracer(False), viztracer, "VizTracer", "<= 0.2")
+        else:
+            print("call_311_vs_viztracer left out: no viztracer in this environment")
         compare("call_311_c", calls, Tracer(True), profile, "profile hook that stores 2 x 16 bytes", "<= 1.15")
         compare("ccall_311", c_calls, Tracer(True), profile, "profile hook that stores 2 x 16 bytes", "<= 1.25")
         compare_time("no_calls_311", no_calls, Tracer(False), "<= 1.05")
+        workloads(Tracer(False))
+    else:
+        against = "sys.monitoring callables that store 2 x 16 bytes"
+        compare("call_312", calls, Tracer(True), Monitoring(floor, True), against, "<= 1.25")
+        compare("ccall_312", c_calls, Tracer(True), Monitoring(floor, True), against, "<= 1.25")
+        compare("call_312_python", calls, Tracer(False), Monitoring(floor, False), against, None)
+        compare_time("no_calls_312", no_calls, Tracer(True), None)
+        workloads(Tracer(True))
 
 
 if __name__ == "__main__":

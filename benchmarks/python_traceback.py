@@ -64,6 +64,35 @@ def captures():
     show("traceback_capture_native", statistics.median(native) * 1e9, "ns", "Python frames alone", each * 1e9)
 
 
+def ranges():
+    """A range that carries a stack of ten Python frames, against one that does not."""
+    here = len(kymo.CapturedTraceback.extract())
+
+    def seconds(**options):
+        begin = time.perf_counter()
+        for _ in range(CAPTURES):
+            with kymo.record_function("range", **options):
+                pass
+        return (time.perf_counter() - begin) / CAPTURES
+
+    carried, plain = [], []
+
+    def measure():
+        with kymo.profile():
+            plain.append(seconds())
+            carried.append(seconds(stack=True))
+
+    for _ in range(ROUNDS):
+        at_depth(10 - here - 2, measure)
+    show(
+        "range_with_stack",
+        statistics.median(carried) * 1e9,
+        "ns",
+        "a range without",
+        statistics.median(plain) * 1e9,
+    )
+
+
 def large_binary():
     """(path, first address, size) of the largest piece of code in this process: the interpreter's, as a rule."""
     largest = ("", 0, 0)
@@ -110,4 +139,5 @@ def names():
 
 if __name__ == "__main__":
     captures()
+    ranges()
     names()

@@ -81,12 +81,12 @@ def python_of(folder: Path) -> str | None:
 
 
 def programs(folder: Path, only: str | None) -> list[Path]:
-    """Every bench_* and benchmarks/*.py; or the one called ONLY, or those in which the figure ONLY occurs."""
+    """Every bench_* and benchmarks/python_*.py; or the one called ONLY, or those in which the figure ONLY occurs."""
     if only == "torch":
         return sorted((SCRIPTS / "torch").glob("*.py"))
     found = sorted(path for path in folder.glob("bench_*") if path.is_file() and os.access(path, os.X_OK))
     if python_of(folder):
-        found += sorted(SCRIPTS.glob("*.py"))
+        found += sorted(SCRIPTS.glob("python_*.py"))
     if only is None:
         return found
     return [path for path in found if path.stem.removeprefix("bench_") == only] or [

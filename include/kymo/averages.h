@@ -14,7 +14,18 @@
 
 namespace kymo {
 
+/// What one row stands for.
+enum class GroupBy : std::uint8_t {
+    Name = 0,      ///< a name; of Python: file, first line and function
+    Function = 1,  ///< a function of a file, whichever line it is defined in
+    Line = 2,      ///< the line that a function is defined in, or a range is marked in
+    File = 3,
+    Module = 4,   ///< of Python; labelled where it is not the program's own
+    Package = 5,  ///< the program, the standard library, each library; C extensions apart
+};
+
 struct AverageOptions {
+    GroupBy group_by = GroupBy::Name;
     bool by_thread = false;
     bool by_input_shape = false;
     bool by_overload = false;
@@ -27,6 +38,7 @@ struct AverageOptions {
     /// for those of its own.
     bool memory_of_any_thread = false;
     bool flops = false;    ///< fill the flops of those that have a formula (kymo/flops.h)
+    bool covered = false;  ///< fill covered_ns: one more pass
     bool nesting = false;  ///< fill covered_ns and the overheads: two more passes
 };
 
@@ -63,7 +75,7 @@ struct AverageRow {
     std::int64_t device_time_total_ns = 0;
     std::int64_t self_device_time_total_ns = 0;  ///< without what ranges inside them launched
     std::int64_t covered_ns =
-        0;                    ///< with nesting: as the total, a range inside another of its row adds nothing
+        0;                    ///< with covered or nesting: as the total, a range inside another of its row adds nothing
     std::int64_t min_ns = 0;  ///< of single durations
     std::int64_t max_ns = 0;
     std::int64_t p50_ns = 0;  ///< nearest rank: the smallest duration that half of the ranges do not exceed

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <kymo/analyze.h>
+#include <kymo/call_stack.h>
 #include <kymo/context.h>
 #include <kymo/emit.h>
 #include <kymo/error.h>
@@ -17,5 +18,7 @@
 #include <kymo/remote.h>
 #include <kymo/scope.h>
 #include <kymo/session.h>
+#include <kymo/symbolize.h>
 #include <kymo/trace.h>
+#include <kymo/traceback.h>
 #include <kymo/value.h>

@@ -11,10 +11,13 @@
 
 namespace kymo {
 
-/// What ties the two halves of an operation together.
+class CallStack;
+
+/// What is known of an operation beside its values: what ties its two halves together, and where it began.
 struct OperationFacts {
     std::int64_t sequence = -1;  ///< the forward half: peek_sequence(); the backward half: the forward one's
     std::uint32_t forward_thread = 0;  ///< the backward half: current_thread_id() of the forward one
+    const CallStack* stack = nullptr;  ///< where it was begun; looked at where keywords_wanted()
 };
 
 /// The calling thread's sequence number: what the next take_sequence() gives. Forward halves carry it.

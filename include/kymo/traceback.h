@@ -105,6 +105,10 @@ struct SymbolizedTracebacks {
     std::vector<std::vector<std::uint32_t>> tracebacks;
 };
 
+/// Whether native frames get files, lines and inlined calls, or (where this library was built without
+/// elfutils) names of functions alone.
+KYMO_API bool has_native_lines() noexcept;
+
 /// Names frames. What was looked up once is remembered. Takes the GIL where there are Python frames; call it
 /// without holding locks. Native frames in a library that cannot be read are named by the library alone.
 KYMO_API SymbolizedTracebacks symbolize(std::span<const CapturedTraceback> tracebacks);

@@ -3,7 +3,7 @@
 import sys
 
 import kymo
-from kymo._command import main
+from kymo._command import interpreter_options, main
 
 if __name__ == "__main__":
-    sys.exit(main(kymo.__path__, sys.argv))
+    sys.exit(main(kymo.__path__, sys.argv, interpreter_options(sys.orig_argv, sys.argv)))

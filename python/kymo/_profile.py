@@ -135,6 +135,7 @@ class profile(Results):
         self._is_prepared = False
         self._has_warned = False
         self._cycle = Cycle()
+        self._alive = object()  # stands for it among those that run: that alone does not keep it
 
     # ---- recording
 
@@ -146,6 +147,12 @@ class profile(Results):
         self.stop()
         return False
 
+    def __del__(self):
+        if getattr(self, "_alive", None) in running:
+            from kymo._dropped import end
+
+            end(self)
+
     @property
     def current_action(self):
         return self._cycle.current
@@ -153,7 +160,7 @@ class profile(Results):
     @property
     def entered(self):
         """Whether it runs."""
-        return self in running
+        return self._alive in running
 
     @property
     def use_cuda(self):
@@ -185,10 +192,10 @@ class profile(Results):
     def start(self):
         if not self.enabled:
             return
-        if self in running:
+        if self._alive in running:
             raise Error("Profiler context manager is not reentrant: this one is running")
         action = self._next_action(0)
-        running[self] = ActiveProfilerType.KINETO
+        running[self._alive] = ActiveProfilerType.KINETO
         self.step_num = 0
         if not self.acc_events:
             self._traces = []
@@ -202,7 +209,7 @@ class profile(Results):
 
     def stop(self):
         """Ends the recording. Harmless when nothing runs."""
-        if self not in running:
+        if self._alive not in running:
             return
         try:
             self._close_step()
@@ -211,7 +218,7 @@ class profile(Results):
             self._close()
 
     def _close(self):
-        running.pop(self, None)
+        running.pop(self._alive, None)
         KinetoStepTracker.erase_step_count(_STEP_REQUESTER)
         self._is_prepared = False
         if self.execution_trace_observer is not None:
@@ -219,7 +226,7 @@ class profile(Results):
 
     def step(self):
         """Says that the next step of the program begins."""
-        if self not in running:
+        if self._alive not in running:
             return
         action = self._next_action(self.step_num + 1)
         self._close_step()

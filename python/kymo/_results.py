@@ -61,7 +61,7 @@ class Results:
         if not self.enabled:
             return Trace()
         if not self._traces:
-            state = "is still running" if self in running else "has not run"
+            state = "is still running" if self._alive in running else "has not run"
             raise Error(f"there is nothing to read yet: the profiler {state} (Profiler didn't finish running)")
         if len(self._traces) > 1:
             self._traces = [join_traces(self._traces)]

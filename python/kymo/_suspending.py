@@ -11,9 +11,9 @@ ITERABLE_COROUTINE = 0x100
 ASYNC_GENERATOR = 0x200
 
 
-def wrap(function, name, args):
-    """A function that marks the calls of one that suspends, or of any if there is a text (`args`) to go with its
-    range. None for what needs no such wrapper.
+def wrap(function, name, args, stack=False):
+    """A function that marks the calls of one that suspends, or of any if there is a text (`args`) or a stack to go
+    with its range. None for what needs no such wrapper.
 
     Each stretch of running is a range called `name` on the thread that runs it: their sum is the time spent running.
     The whole life, from the first stretch to the end, is an async range called `name (life)`: what of it no stretch
@@ -24,15 +24,15 @@ def wrap(function, name, args):
         inner = inner.func
     flags = getattr(getattr(inner, "__code__", None), "co_flags", 0)
     if flags & ASYNC_GENERATOR:
-        wrapper = _wrap_async_generator(function, name, args)
+        wrapper = _wrap_async_generator(function, name, args, stack)
     elif flags & COROUTINE:
-        wrapper = _wrap_coroutine(function, name, args)
+        wrapper = _wrap_coroutine(function, name, args, stack)
     elif flags & GENERATOR:
-        wrapper = _wrap_generator(function, name, args)
+        wrapper = _wrap_generator(function, name, args, stack)
         if flags & ITERABLE_COROUTINE:
             wrapper = types.coroutine(wrapper)
-    elif args is not None:
-        wrapper = _wrap_plain(function, name, args)
+    elif args is not None or stack:
+        wrapper = _wrap_plain(function, name, args, stack)
     else:
         return None
     return functools.update_wrapper(wrapper, function)
@@ -46,11 +46,12 @@ def _life_name(name):
 class _Life:
     """The life of one generator or coroutine: makes a range of each stretch of running."""
 
-    __slots__ = ("_name", "_args", "_whole")
+    __slots__ = ("_name", "_args", "_stack", "_whole")
 
-    def __init__(self, name, args):
+    def __init__(self, name, args, stack):
         self._name = name
         self._args = args
+        self._stack = stack
         self._whole = async_range(_life_name(name))
 
     def end(self):
@@ -58,7 +59,7 @@ class _Life:
 
     def run(self, step, *given):
         """One stretch."""
-        with record_function(self._name, self._args):
+        with record_function(self._name, self._args, stack=self._stack):
             return step(*given)
 
 
@@ -94,9 +95,9 @@ class _Steps:
             self._life.run(close)
 
 
-def _wrap_generator(function, name, args):
+def _wrap_generator(function, name, args, stack):
     def generator(*positional, **keywords):
-        life = _Life(name, args)
+        life = _Life(name, args, stack)
         try:
             return (yield from _Steps(life, function(*positional, **keywords)))
         finally:
@@ -105,9 +106,9 @@ def _wrap_generator(function, name, args):
     return generator
 
 
-def _wrap_coroutine(function, name, args):
+def _wrap_coroutine(function, name, args, stack):
     async def coroutine(*positional, **keywords):
-        life = _Life(name, args)
+        life = _Life(name, args, stack)
         try:
             return await _Steps(life, function(*positional, **keywords).__await__())
         finally:
@@ -116,9 +117,9 @@ def _wrap_coroutine(function, name, args):
     return coroutine
 
 
-def _wrap_async_generator(function, name, args):
+def _wrap_async_generator(function, name, args, stack):
     async def async_generator(*positional, **keywords):
-        life = _Life(name, args)
+        life = _Life(name, args, stack)
 
         def step(awaitable):
             return _Steps(life, awaitable.__await__())
@@ -144,9 +145,9 @@ def _wrap_async_generator(function, name, args):
     return async_generator
 
 
-def _wrap_plain(function, name, args):
+def _wrap_plain(function, name, args, stack):
     def plain(*positional, **keywords):
-        with record_function(name, args):
+        with record_function(name, args, stack=stack):
             return function(*positional, **keywords)
 
     return plain

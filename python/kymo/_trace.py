@@ -153,6 +153,13 @@ class _Members:
             raise ValueError(f"save() writes Kymo's own format; for {path} there is export()")
         self._save(_text(path))
 
+    def symbolize(self, debug_dirs=()):
+        """The same trace with names for the native frames of its stacks, as ``kymo symbolize`` finds them.
+
+        ``debug_dirs``: folders with programs, libraries or debug files that are not where the program had them.
+        """
+        return self._symbolized([str(_text(folder)) for folder in debug_dirs])
+
     def export(self, path, format=None):
         """Writes it in another tool's format: the one named, or the one that the suffix tells."""
         self._export(_text(path), format or "")

@@ -9,6 +9,7 @@
 #include "analyze/device_time.h"
 #include "analyze/input_shapes.h"
 #include "analyze/name_slots.h"
+#include "analyze/site_groups.h"
 #include "analyze/track_place.h"
 
 namespace kymo {
@@ -95,7 +96,9 @@ void AverageRowMaker::describe(AverageRow& row, const Tally& entry) const {
     const TrackInfo& track = trace_.tracks()[trace_.track_of(entry.first)];
     const SiteInfo& site = trace_.sites()[trace_.ranges().site[entry.first]];
     const std::uint16_t flags = trace_.ranges().flags[entry.first];
-    row.name = group_name(trace_.string(site.name));
+    row.name = options_.group_by == GroupBy::Name || each_range_
+                   ? std::string(group_name(trace_.string(site.name)))
+                   : site_group(trace_, site, options_.group_by);
     row.node = node_of_thread(trace_, track.thread);
     row.device_type = track.device.type;
     row.scope = site.scope;

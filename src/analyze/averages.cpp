@@ -96,10 +96,8 @@ Averages average(const Trace& trace, const AverageOptions& options, bool each_ra
     maker.add_device_times();
     if (options.flops) maker.add_flops();
     if (options.percentiles && !each_range) maker.add_percentiles();
-    if (options.nesting) {
-        maker.add_covered_times();
-        maker.add_overheads();
-    }
+    if (options.covered || options.nesting) maker.add_covered_times();
+    if (options.nesting) maker.add_overheads();
     std::vector<AverageRow> rows;
     std::vector<std::int64_t> report_times;
     if (averages.has_memory) {

@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "analyze/input_shapes.h"
+#include "analyze/site_groups.h"
 #include "analyze/stack_of_range.h"
 
 namespace kymo {
@@ -92,8 +93,13 @@ std::int32_t node_of_thread(const Trace& trace, Row thread) noexcept {
     return process < trace.processes().size() ? trace.processes()[process].node : -1;
 }
 
-SiteKeys::SiteKeys(const Trace& trace, bool by_overload) {
+SiteKeys::SiteKeys(const Trace& trace, bool by_overload, GroupBy by) {
     std::unordered_map<std::string_view, std::uint32_t> texts;
+    std::vector<std::string> made;  // what the texts that are no names of the trace point into
+    if (by != GroupBy::Name) {
+        made.reserve(trace.sites().size());
+        for (const SiteInfo& site : trace.sites()) made.push_back(site_group(trace, site, by));
+    }
     const auto number = [&](std::string_view text) {
         return texts.try_emplace(text, static_cast<std::uint32_t>(texts.size())).first->second;
     };
@@ -101,7 +107,8 @@ SiteKeys::SiteKeys(const Trace& trace, bool by_overload) {
     of_site.reserve(trace.sites().size());
     name_of_site.reserve(trace.sites().size());
     for (const SiteInfo& site : trace.sites()) {
-        const std::uint32_t name = number(group_name(trace.string(site.name)));
+        const std::uint32_t name =
+            number(made.empty() ? group_name(trace.string(site.name)) : made[of_site.size()]);
         const std::uint32_t overload = by_overload ? number(trace.string(site.overload)) : 0;
         name_of_site.push_back(name);
         of_site.push_back(keys.find(name, overload << 1 | std::uint32_t{is_user_annotation(site.scope)}));
@@ -145,8 +152,11 @@ void RangeGroups::assign_each() {
 
 void RangeGroups::assign(const AverageOptions& options) {
     const RangeColumns ranges = trace_.ranges();
-    const SiteKeys keys(trace_, options.by_overload);
-    if (options.merge_repeated) is_repeated_ = find_repeated(trace_, keys);
+    const SiteKeys keys(trace_, options.by_overload, options.group_by);
+    if (options.merge_repeated) {
+        is_repeated_ = options.group_by == GroupBy::Name ? find_repeated(trace_, keys)
+                                                         : find_repeated(trace_, SiteKeys(trace_, false));
+    }
     std::optional<ShapeGroups> shapes;
     if (options.by_input_shape) shapes.emplace(trace_);
     std::optional<StackGroups> stacks;

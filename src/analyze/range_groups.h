@@ -18,7 +18,7 @@ struct SiteKeys {
     std::vector<std::uint32_t> name_of_site;
     std::uint32_t size = 0;
 
-    SiteKeys(const Trace& trace, bool by_overload);
+    SiteKeys(const Trace& trace, bool by_overload, GroupBy by = GroupBy::Name);
 };
 
 /// "ProfilerStep*" for every "ProfilerStep#n"; other names are themselves.

@@ -86,11 +86,11 @@ TEST(NativeStack, LeavesOutWhatIsSkippedAndKeepsToItsRoom) {
 
 // S20
 TEST(NativeStack, EndsQuietlyWhereAFramePointerIsDamaged) {
+#if defined(__aarch64__)
     std::array<std::uintptr_t, 64> room{};
     std::size_t count = 0;
     for (const std::uintptr_t wrong :
          {std::uintptr_t{0}, std::uintptr_t{1}, UINTPTR_MAX - 7, std::uintptr_t{1} << 40}) {
-#if defined(__aarch64__)
         asm volatile(
             "mov x19, x29\n\tmov x29, %2\n\tmov x0, %3\n\tmov x1, #64\n\tmov x2, #0\n\tblr %1\n\tmov x29, "
             "x19\n\tmov %0, x0"
@@ -99,11 +99,10 @@ TEST(NativeStack, EndsQuietlyWhereAFramePointerIsDamaged) {
             : "x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13", "x14",
               "x15", "x16", "x17", "x18", "x19", "x30", "memory", "cc");
         EXPECT_GE(count, 1U);
-#else
-        static_cast<void>(wrong);
-        count = 1;
-#endif
     }
+#else
+    GTEST_SKIP() << "knows how to damage the frame pointer of aarch64 only";
+#endif
 }
 
 Addresses from_other_stack;

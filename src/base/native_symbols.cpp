@@ -2,6 +2,9 @@
 #include "base/native_symbols.h"
 
 #include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
 
 #include <kymo/error.h>
 
@@ -14,13 +17,12 @@
 
 #include <algorithm>
 #include <cstring>
-#include <map>
-#include <memory>
-#include <mutex>
 #include <unordered_map>
 
 #include "base/debug_units.h"
 #include "base/demangle.h"
+#else
+#include "base/elf_symbols.h"
 #endif
 
 namespace kymo {
@@ -35,22 +37,56 @@ std::string file_with_build_id(const std::string& folder, const std::string& bui
     return {};
 }
 
-#if !KYMO_HAVE_ELFUTILS
+namespace {
 
-bool can_read_symbols() noexcept {
-    return false;
+constexpr const char* kDebugFolder = "/usr/lib/debug";
+
+[[maybe_unused]] void check_build_id(const std::string& path, const std::string& own,
+                                     const std::string& wanted) {
+    if (!wanted.empty() && own != wanted)
+        throw Error(path + ": has the build id " + (own.empty() ? "(none)" : own) + ", not " + wanted);
 }
 
-std::vector<std::vector<NativeSymbol>> symbols_at(const std::string& path, const std::string& /*build_id*/,
-                                                  std::span<const std::uint64_t> /*offsets*/) {
-    throw Error(path + ": symbols need elfutils, without which this library was built (libdw-dev)");
+}  // namespace
+
+#if !KYMO_HAVE_ELFUTILS
+
+namespace {
+
+/// Functions without lines.
+class SymbolFile {
+  public:
+    SymbolFile(const std::string& path, const std::string& build_id) : file_(path) {
+        check_build_id(path, file_.build_id(), build_id);
+        const std::string separate = file_with_build_id(kDebugFolder, file_.build_id());
+        if (file_.has_full_table() || separate.empty() || separate == path) return;
+        try {
+            debug_ = std::make_unique<ElfSymbols>(separate);
+        } catch (const Error&) {  // the file itself still has something to say
+            debug_.reset();
+        }
+    }
+    std::vector<NativeSymbol> at(std::uint64_t offset) const {
+        NativeSymbol symbol;
+        if (debug_) symbol.function = debug_->function_at(offset);
+        if (symbol.function.empty()) symbol.function = file_.function_at(offset);
+        return {symbol};
+    }
+
+  private:
+    ElfSymbols file_;
+    std::unique_ptr<ElfSymbols> debug_;
+};
+
+}  // namespace
+
+bool can_read_lines() noexcept {
+    return false;
 }
 
 #else
 
 namespace {
-
-constexpr const char* kDebugFolder = "/usr/lib/debug";
 
 std::string hexadecimal(const void* data, std::size_t size) {
     constexpr char kDigits[] = "0123456789abcdef";
@@ -142,8 +178,7 @@ class SymbolFile {
   public:
     SymbolFile(const std::string& path, const std::string& build_id) : file_(path) {
         const std::string own = file_.build_id();
-        if (!build_id.empty() && own != build_id)
-            throw Error(path + ": has the build id " + (own.empty() ? "(none)" : own) + ", not " + build_id);
+        check_build_id(path, own, build_id);
         functions_ = functions_of(file_.get(), SHT_SYMTAB);
         if (const std::string separate = file_with_build_id(kDebugFolder, own);
             !separate.empty() && separate != path) {
@@ -202,6 +237,16 @@ class SymbolFile {
     std::unordered_map<std::uint64_t, std::vector<NativeSymbol>> known_;
 };
 
+}  // namespace
+
+bool can_read_lines() noexcept {
+    return true;
+}
+
+#endif
+
+namespace {
+
 struct OpenFiles {
     std::mutex mutex;  ///< innermost; no Python lock is ever taken under it
     std::map<std::pair<std::string, std::string>, std::unique_ptr<SymbolFile>> files;
@@ -214,10 +259,6 @@ OpenFiles& open_files() {
 
 }  // namespace
 
-bool can_read_symbols() noexcept {
-    return true;
-}
-
 std::vector<std::vector<NativeSymbol>> symbols_at(const std::string& path, const std::string& build_id,
                                                   std::span<const std::uint64_t> offsets) {
     OpenFiles& open = open_files();
@@ -229,7 +270,5 @@ std::vector<std::vector<NativeSymbol>> symbols_at(const std::string& path, const
     for (const std::uint64_t offset : offsets) symbols.push_back(file->at(offset));
     return symbols;
 }
-
-#endif
 
 }  // namespace kymo

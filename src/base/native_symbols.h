@@ -17,15 +17,16 @@ struct NativeSymbol {
     bool exact = false;    ///< the name is the linker's, with scopes and parameters
 };
 
-/// Whether the library was built with elfutils, which reads the files.
-bool can_read_symbols() noexcept;
+/// Whether the library was built with elfutils, which knows files, lines and what was inlined. Without it
+/// there are names of functions only.
+bool can_read_lines() noexcept;
 
 /// What is at each of the offsets (addresses as the file counts them) of an ELF file, innermost first; at
 /// least one entry for each, which is empty where nothing is known. `build_id` finds the separate file with
 /// debug information, and where it is not empty, a file that has another is not used. Files stay open and
 /// what was read is remembered: ask for many at once or in turn, as it suits. Nothing is downloaded.
 ///
-/// Throws Error where the file cannot be read, has another build id, or elfutils is missing. Any thread.
+/// Throws Error where the file cannot be read or has another build id. Any thread.
 std::vector<std::vector<NativeSymbol>> symbols_at(const std::string& path, const std::string& build_id,
                                                   std::span<const std::uint64_t> offsets);
 

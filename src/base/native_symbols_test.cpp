@@ -18,18 +18,11 @@
 namespace kymo {
 namespace {
 
-class NativeSymbols : public testing::Test {
-  protected:
-    void SetUp() override {
-        if (!can_read_symbols()) GTEST_SKIP() << "built without elfutils";
-    }
-};
-
 __attribute__((noinline, used)) int named_function(int number) {
     return number * 3;
 }
 
-TEST_F(NativeSymbols, TellTheFunctionOfAnAddressOfThisProgram) {
+TEST(NativeSymbols, TellTheFunctionOfAnAddressOfThisProgram) {
     const auto address = reinterpret_cast<std::uintptr_t>(&named_function);
     const auto modules = loaded_modules();
     const LoadedModule* own = modules->find(address);
@@ -43,7 +36,8 @@ TEST_F(NativeSymbols, TellTheFunctionOfAnAddressOfThisProgram) {
 }
 
 // A library of its own, with debug information, so that it does not matter how the tests are built.
-TEST_F(NativeSymbols, TellLinesAndWhatWasInlined) {
+TEST(NativeSymbols, TellLinesAndWhatWasInlined) {
+    if (!can_read_lines()) GTEST_SKIP() << "built without elfutils, which knows lines";
     const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "kymo_native_symbols";
     std::filesystem::create_directories(folder);
     const std::string source = folder / "inlined.cpp";
@@ -91,7 +85,7 @@ TEST_F(NativeSymbols, TellLinesAndWhatWasInlined) {
     std::filesystem::remove_all(folder);
 }
 
-TEST_F(NativeSymbols, AFileThatIsMissingOrAnotherOneIsNamed) {
+TEST(NativeSymbols, AFileThatIsMissingOrAnotherOneIsNamed) {
     const std::array<std::uint64_t, 1> offsets{16};
     const auto text_of = [&](const std::string& path, const std::string& build_id) {
         try {

@@ -130,22 +130,22 @@ PyType_Spec kSpec = {"kymo.ranged_function", sizeof(RangedFunction), 0,
                      kSlots};
 
 PyObject* call_module(const char* module_name, const char* function_name, PyObject* a, PyObject* b,
-                      PyObject* c) noexcept {
+                      PyObject* c, PyObject* d = nullptr) noexcept {
     PyObject* const module = PyImport_ImportModule(module_name);
     if (module == nullptr) return nullptr;
     PyObject* const function = PyObject_GetAttrString(module, function_name);
     Py_DECREF(module);
     if (function == nullptr) return nullptr;
-    PyObject* const result = PyObject_CallFunctionObjArgs(function, a, b, c, nullptr);
+    PyObject* const result = PyObject_CallFunctionObjArgs(function, a, b, c, d, nullptr);
     Py_DECREF(function);
     return result;
 }
 
 // staticmethod and classmethod stay what they are, around the function with the range.
-PyObject* rewrap_method(PyObject* method, PyObject* name, PyObject* args) noexcept {
+PyObject* rewrap_method(PyObject* method, PyObject* name, PyObject* args, StackChoice stack) noexcept {
     PyObject* const function = PyObject_GetAttrString(method, "__func__");
     if (function == nullptr) return nullptr;
-    PyObject* const ranged = make_ranged_function(function, name, args);
+    PyObject* const ranged = make_ranged_function(function, name, args, stack);
     Py_DECREF(function);
     if (ranged == nullptr) return nullptr;
     PyObject* const result = PyObject_CallOneArg(reinterpret_cast<PyObject*>(Py_TYPE(method)), ranged);
@@ -155,18 +155,22 @@ PyObject* rewrap_method(PyObject* method, PyObject* name, PyObject* args) noexce
 
 }  // namespace
 
-PyObject* make_ranged_function(PyObject* function, PyObject* name, PyObject* args) noexcept {
+PyObject* make_ranged_function(PyObject* function, PyObject* name, PyObject* args,
+                               StackChoice stack) noexcept {
     if (PyObject_TypeCheck(function, &PyStaticMethod_Type) ||
         PyObject_TypeCheck(function, &PyClassMethod_Type))
-        return rewrap_method(function, name, args);
+        return rewrap_method(function, name, args, stack);
     if (!PyCallable_Check(function)) {
         PyErr_Format(PyExc_TypeError, "record_function decorates callables, not %.80s",
                      Py_TYPE(function)->tp_name);
         return nullptr;
     }
     // None: every call runs through, and needs no more than its name.
+    PyObject* const choice = stack_choice_object(stack);
+    if (choice == nullptr) return nullptr;
     PyObject* const wrapped =
-        call_module("kymo._suspending", "wrap", function, name, args != nullptr ? args : Py_None);
+        call_module("kymo._suspending", "wrap", function, name, args != nullptr ? args : Py_None, choice);
+    Py_DECREF(choice);
     if (wrapped != Py_None) return wrapped;
     Py_DECREF(wrapped);
     auto* const self =

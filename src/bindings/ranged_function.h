@@ -3,11 +3,14 @@
 
 #include <Python.h>
 
+#include "bindings/stack_choice.h"
+
 namespace kymo::bindings {
 
 /// A callable that marks each call of `function` with a range of that name. Functions that suspend
 /// (generators, coroutines) are wrapped by kymo._suspending. Null with a Python error set on failure.
-PyObject* make_ranged_function(PyObject* function, PyObject* name, PyObject* args) noexcept;
+PyObject* make_ranged_function(PyObject* function, PyObject* name, PyObject* args,
+                               StackChoice stack) noexcept;
 /// Prepares the type; called once.
 bool add_ranged_function(PyObject* module) noexcept;
 

@@ -8,12 +8,14 @@
 #include <memory>
 #include <new>
 
+#include <kymo/call_stack.h>
 #include <kymo/operation.h>
 #include <kymo/range.h>
 
 #include "bindings/followed_context.h"
 #include "bindings/range_state.h"
 #include "bindings/ranged_function.h"
+#include "bindings/stack_choice.h"
 
 namespace kymo::bindings {
 namespace {
@@ -23,6 +25,7 @@ struct RecordFunction {
     PyObject* args;                ///< str, or null
     PyObject* weak_references;
     RangeState range;
+    StackChoice stack;
 };
 
 // Objects come and go with every block: a few are kept. Guarded by the GIL.
@@ -37,26 +40,41 @@ bool wants_inputs() noexcept {
     return inputs_wanted() || detail::observers_want_inputs(Scope::User);
 }
 
-void open_with_args(RecordFunction* self) noexcept {
-    std::unique_ptr<Operation> operation(new (std::nothrow) Operation(Scope::User));
-    if (operation == nullptr) return;
+void begin_with_args(RecordFunction* self, Operation& operation, const CallStack* stack) noexcept {
+    const bool with_args = self->args != nullptr && wants_inputs();
     with_text(self->name, [&](std::string_view name) {
+        if (!with_args) {
+            operation.begin(name, {.stack = stack});
+            return 0;
+        }
         return with_text(self->args, [&](std::string_view args) {
             const Value input(args);
-            operation->begin(name, {}, std::span(&input, 1));
+            operation.begin(name, {.stack = stack}, std::span(&input, 1));
             return 0;
         });
     });
+}
+
+void open_with_values(RecordFunction* self) noexcept {
+    std::unique_ptr<Operation> operation(new (std::nothrow) Operation(Scope::User));
+    if (operation == nullptr) return;
+    python::before_range();
+    if (self->stack != kNoStack && operation->keywords_wanted()) {
+        const CallStack stack(traceback_options(self->stack));
+        begin_with_args(self, *operation, &stack);
+    } else {
+        begin_with_args(self, *operation, nullptr);
+    }
     self->range.take(std::move(operation));
 }
 
 // With a text, under a name that is not known yet, or wanted only where the context that is followed leads.
 [[gnu::noinline]] void open_unusual(RecordFunction* self) noexcept {
     open_if_wanted(Scope::User, [self]() noexcept {
-        if (self->args == nullptr || !wants_inputs()) {
+        if (self->stack == kNoStack && (self->args == nullptr || !wants_inputs())) {
             self->range.open(site_cache.site(self->name, Scope::User), Scope::User);
         } else {
-            open_with_args(self);
+            open_with_values(self);
         }
     });
 }
@@ -66,7 +84,7 @@ PyObject* enter(PyObject* object, PyObject*) {
     if (!self->range.enter()) return nullptr;
     if (detail::is_wanted(Scope::User)) {
         const std::uint32_t site = site_cache.known_site(self->name, Scope::User);
-        if (site != 0 && self->args == nullptr) [[likely]] {
+        if (site != 0 && self->args == nullptr && self->stack == kNoStack) [[likely]] {
             self->range.open(site, Scope::User);
         } else {
             open_unusual(self);
@@ -144,7 +162,7 @@ PyObject* decorate(PyObject* object, PyObject* args, PyObject* kwargs) {
     if (Py_TYPE(object) != record_function_type && is_block_overridden(object))
         return decorate_with_block(object, function);
     const auto* const self = reinterpret_cast<RecordFunction*>(object);
-    return make_ranged_function(function, self->name, self->args);
+    return make_ranged_function(function, self->name, self->args, self->stack);
 }
 
 [[gnu::noinline]] RecordFunction* new_object(PyTypeObject* type) noexcept {
@@ -168,10 +186,13 @@ PyObject* decorate(PyObject* object, PyObject* args, PyObject* kwargs) {
 
 /// What the constructor is given, both owned; args is null where there are none. Plain texts: an object of a
 /// derived type could hold anything, us too. False with a Python error set.
-bool parse(PyObject* arguments, PyObject* keywords, PyObject*& name, PyObject*& args) noexcept {
-    static const char* const kNames[] = {"name", "args", nullptr};
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O|O:record_function", const_cast<char**>(kNames),
-                                     &name, &args))
+bool parse(PyObject* arguments, PyObject* keywords, PyObject*& name, PyObject*& args,
+           StackChoice& choice) noexcept {
+    static const char* const kNames[] = {"name", "args", "stack", nullptr};
+    PyObject* stack = nullptr;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O|O$O:record_function", const_cast<char**>(kNames),
+                                     &name, &args, &stack) ||
+        !parse_stack_choice(stack, "record_function", choice))
         return false;
     if (!PyUnicode_Check(name)) {
         PyErr_Format(PyExc_TypeError, "record_function: the name must be a str, not %.80s",
@@ -202,13 +223,15 @@ PyObject* construct_subclass(PyTypeObject* type) noexcept {
     }
     self->name = name;
     self->args = nullptr;
+    self->stack = kNoStack;
     return reinterpret_cast<PyObject*>(self);
 }
 
 PyObject* construct(PyTypeObject* type, PyObject* arguments, PyObject* keywords) {
     if (type != record_function_type) return construct_subclass(type);
     PyObject *name = nullptr, *args = nullptr;
-    if (!parse(arguments, keywords, name, args)) return nullptr;
+    StackChoice stack = kNoStack;
+    if (!parse(arguments, keywords, name, args, stack)) return nullptr;
     RecordFunction* const self = take_object(type);
     if (self == nullptr) {
         Py_DECREF(name);
@@ -217,15 +240,18 @@ PyObject* construct(PyTypeObject* type, PyObject* arguments, PyObject* keywords)
     }
     self->name = name;
     self->args = args;
+    self->stack = stack;
     return reinterpret_cast<PyObject*>(self);
 }
 
 int initialize(PyObject* object, PyObject* arguments, PyObject* keywords) {
     PyObject *name = nullptr, *args = nullptr;
-    if (!parse(arguments, keywords, name, args)) return -1;
+    StackChoice stack = kNoStack;
+    if (!parse(arguments, keywords, name, args, stack)) return -1;
     auto* const self = reinterpret_cast<RecordFunction*>(object);
     Py_SETREF(self->name, name);
     Py_XSETREF(self->args, args);
+    self->stack = stack;
     return 0;
 }
 
@@ -255,6 +281,7 @@ PyObject* construct_fast(PyObject* type, PyObject* const* args, std::size_t flag
     if (self == nullptr) return nullptr;
     self->name = Py_NewRef(args[0]);
     self->args = nullptr;
+    self->stack = kNoStack;
     return reinterpret_cast<PyObject*>(self);
 }
 
@@ -283,6 +310,10 @@ PyObject* get_args(PyObject* object, void*) {
     return Py_NewRef(args != nullptr ? args : Py_None);
 }
 
+PyObject* get_stack(PyObject* object, void*) {
+    return stack_choice_object(reinterpret_cast<RecordFunction*>(object)->stack);
+}
+
 PyObject* get_runs_on_exit(PyObject* object, void*) {
     return PyBool_FromLong(reinterpret_cast<RecordFunction*>(object)->range.is_handed_over() ? 0 : 1);
 }
@@ -307,6 +338,8 @@ PyMethodDef kMethods[] = {
 PyGetSetDef kProperties[] = {
     {"name", get_name, nullptr, "What the range is called.", nullptr},
     {"args", get_args, nullptr, "The text given with it, or None.", nullptr},
+    {"stack", get_stack, nullptr, "Which frames it carries: False, \"python\", \"cpp\" or \"both\".",
+     nullptr},
     {"run_callbacks_on_exit", get_runs_on_exit, nullptr, "False once end_on_future has taken the range.",
      nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
@@ -319,8 +352,9 @@ PyMemberDef kMembers[] = {
 
 PyType_Slot kSlots[] = {
     {Py_tp_doc,
-     const_cast<char*>("record_function(name, args=None)\n--\n\n"
-                       "Marks a range: a with-block, or every call of the function that it decorates.")},
+     const_cast<char*>("record_function(name, args=None, *, stack=False)\n--\n\n"
+                       "Marks a range: a with-block, or every call of the function that it decorates.\n"
+                       "stack: whether it carries where it began: True or \"python\", \"cpp\", \"both\".")},
     {Py_tp_new, reinterpret_cast<void*>(construct)},
     {Py_tp_init, reinterpret_cast<void*>(initialize)},
     {Py_tp_dealloc, reinterpret_cast<void*>(destroy)},

@@ -3,11 +3,14 @@
 #include <new>
 #include <vector>
 
+#include <kymo/call_stack.h>
+
 #include "bindings/errors.h"
 #include "bindings/followed_context.h"
 #include "bindings/object_values.h"
 #include "bindings/range_objects.h"
 #include "bindings/range_state.h"
+#include "bindings/stack_choice.h"
 
 namespace kymo::bindings {
 namespace {
@@ -19,6 +22,7 @@ struct RecordFunctionFast {
     RangeState range;
     Scope scope;
     std::uint32_t site;  ///< 0: not known yet
+    StackChoice stack;
 };
 
 PyTypeObject* fast_type = nullptr;
@@ -95,10 +99,19 @@ void open_with_values(RecordFunctionFast* self) noexcept {
             const Held copy(PyDict_Copy(self->keywords));  // a warning may run code that changes it
             if (copy) gather_keywords(copy.get(), values, keywords);
         }
-        with_text(self->name, [&](std::string_view name) {
-            operation->begin(name, {}, inputs, keywords);
-            return 0;
-        });
+        python::before_range();
+        const auto begin = [&](const CallStack* stack) {
+            with_text(self->name, [&](std::string_view name) {
+                operation->begin(name, {.stack = stack}, inputs, keywords);
+                return 0;
+            });
+        };
+        if (self->stack != kNoStack && operation->keywords_wanted()) {
+            const CallStack stack(traceback_options(self->stack));
+            begin(&stack);
+        } else {
+            begin(nullptr);
+        }
         self->range.take(std::move(operation));
     } catch (const std::exception&) {  // no memory: a range without values
         self->range.open(site_of(self), self->scope);
@@ -109,7 +122,8 @@ PyObject* enter(PyObject* object, PyObject*) {
     auto* const self = reinterpret_cast<RecordFunctionFast*>(object);
     if (!self->range.enter()) return nullptr;
     open_if_wanted(self->scope, [self]() noexcept {
-        const bool has_values = self->inputs != nullptr || self->keywords != nullptr;
+        const bool has_values =
+            self->inputs != nullptr || self->keywords != nullptr || self->stack != kNoStack;
         if (!has_values) [[likely]] {
             self->range.open(site_of(self), self->scope);
         } else {
@@ -158,11 +172,13 @@ Scope scope_of(PyObject* keywords) noexcept {
 }
 
 PyObject* construct(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
-    PyObject *name = nullptr, *inputs = nullptr, *keywords = nullptr;
-    static const char* const kNames[] = {"name", "input_values", "keyword_values", nullptr};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OO:record_function_fast", const_cast<char**>(kNames),
-                                     &name, &inputs, &keywords) ||
-        !check_arguments(name, inputs, keywords))
+    PyObject *name = nullptr, *inputs = nullptr, *keywords = nullptr, *stack = nullptr;
+    StackChoice choice = kNoStack;
+    static const char* const kNames[] = {"name", "input_values", "keyword_values", "stack", nullptr};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OO$O:record_function_fast", const_cast<char**>(kNames),
+                                     &name, &inputs, &keywords, &stack) ||
+        !check_arguments(name, inputs, keywords) ||
+        !parse_stack_choice(stack, "record_function_fast", choice))
         return nullptr;
     const Held plain(PyUnicode_FromObject(name));  // an object of a derived type could hold anything, us too
     auto* const self =
@@ -174,6 +190,7 @@ PyObject* construct(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     self->range.init();
     self->scope = scope_of(keywords);
     self->site = 0;
+    self->stack = choice;
     return reinterpret_cast<PyObject*>(self);
 }
 
@@ -213,9 +230,9 @@ PyMethodDef kMethods[] = {
 PyType_Slot kSlots[] = {
     {Py_tp_doc,
      const_cast<char*>(
-         "record_function_fast(name, input_values=None, keyword_values=None)\n--\n\n"
+         "record_function_fast(name, input_values=None, keyword_values=None, *, stack=False)\n--\n\n"
          "A range that is made once and entered any number of times. Its values are looked at only\n"
-         "while somebody records them.")},
+         "while somebody records them, and so is the stack.")},
     {Py_tp_new, reinterpret_cast<void*>(construct)},
     {Py_tp_dealloc, reinterpret_cast<void*>(destroy)},
     {Py_tp_traverse, reinterpret_cast<void*>(traverse)},

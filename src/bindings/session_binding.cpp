@@ -160,11 +160,16 @@ void bind_session(nb::module_& module) {
             nb::arg("call_lines") = false)
         .def("stop",
              [](GuardedSession& self) {
+                 python::check_tracer();
                  Trace trace = with_session(self, &Session::stop);
                  python::apply_tracer();
                  return trace;
              })
-        .def("snapshot", [](GuardedSession& self) { return with_session(self, &Session::snapshot); })
+        .def("snapshot",
+             [](GuardedSession& self) {
+                 python::check_tracer();
+                 return with_session(self, &Session::snapshot);
+             })
         .def("discard",
              [](GuardedSession& self) {
                  with_session(self, &Session::discard);

@@ -7,6 +7,7 @@
 #include <kymo/error.h>
 #include <kymo/export.h>
 #include <kymo/import.h>
+#include <kymo/symbolize.h>
 #include <kymo/trace.h>
 
 #include "bindings/bind.h"
@@ -77,6 +78,12 @@ void bind_trace(nb::module_& module) {
                 write_memory_timeline(trace, path, parse_device(device));
             },
             nb::arg("path"), nb::arg("device"), no_gil)
+        .def(
+            "_symbolized",
+            [](const Trace& trace, const std::vector<std::string>& debug_dirs) {
+                return symbolize_trace(trace, debug_dirs).trace;
+            },
+            nb::arg("debug_dirs"), no_gil)
         .def("_export_stacks", &export_stacks, nb::arg("path"), nb::arg("metric"), no_gil);
     module.def("load", load, nb::arg("path"), nb::arg("format") = "", nb::arg("session") = 0, no_gil);
     module.def(

@@ -100,15 +100,18 @@ void bind_traceback(nb::module_& module) {
         nb::arg("locations"), nb::arg("folder") = "/usr/lib/debug");
     module.def("traceback_addresses", [](nb::handle object) {
         nb::list list;
-        for (const std::uintptr_t address : traceback_of(object.ptr()).addresses()) list.append(address);
+        const CapturedTraceback traceback = traceback_of(object.ptr());
+        for (const std::uintptr_t address : traceback.addresses()) list.append(address);
         return list;
     });
     module.def("traceback_locations", [](nb::handle object) {
         nb::list list;
-        for (const NativeLocation& at : traceback_of(object.ptr()).locations())
+        const std::vector<NativeLocation> locations = traceback_of(object.ptr()).locations();
+        for (const NativeLocation& at : locations)
             list.append(nb::make_tuple(text_of(at.path), at.build_id, at.offset));
         return list;
     });
+    module.def("has_native_lines", &has_native_lines);
     module.def("dropped_tracebacks", &detail::dropped_count);
     module.def("unwind_counts", [] {
         const UnwindCounts counts = unwind_counts();

@@ -6,11 +6,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 namespace kymo::cli {
 namespace {
@@ -70,13 +72,18 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
     return result;
 }
 
-std::vector<std::string> environment_with(const std::pair<std::string, std::string>& variable) {
+std::vector<std::string> environment_with(const Variables& variables) {
     std::vector<std::string> result;
-    const std::string start = variable.first + "=";
     for (char** entry = environ; *entry != nullptr; ++entry) {
-        if (std::strncmp(*entry, start.c_str(), start.size()) != 0) result.emplace_back(*entry);
+        const std::string_view text = *entry;
+        const std::string_view name = text.substr(0, text.find('='));
+        const bool is_other = std::none_of(variables.begin(), variables.end(),
+                                           [&](const auto& variable) { return variable.first == name; });
+        if (is_other) result.emplace_back(text);
     }
-    result.push_back(start + variable.second);
+    for (const auto& [name, value] : variables) {
+        if (value) result.push_back(name + "=" + *value);
+    }
     return result;
 }
 
@@ -102,11 +109,10 @@ int start(pid_t& child, std::vector<char*> arguments, const std::vector<char*>& 
 
 }  // namespace
 
-ChildEnd run_child(const std::vector<std::string>& words,
-                   const std::pair<std::string, std::string>& variable) {
-    const std::vector<std::string> variables = environment_with(variable);
+ChildEnd run_child(const std::vector<std::string>& words, const Variables& variables) {
+    const std::vector<std::string> entries = environment_with(variables);
     const std::vector<char*> arguments = pointers(words);
-    const std::vector<char*> environment = pointers(variables);
+    const std::vector<char*> environment = pointers(entries);
 
     const Forwarding forwarding;
     pid_t child = 0;

@@ -1,6 +1,7 @@
 // child_process.h: runs a program as a shell would, passing signals on to it.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,13 +15,15 @@ struct ChildEnd {
     int signal = 0;  ///< the signal that killed it, or 0
 };
 
-/// Starts `words[0]` (looked up in PATH) with one more environment variable and waits for it. The program
+/// Environment variables; without a value: the program does not have it.
+using Variables = std::vector<std::pair<std::string, std::optional<std::string>>>;
+
+/// Starts `words[0]` (looked up in PATH) with other environment variables and waits for it. The program
 /// keeps our standard streams, our process group and the signal settings we were started with. While it runs,
 /// signals that another process sends to us are passed on to it; those of the terminal reach it directly and
 /// we outlive them. To be called from a process without other threads. Throws kymo::Error when there can be
 /// no child at all.
-ChildEnd run_child(const std::vector<std::string>& words,
-                   const std::pair<std::string, std::string>& variable);
+ChildEnd run_child(const std::vector<std::string>& words, const Variables& variables);
 
 /// Ends this process the way the child ended: by the same signal, or gives its exit code.
 int end_like(const ChildEnd& end);

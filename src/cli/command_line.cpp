@@ -150,6 +150,14 @@ void Options::text(std::string& value, const std::string& names, const std::stri
     app_.add_option(names, value, help)->type_name(placeholder);
 }
 
+void Options::texts(std::vector<std::string>& values, const std::string& names,
+                    const std::string& placeholder, const std::string& help) {
+    app_.add_option(names, values, help)
+        ->type_name(placeholder)
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
 void Options::number(std::optional<std::uint64_t>& value, const std::string& names, const std::string& help) {
     app_.add_option(names, value, help)->type_name("N")->check([](const std::string& given) {
         const bool digits = !given.empty() && given.find_first_not_of("0123456789") == std::string::npos;

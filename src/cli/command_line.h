@@ -22,6 +22,9 @@ class Options {
     void required(std::string& value, const std::string& placeholder, const std::string& help);
     void text(std::string& value, const std::string& names, const std::string& placeholder,
               const std::string& help);
+    /// The same any number of times; each adds one.
+    void texts(std::vector<std::string>& values, const std::string& names, const std::string& placeholder,
+               const std::string& help);
     void number(std::optional<std::uint64_t>& value, const std::string& names, const std::string& help);
     void percent(double& value, const std::string& names, const std::string& help);
     void choice(std::string& value, const std::string& names, const std::vector<std::string>& choices,

@@ -7,6 +7,7 @@
 #include <kymo/error.h>
 #include <kymo/table.h>
 
+#include "cli/calls_table.h"
 #include "cli/capture_argument.h"
 #include "cli/footer.h"
 #include "cli/progress.h"
@@ -77,7 +78,9 @@ class ReportVerb final : public Verb {
         options.flag(by_shape_, "--by-shape", "One row per name and shapes of inputs");
         options.number(by_stack_, "--by-stack", "One row per name and so many entries of the call stack");
         options.flag(by_thread_, "--by-thread", "One row per name and thread");
-        options.choice(by_, "--by", {"name", "thread"}, "One row per name, or per name and thread");
+        options.choice(by_, "--by", {"name", "thread", "function", "line", "file", "module", "package"},
+                       "One row per name, per name and thread, or per function, line of definition, file, "
+                       "module or package of the calls");
         options.flag(by_overload_, "--by-overload", "One row per name and overload");
         options.flag(list_, "--list", "One row per range");
         options.flag(
@@ -155,6 +158,8 @@ class ReportVerb final : public Verb {
 
     AverageOptions average_options(const TableOptions& table) const {
         AverageOptions options;
+        options.group_by = group_by();
+        options.covered = true;
         options.by_thread = by_thread_ || by_ == "thread";
         options.by_input_shape = by_shape_;
         options.by_overload = by_overload_;
@@ -173,6 +178,30 @@ class ReportVerb final : public Verb {
         options.nesting =
             wants_all || subtract_ || wants("covered") || wants("overhead") || wants("self_overhead");
         return options;
+    }
+
+    GroupBy group_by() const {
+        if (by_ == "function") return GroupBy::Function;
+        if (by_ == "line") return GroupBy::Line;
+        if (by_ == "file") return GroupBy::File;
+        if (by_ == "module") return GroupBy::Module;
+        if (by_ == "package") return GroupBy::Package;
+        return GroupBy::Name;
+    }
+
+    /// Whether the table for calls says all that was asked for.
+    bool is_for_calls(const Averages& averages) const {
+        const bool is_split = by_shape_ || by_stack_.value_or(0) > 0 || by_thread_ || by_ == "thread" ||
+                              by_overload_ || list_ || top_level_;
+        return !is_split && columns_.empty() && unit_ == "auto" && !averages.has_memory &&
+               is_call_sort_key(sort_) && are_calls(averages);
+    }
+
+    std::string call_rows(Averages averages, const TableOptions& options, const Terminal& terminal) const {
+        std::erase_if(averages.rows, [&](const AverageRow& row) { return !options.shows(row); });
+        const std::string title = by_ == "name" ? "function" : by_;
+        const auto limit = static_cast<std::size_t>(std::max<std::int64_t>(options.row_limit, 0));
+        return calls_text(averages, title, sort_, ascending_, limit, terminal);
     }
 
     static void make_printable(Averages& averages) {
@@ -196,6 +225,8 @@ class ReportVerb final : public Verb {
         if (found == 0) {
             text = averages.range_count == 0 ? "no ranges\n"
                                              : fmt::format("no name holds '{}'\n", printable(filter_));
+        } else if (is_for_calls(averages)) {
+            text = call_rows(averages, options, terminal);
         } else {
             text = fitted_table(averages, options, terminal);
         }

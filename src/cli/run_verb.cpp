@@ -11,20 +11,18 @@
 
 #include <kymo/error.h>
 #include <kymo/scope.h>
-#include <kymo/trace.h>
 
 #include "cli/capture_files.h"
 #include "cli/child_process.h"
-#include "cli/footer.h"
-#include "cli/progress.h"
+#include "cli/open_trace.h"
+#include "cli/python_program.h"
+#include "cli/run_summary.h"
+#include "cli/terminal.h"
 #include "cli/text_format.h"
 #include "cli/verb.h"
 
 namespace kymo::cli {
 namespace {
-
-/// Above that many captures, only their names are shown.
-constexpr std::size_t kReadAtMost = 16;
 
 /// A value for the variable KYMO, whose parts are separated by commas.
 std::string escaped(const std::string& text) {
@@ -34,23 +32,6 @@ std::string escaped(const std::string& text) {
         result += c;
     }
     return result;
-}
-
-/// A file name as it has to be typed in a shell.
-std::string shell_word(const std::string& text) {
-    const bool plain = !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
-        return std::isalnum(c) != 0 || std::strchr("._-/+:@%", c) != nullptr || c >= 0x80;
-    });
-    if (plain) return printable(text);
-    std::string result = "'";
-    for (const char c : text) {
-        if (c == '\'') {
-            result += "'\\''";
-        } else {
-            result += c;
-        }
-    }
-    return printable(result + "'");
 }
 
 /// "user,function" as the variable wants it: "user|function". Throws for a scope that does not exist.
@@ -74,54 +55,68 @@ std::string scope_list(const std::string& text) {
     return list;
 }
 
-bool is_python_script(const std::string& program) {
-    struct stat info {};
-    return program.ends_with(".py") && ::stat(program.c_str(), &info) == 0 && S_ISREG(info.st_mode);
-}
-
-/// The Python of the environment that this command was installed into, which its start script names; else the
-/// one that a shell would find.
-std::string python() {
-    const char* path = std::getenv("KYMO_PYTHON");
-    return path != nullptr && *path != '\0' ? path : "python3";
-}
-
 class RunVerb final : public Verb {
   public:
     const char* help() const override { return "Run a program and record it"; }
     const char* details() const override {
-        return "As in: kymo run [OPTIONS] -- PROGRAM [ARGUMENTS]\n\n"
-               "The program must be linked to Kymo (or load something that is); it need not start a session. "
-               "A file\n"
-               "x.py is run by Python (of the environment that kymo was installed into) and must import "
-               "kymo. "
-               "Signals\n"
-               "are passed on to it, and its exit code is passed back. Programs that it starts record too, "
-               "into\n"
-               "captures of their own. Programs linked statically without Kymo, and setuid programs, cannot "
-               "be seen.";
+        return "As in: kymo run [OPTIONS] script.py [ARGUMENTS], kymo run [OPTIONS] -m MODULE [ARGUMENTS],\n"
+               "kymo run [OPTIONS] -c CODE [ARGUMENTS], kymo run [OPTIONS] -- PROGRAM [ARGUMENTS]\n\n"
+               "A program of Python (x.py, x.pyz, a folder with __main__.py, -m, -c, - for standard input) "
+               "is "
+               "run by the Python\n"
+               "of the environment that kymo was installed into, unchanged; all its calls are recorded, on "
+               "every thread. Any\n"
+               "other program must be linked to Kymo, or load something that is, or start Python. Signals "
+               "are "
+               "passed on to\n"
+               "it, and its exit code is passed back. Programs that it starts record too, into captures of "
+               "their own.\n"
+               "Programs linked statically without Kymo, and setuid programs, cannot be seen.";
     }
     void declare(Options& options) override {
-        options.text(output_, "-o,--output", "FILE",
-                     "The capture (PROGRAM.kymo, or PROGRAM-2.kymo if that exists)");
+        options.text(
+            output_, "-o,--output", "FILE",
+            "The capture (SCRIPT.PID.kymo; of other programs PROGRAM.kymo, or PROGRAM-2.kymo if that "
+            "exists)");
         options.flag(force_, "--force", "Replace the capture if it exists");
-        options.text(max_, "--max", "SIZE", "Ceiling of the recording, as in 512MB (1 GiB)");
+        options.text(max_, "--max-bytes,--max", "SIZE", "Ceiling of the recording, as in 512MB (1 GiB)");
         options.choice(policy_, "--policy", {"stop", "drop", "ring"},
                        "At the ceiling: stop recording, drop what is new, or overwrite what is old (stop)");
+        options.flag(ring_, "--ring", "The same as --policy ring: the capture holds the end");
+        options.flag(c_calls_, "--c-calls", "Calls of Python into C too (so it is on Python 3.12 and later)");
+        options.flag(no_c_calls_, "--no-c-calls", "No calls into C (so it is on Python 3.11)");
+        options.flag(no_calls_, "--no-calls", "No calls of Python: only ranges that are marked");
+        options.texts(include_, "--include", "PATTERN",
+                      "Only calls of these files (src/*.py) or modules (shop.load); may be repeated");
+        options.texts(exclude_, "--exclude", "PATTERN", "No calls of these; may be repeated");
+        options.flag(fold_libraries_, "--fold-libraries",
+                     "Of libraries only the calls that the program makes");
+        options.text(min_duration_, "--min-duration", "TIME",
+                     "Only calls that take at least so long, as in 10us");
+        options.number(max_depth_, "--max-depth", "Only calls up to this depth");
+        options.number(budget_, "--budget", "Stop recording calls after so many");
+        options.flag(no_children_, "--no-children", "Do not record processes that a Python program starts");
         options.text(scopes_, "--scopes", "LIST", "Only these kinds of range, as in user,function");
         options.flag(memory_, "--memory", "Allocation reports too (kymo memory shows them)");
         options.flag(shapes_, "--shapes", "Shapes of the arrays that operations take and give");
         options.flag(flops_, "--flops", "What it takes to count floating-point operations; brings --shapes");
+        options.flag(open_, "--open", "Export the capture afterwards and open it in a browser");
+        options.flag(quiet_, "-q,--quiet", "No summary at the end");
         options.command(words_);
     }
 
     int run() override {
         if (words_.empty()) throw Error("run: the program is missing (see kymo run --help)");
-        const std::string variable = settings();
+        is_python_ = is_python_program(words_);
+        start_folder_ = python_start_folder();
+        if (is_python_ && start_folder_.empty())
+            throw Error(
+                "run: the Python package kymo is not here: this command runs programs of Python only as a "
+                "part of it (pip install kymo)");
+        const Variables variables = this->variables();
         const std::vector<std::string> before = captures_of(output_);
-        std::vector<std::string> words = words_;
-        if (is_python_script(words_[0])) words.insert(words.begin(), python());
-        const ChildEnd end = run_child(words, {"KYMO", variable});
+        const std::vector<std::string> words = is_python_ ? python_command(words_) : words_;
+        const ChildEnd end = run_child(words, variables);
         if (end.exec_error != 0) {
             print_error(fmt::format("kymo: {}: {}\n", printable(words[0]), std::strerror(end.exec_error)));
             return end_like(end);
@@ -145,17 +140,55 @@ class RunVerb final : public Verb {
             if (!bytes || *bytes == 0) throw Error("run: --max: '" + max_ + "' is no size; try 512MB");
             text += fmt::format(",max={}", *bytes);
         }
+        if (ring_ && !policy_.empty() && policy_ != "ring")
+            throw Error("run: --ring and --policy " + policy_ + " exclude each other");
+        if (ring_) policy_ = "ring";
         if (!policy_.empty()) text += ",policy=" + policy_;
         if (!scopes_.empty()) text += ",scopes=" + scope_list(scopes_);
         if (memory_) text += ",memory=on";
         if (shapes_) text += ",shapes=on";
         if (flops_) text += ",flops=on";
-        return text;
+        return text + call_settings();
+    }
+
+    /// What is recorded of Python's calls. Their names, and that they come last, are what the package's start
+    /// file looks for.
+    std::string call_settings() const {
+        if (c_calls_ && no_c_calls_) throw Error("run: --c-calls and --no-c-calls exclude each other");
+        std::string text;
+        for (const std::string& pattern : include_) text += ",include=" + escaped(pattern);
+        for (const std::string& pattern : exclude_) text += ",exclude=" + escaped(pattern);
+        if (fold_libraries_) text += ",fold_libraries=on";
+        if (!min_duration_.empty()) {
+            const std::optional<std::uint64_t> ns = parse_duration(min_duration_);
+            if (!ns) throw Error("run: --min-duration: '" + min_duration_ + "' is no time; try 10us");
+            text += fmt::format(",min_duration_ns={}", *ns);
+        }
+        if (max_depth_) text += fmt::format(",max_depth={}", *max_depth_);
+        if (budget_) text += fmt::format(",call_budget={}", *budget_);
+        if (start_folder_.empty()) return text;
+        const char* const c_calls = c_calls_ ? "on" : no_c_calls_ ? "off" : "auto";
+        return text + fmt::format(",c_calls={},calls={}", c_calls, no_calls_ ? "off" : "on");
+    }
+
+    /// How the program's environment differs from ours.
+    Variables variables() {
+        Variables variables{{"KYMO", settings()},
+                            {"KYMO_PYTHON", std::nullopt},
+                            {"KYMO_PYTHON_OPTIONS", std::nullopt},
+                            {"KYMO_PACKAGE", std::nullopt}};
+        if (start_folder_.empty()) return variables;
+        const char* const path = std::getenv("PYTHONPATH");
+        variables.emplace_back(
+            "PYTHONPATH", start_folder_ + (path != nullptr && *path != '\0' ? ":" + std::string(path) : ""));
+        if (no_children_) variables.emplace_back("KYMO_CHILDREN", "0");
+        return variables;
     }
 
     void prepare_output() {
         if (output_.empty()) {
-            output_ = free_capture_name(words_[0]);
+            output_ = free_capture_name(
+                is_python_ ? fmt::format("{}.{}", python_program_name(words_), ::getpid()) : words_[0]);
         } else {
             struct stat info {};
             if (::lstat(output_.c_str(), &info) == 0) {
@@ -175,53 +208,31 @@ class RunVerb final : public Verb {
         std::erase_if(captures, [&](const std::string& path) {
             return std::find(before.begin(), before.end(), path) != before.end();
         });
-        const Terminal terminal = standard_error();
         if (captures.empty()) {
-            const char* why = is_python_script(words_[0]) ? "did not import kymo"
-                                                          : "did not load libkymo (it is not linked to Kymo, "
-                                                            "or is setuid)";
-            print_error(fmt::format("kymo: nothing was recorded: {} {}\n", printable(words_[0]), why));
+            print_error(fmt::format("kymo: nothing was recorded: {}\n", why_nothing()));
             return;
         }
-        std::string text = "\n";
-        std::string best = captures.front();
-        std::uint64_t most = 0;
-        for (std::size_t i = 0; i < captures.size(); ++i) {
-            std::uint64_t events = 0;
-            text += line(captures[i], i < kReadAtMost, terminal, events);
-            if (events > most) {
-                most = events;
-                best = captures[i];
+        if (!quiet_) {
+            const RunSummary summary = summarize_run(captures, standard_error());
+            std::string text = summary.text;
+            if (!summary.best.empty()) {
+                text += fmt::format(
+                    "{0}  kymo report {1}   |   kymo tree {1}   |   kymo export {1} -o trace.json\n",
+                    styled(standard_error(), Style::Dim, "next:"), shell_word(summary.best));
             }
+            print_error(text);
         }
-        if (most > 0) {
-            const std::string word = shell_word(best);
-            text += fmt::format(
-                "next:  kymo report {0}   |   kymo tree {0}   |   kymo export {0} --to chrome\n", word);
-        }
-        print_error(text);
+        if (open_) open_in_browser(captures.front());
     }
 
-    /// What is said of one capture.
-    static std::string line(const std::string& path, bool read, const Terminal& terminal,
-                            std::uint64_t& events) {
-        struct stat info {};
-        if (::stat(path.c_str(), &info) != 0) info.st_size = 0;
-        const std::string size = format_bytes(static_cast<std::uint64_t>(info.st_size));
-        const std::string start = "kymo: " + styled(terminal, Style::Bold, printable(path));
-        if (!read) return fmt::format("{}: {}\n", start, size);
-        try {
-            const Progress progress("reading " + path);
-            const Trace trace = Trace::load(path);
-            events = trace.ranges().size() + trace.instants().size() + trace.counters().size();
-            if (events == 0)
-                return fmt::format("{}: linked to Kymo, but no range was reached\n{}", start,
-                                   problem_lines(trace, terminal));
-            return fmt::format("{}: {}, {}\n{}", start, events_fact(trace), size,
-                               problem_lines(trace, terminal));
-        } catch (const Error& error) {
-            return fmt::format("kymo: {}\n", printable(error.what()));
-        }
+    std::string why_nothing() const {
+        if (!is_python_)
+            return printable(words_[0]) + " did not load libkymo (it is not linked to Kymo, or is setuid)";
+        return printable(python_command({}).front()) +
+               " did not load the package kymo: it ended before it ran the program, was started with -E, -I "
+               "or -S, "
+               "or is not the Python that " +
+               printable(start_folder_) + " is for";
     }
 
     std::vector<std::string> words_;
@@ -233,6 +244,21 @@ class RunVerb final : public Verb {
     bool memory_ = false;
     bool shapes_ = false;
     bool flops_ = false;
+    bool ring_ = false;
+    bool c_calls_ = false;
+    bool no_c_calls_ = false;
+    bool no_calls_ = false;
+    std::vector<std::string> include_;
+    std::vector<std::string> exclude_;
+    bool fold_libraries_ = false;
+    std::string min_duration_;
+    std::optional<std::uint64_t> max_depth_;
+    std::optional<std::uint64_t> budget_;
+    bool no_children_ = false;
+    bool open_ = false;
+    bool quiet_ = false;
+    bool is_python_ = false;
+    std::string start_folder_;  ///< of the Python package; empty: it is not here
 };
 
 }  // namespace

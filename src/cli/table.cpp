@@ -43,7 +43,9 @@ std::string Table::text(const Terminal& terminal) const {
     auto append = [&](const std::vector<std::string>& cells, Style style) {
         std::string line;
         for (std::size_t i = 0; i < cells.size(); ++i) {
-            const std::string cell = columns_[i].flexible ? cut_middle(cells[i], widths[i]) : cells[i];
+            const std::string cell = !columns_[i].flexible  ? cells[i]
+                                     : columns_[i].cut_left ? cut_call(cells[i], widths[i])
+                                                            : cut_middle(cells[i], widths[i]);
             const std::size_t used = display_width(cell);
             const std::string padding(widths[i] > used ? widths[i] - used : 0, ' ');
             if (i > 0) line.append(kGap, ' ');

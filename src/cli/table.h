@@ -16,6 +16,7 @@ class Table {
         std::string title;
         bool left = false;      ///< aligned left, not right
         bool flexible = false;  ///< cut in the middle where the terminal is too narrow; one column at most
+        bool cut_left = false;  ///< a flexible one: cut at its left instead, as calls are (cut_call)
     };
 
     explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}

@@ -4,7 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
+#include <charconv>
 #include <cmath>
+#include <cstring>
 #include <vector>
 
 namespace kymo::cli {
@@ -204,6 +207,52 @@ std::string cut_middle(std::string_view text, std::size_t width) {
         back.insert(0, pieces[last].bytes);
     }
     return front + "\xE2\x80\xA6" + back;
+}
+
+std::optional<std::uint64_t> parse_duration(std::string_view text) {
+    double number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
+    const double scale = unit.empty() || unit == "ns" ? 1
+                         : unit == "us"               ? 1e3
+                         : unit == "ms"               ? 1e6
+                         : unit == "s"                ? 1e9
+                                                      : 0;
+    const double ns = number * scale;
+    if (error != std::errc() || scale == 0 || !(ns >= 0 && ns < 1e18)) return std::nullopt;
+    return static_cast<std::uint64_t>(ns + 0.5);
+}
+
+std::string shell_word(std::string_view text) {
+    const bool plain = !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
+        return std::isalnum(c) != 0 || std::strchr("._-/+:@%", c) != nullptr || c >= 0x80;
+    });
+    if (plain) return printable(text);
+    std::string result = "'";
+    for (const char c : text) {
+        if (c == '\'') {
+            result += "'\\''";
+        } else {
+            result += c;
+        }
+    }
+    return printable(result + "'");
+}
+
+std::string cut_call(std::string_view text, std::size_t width) {
+    if (display_width(text) <= width) return std::string(text);
+    const std::string_view blanks = text.substr(0, std::min(text.find_first_not_of(' '), text.size()));
+    const std::size_t end = text.find("): ");  // of the place
+    for (std::size_t slash = text.find('/'); slash != std::string_view::npos && slash < end;
+         slash = text.find('/', slash + 1)) {
+        const std::string shorter = std::string(blanks) + "\u2026" + std::string(text.substr(slash));
+        if (end != std::string_view::npos && display_width(shorter) <= width) return shorter;
+    }
+    if (end == std::string_view::npos) return cut_middle(text, width);
+    const std::string_view function = text.substr(end + 3);
+    const std::string alone = std::string(blanks) + "\u2026: " + std::string(function);
+    if (display_width(alone) <= width) return alone;
+    return cut_middle(std::string(blanks) + std::string(function), width);
 }
 
 bool contains_ignoring_case(std::string_view text, std::string_view part) {

@@ -17,6 +17,10 @@ std::string format_plural(std::uint64_t count, std::string_view singular);
 
 /// "512MB", "64K", "1GiB", "1000": bytes, in powers of 1024. Nothing when it is no size, or too large.
 std::optional<std::uint64_t> parse_bytes(std::string_view text);
+/// "10us", "1.5ms", "2s", "300ns", "300": nanoseconds. Nothing when it is no time.
+std::optional<std::uint64_t> parse_duration(std::string_view text);
+/// `text` as it has to be typed in a shell.
+std::string shell_word(std::string_view text);
 
 /// `text` safe to print anywhere: control characters become visible escapes, what is not UTF-8 becomes
 /// U+FFFD.
@@ -26,6 +30,9 @@ std::string printable(std::string_view text);
 std::size_t display_width(std::string_view text);
 /// `text` cut in the middle, with an ellipsis, to at most `width` columns. `text` is valid UTF-8.
 std::string cut_middle(std::string_view text, std::size_t width);
+/// A call "some/folder/file.py(3): function" cut to at most `width` columns: folders go first, from the left,
+/// and its function last. Other texts are cut in the middle. `text` is valid UTF-8.
+std::string cut_call(std::string_view text, std::size_t width);
 
 /// Whether `text` holds `part`, upper and lower case (of ASCII) alike.
 bool contains_ignoring_case(std::string_view text, std::string_view part);

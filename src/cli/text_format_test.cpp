@@ -119,5 +119,26 @@ TEST(ContainsIgnoringCase, FindsPartsOfNames) {
     EXPECT_FALSE(contains_ignoring_case("abc", "abd"));
 }
 
+TEST(ParseDuration, TakesTheUsualUnits) {
+    EXPECT_EQ(parse_duration("10us"), 10'000u);
+    EXPECT_EQ(parse_duration("1.5ms"), 1'500'000u);
+    EXPECT_EQ(parse_duration("2s"), 2'000'000'000u);
+    EXPECT_EQ(parse_duration("300ns"), 300u);
+    EXPECT_EQ(parse_duration("300"), 300u);
+    for (const char* const text : {"", "us", "-1us", "10 us", "10m", "1e30s", "nan"})
+        EXPECT_EQ(parse_duration(text), std::nullopt) << text;
+}
+
+TEST(CutCall, LosesFoldersFirstAndItsFunctionLast) {
+    const std::string call = "some/deep/folder/file.py(120): Thing.method";
+    EXPECT_EQ(cut_call(call, 60), call);
+    EXPECT_EQ(cut_call(call, 42), "\u2026/deep/folder/file.py(120): Thing.method");
+    EXPECT_EQ(cut_call(call, 35), "\u2026/file.py(120): Thing.method");
+    EXPECT_EQ(cut_call(call, 20), "\u2026: Thing.method");
+    EXPECT_EQ(cut_call(call, 9), cut_middle("Thing.method", 9));
+    EXPECT_EQ(cut_call("    " + call, 35), "    \u2026/file.py(120): Thing.method");
+    EXPECT_EQ(cut_call("a name that is no call", 10), cut_middle("a name that is no call", 10));
+}
+
 }  // namespace
 }  // namespace kymo::cli

@@ -108,7 +108,7 @@ class TreeVerb final : public Verb {
     }
 
     static Table empty_table() {
-        return Table({{"total"}, {"share"}, {"self"}, {"count"}, {"name", true, true}});
+        return Table({{"total"}, {"share"}, {"self"}, {"count"}, {"name", true, true, true}});
     }
 
     std::string text(const Trace& trace, const CallTree& tree, std::size_t hidden, bool is_empty) const {

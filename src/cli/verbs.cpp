@@ -12,6 +12,7 @@
     VERB(memory)         \
     VERB(export)         \
     VERB(validate)       \
+    VERB(symbolize)      \
     VERB(compact)
 
 namespace kymo::cli {

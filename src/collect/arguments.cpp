@@ -192,10 +192,36 @@ bool ArgumentDecoder::read_facts(std::span<const std::byte>& rest, RangeDetail& 
     return true;
 }
 
+bool ArgumentDecoder::read_stack(std::span<const std::byte>& rest) {
+    const auto head = read_as<ValueHeader>(rest.data());
+    rest = rest.subspan(sizeof head);
+    const std::size_t bytes = head.count * sizeof(std::uint64_t);
+    if (rest.size() < bytes) return false;
+    if (wanted_.keywords) {
+        if (stack_key_ == 0) stack_key_ = strings_.intern("Call stack");
+        Argument stack;
+        stack.key = stack_key_;
+        stack.kind = ValueKind::List;
+        stack.truncated = (head.flags & kValueTruncated) != 0;
+        stack.list.first = static_cast<std::uint32_t>(data_.list_items.size());
+        stack.list.count = head.count;
+        for (std::size_t i = 0; i < head.count; ++i) {
+            Argument frame;
+            frame.kind = ValueKind::String;
+            frame.string = frames_.text_of(read_as<std::uint64_t>(rest.data() + i * sizeof(std::uint64_t)));
+            data_.list_items.push_back(frame);
+        }
+        data_.arguments.push_back(stack);
+    }
+    rest = rest.subspan(bytes);
+    return true;
+}
+
 bool ArgumentDecoder::read_top(std::span<const std::byte>& rest, RangeDetail& detail) {
     if (rest.size() < sizeof(ValueHeader)) return false;
     const auto head = read_as<ValueHeader>(rest.data());
     if (head.kind == kValueFacts) return read_facts(rest, detail);
+    if (head.kind == kValueStack) return read_stack(rest);
     const ArgumentRole role = role_of(head);
     const bool is_keyword = role == ArgumentRole::Keyword;
     const bool is_array = head.kind == static_cast<std::uint8_t>(ValueKind::Array);

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "collect/stack_frames.h"
 #include "collect/view.h"
 #include "trace/string_pool.h"
 #include "trace/trace_data.h"
@@ -16,8 +17,9 @@ namespace kymo {
 /// `data`. What is not wanted leaves nothing behind, not even its strings.
 class ArgumentDecoder {
   public:
-    ArgumentDecoder(TraceData& data, StringPool& strings, const WantedValues& wanted = {})
-        : data_(data), strings_(strings), wanted_(wanted) {}
+    ArgumentDecoder(TraceData& data, StringPool& strings, const WantedValues& wanted = {},
+                    std::span<const NamedModule> modules = {})
+        : data_(data), strings_(strings), wanted_(wanted), frames_(data, strings, modules) {}
 
     /// Appends the arguments of one row and, if there are any, a slice of the index; and the row's detail.
     /// Rows are given in ascending order. A payload that breaks off gives what is whole before that.
@@ -26,6 +28,8 @@ class ArgumentDecoder {
     void decode_instant(std::span<const std::byte> payload, Row row);
 
     std::uint64_t damaged() const noexcept { return damaged_; }
+    /// Of the stacks so far. They are the value "Call stack", a list of texts.
+    StackFrames& frames() noexcept { return frames_; }
 
   private:
     /// What is kept of a value and of the items in it; the rest becomes None that says what it was.
@@ -39,12 +43,15 @@ class ArgumentDecoder {
                 RangeDetail& detail);
     bool read_top(std::span<const std::byte>& rest, RangeDetail& detail);
     bool read_facts(std::span<const std::byte>& rest, RangeDetail& detail);
+    bool read_stack(std::span<const std::byte>& rest);
     bool read_value(std::span<const std::byte>& rest, Argument& value, const Kept& kept, int nesting);
     bool read_array(std::span<const std::byte>& rest, std::uint32_t dimensions, Argument& value);
 
     TraceData& data_;
     StringPool& strings_;
     WantedValues wanted_;
+    StackFrames frames_;
+    StringId stack_key_ = 0;  ///< "Call stack", once there is one
     std::uint64_t damaged_ = 0;
 };
 

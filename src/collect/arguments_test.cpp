@@ -115,6 +115,68 @@ TEST(Arguments, AForwardThreadThatNoThreadCanHaveIsDamage) {
     EXPECT_EQ(problem_codes(trace), "damaged_values");
 }
 
+std::vector<std::string> stack_of(const Trace& trace, Row range) {
+    std::vector<std::string> texts;
+    for (const Argument& value : trace.range_arguments(range)) {
+        if (trace.string(value.key) != "Call stack") continue;
+        EXPECT_EQ(value.kind, ValueKind::List);
+        for (const Argument& item : trace.list_items().subspan(value.list.first, value.list.count))
+            texts.emplace_back(trace.string(item.string));
+    }
+    return texts;
+}
+
+constexpr std::uint64_t native(std::uint64_t module, std::uint64_t offset) {
+    return kFrameNative | module << kFrameModuleShift | offset;
+}
+
+TEST(Arguments, AStackBecomesTheTextsOfItsFrames) {
+    LogWriter log;
+    const std::uint64_t site = log.site("pkg/x.py(10): f", Scope::PythonFunction, "/a/pkg/x.py", 10);
+    log.module("/lib/a.so", "abcd", 0x1000);
+    log.module("/lib/a.so", "ef01", 0x9000);
+    const std::vector<std::uint64_t> frames = {site | 12ull << kFrameLineShift,
+                                               site,
+                                               native(1, 0x12ab),
+                                               native(2, 0x10),
+                                               native(9, 0x20),
+                                               native(0, 0xffff),
+                                               0,
+                                               77ull};
+    const Trace trace = build(log, log.values().integer("n", 1).stack(frames, true).integer("m", 2));
+    EXPECT_EQ(stack_of(trace, 0),
+              (std::vector<std::string>{"pkg/x.py(12): f", "pkg/x.py(10): f", "/lib/a.so+0x12ab",
+                                        "/lib/a.so@ef01+0x10", "0x20", "0xffff", "??", "??"}));
+    EXPECT_EQ(trace.range_arguments(0).size(), 3u);  // what follows a stack is read too
+    EXPECT_TRUE(trace.range_arguments(0)[1].truncated);
+    ASSERT_EQ(trace.metadata().size(), 1u);
+    EXPECT_EQ(trace.metadata()[0].key, "native_modules");
+    EXPECT_NE(trace.metadata()[0].json.find("\"build_id\":\"ef01\""), std::string::npos)
+        << trace.metadata()[0].json;
+}
+
+TEST(Arguments, ASessionWithoutValuesHasNoStacks) {
+    LogWriter log;
+    log.module("/lib/a.so", "abcd");
+    const Trace trace = build(log, log.values().stack({native(1, 0x10)}), 0);
+    EXPECT_EQ(trace.range_arguments(0).size(), 0u);
+    EXPECT_EQ(trace.metadata().size(), 0u);
+    EXPECT_EQ(problem_codes(trace), "");
+}
+
+TEST(Arguments, AStackThatBreaksOffIsDamage) {
+    LogWriter log;
+    Values values = log.values().integer("n", 1).stack({1, 2, 3});
+    std::vector<std::byte> bytes = values.bytes();
+    bytes.resize(bytes.size() - 8);
+    log.start(1, 0, {.option_bits = LogWriter::kAllOptions}).stop(1, 100);
+    log.thread(1).long_range("a", 1, 10, 0, 0, bytes);
+    const Trace trace = build_trace(log.raw());
+    EXPECT_EQ(find_fault(trace), "");
+    EXPECT_EQ(trace.range_arguments(0).size(), 1u);
+    EXPECT_EQ(problem_codes(trace), "damaged_values");
+}
+
 /// One of everything: an array, a scalar, a list of scalars and one of arrays as inputs, and two keywords.
 Values everything(LogWriter& log) {
     auto values = log.values();

@@ -55,6 +55,9 @@ LogWriter everything() {
     forward.input().array("", {.sizes = {2, 3}, .device = {DeviceType::Cuda, 1}, .storage_id = 9});
     forward.input().list("", 2).array("", {.sizes = {}}).array("", {.sizes = {}, .is_defined = false});
     forward.input().integer("", 1).output().none("", ValueKind::Double).facts(17, 0, 99);
+    log.module("/bin/program", "0123456789abcdef", 0x400000);
+    forward.stack({log.site("x.py(3): f", Scope::PythonFunction, "x.py", 3) | 5ull << detail::kFrameLineShift,
+                   detail::kFrameNative | 1ull << detail::kFrameModuleShift | 0x1234});
     log.thread(1)
         .memory(11, 0xabc000, 512, 512, 4096)
         .long_range("forward", 11, 12, 1, 0, forward.bytes(), Scope::Function)

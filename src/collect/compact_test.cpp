@@ -65,6 +65,9 @@ LogWriter rich_log() {
     forward.input().list("", 2).array("", {.sizes = {}}).array("", {.sizes = {}, .is_defined = false});
     forward.input().integer("", 1).output().array("", {.sizes = {2}}).none("", ValueKind::Double);
     forward.facts(17, 0, 99);
+    log.module("/bin/program", "0123456789abcdef", 0x400000);
+    forward.stack({log.site("x.py(3): f", Scope::PythonFunction, "x.py", 3) | 5ull << kFrameLineShift,
+                   kFrameNative | 1ull << kFrameModuleShift | 0x1234});
     log.thread(1)
         .memory(11, 0xabc000, 512, 512, 4096)
         .long_range("forward", 12, 20, 1, 0, forward.bytes(), Scope::Function)

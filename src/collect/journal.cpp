@@ -16,6 +16,7 @@ NameTables read_names(std::span<const std::byte> stream) {
     // Dense ids make this bound exact; anything beyond it is damage.
     const std::size_t most_strings = stream.size() / sizeof(StringRecord) + 1;
     const std::size_t most_sites = stream.size() / sizeof(SiteRecord) + 1;
+    const std::size_t most_modules = stream.size() / sizeof(ModuleRecord) + 1;
     for (StreamCursor at(stream); at.next();) {
         if (at.kind() == static_cast<std::uint16_t>(NameKind::String)) {
             StringRecord record;
@@ -28,9 +29,19 @@ NameTables read_names(std::span<const std::byte> stream) {
             SiteRecord record;
             if (!at.get(record) || record.id == 0 || record.id >= most_sites || record.id >= kMaxSites)
                 continue;
-            if (record.id > tables.sites.size()) tables.sites.resize(record.id);
+            if (record.id > tables.sites.size()) {
+                tables.sites.resize(record.id);
+                tables.site_flags.resize(record.id);
+            }
+            tables.site_flags[record.id - 1] = record.flags;
             tables.sites[record.id - 1] = {record.name, record.file, record.line,
                                            static_cast<Scope>(record.scope & 31)};
+        } else if (at.kind() == static_cast<std::uint16_t>(NameKind::Module)) {
+            ModuleRecord record;
+            if (!at.get(record) || record.id == 0 || record.id >= most_modules || record.id >= kMaxModules)
+                continue;
+            if (record.id > tables.modules.size()) tables.modules.resize(record.id);
+            tables.modules[record.id - 1] = {record.path, record.build_id, record.bias};
         }
     }
     const auto known = [&](StringId& id) {
@@ -39,6 +50,10 @@ NameTables read_names(std::span<const std::byte> stream) {
     for (SiteInfo& site : tables.sites) {
         known(site.name);
         known(site.file);
+    }
+    for (NamedModule& module : tables.modules) {
+        known(module.path);
+        known(module.build_id);
     }
     return tables;
 }

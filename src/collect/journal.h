@@ -34,11 +34,20 @@ struct SessionMarks {
 /// All sessions of a log, in order of their starts in the journal.
 std::vector<SessionMarks> list_sessions(const RawLog& log);
 
-/// The strings and sites of a names stream. String ids are those of the stream; [0] is "".
+/// A program or library of native frames.
+struct NamedModule {
+    StringId path = 0;
+    StringId build_id = 0;
+    std::uint64_t bias = 0;
+};
+
+/// The strings, sites and modules of a names stream. String ids are those of the stream; [0] is "".
 /// Sites are numbered from 0 here: site `id` of the stream is sites[id - 1].
 struct NameTables {
     std::vector<std::string> strings{std::string()};
     std::vector<SiteInfo> sites;
+    std::vector<std::uint32_t> site_flags;  ///< detail::SiteFlags, by site
+    std::vector<NamedModule> modules;  ///< module `id` is modules[id - 1]
 };
 NameTables read_names(std::span<const std::byte> stream);
 

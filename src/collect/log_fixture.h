@@ -104,6 +104,12 @@ class Values {
         list_.add(detail::RangeFacts{sequence, forward_thread, id});
         return *this;
     }
+    /// Where it began, the innermost frame first: words as log_format.h has them.
+    Values& stack(const std::vector<std::uint64_t>& frames, bool truncated = false) {
+        header("", detail::kValueStack, truncated, frames.size());
+        list_.add_bytes(frames.data(), frames.size() * sizeof(std::uint64_t));
+        return *this;
+    }
     const std::vector<std::byte>& bytes() const { return list_.bytes(); }
 
   private:
@@ -226,6 +232,17 @@ class LogWriter {
         record.id = static_cast<std::uint32_t>(sites_.size() + 1);
         names_.add(record);
         sites_.emplace(key, record.id);
+        return record.id;
+    }
+    /// The next number of a program or library.
+    std::uint32_t module(std::string_view path, std::string_view build_id, std::uint64_t bias = 0) {
+        detail::ModuleRecord record{};
+        record.head = {static_cast<std::uint16_t>(detail::NameKind::Module), 0, sizeof record};
+        record.path = string(path);
+        record.build_id = string(build_id);
+        record.bias = bias;
+        record.id = ++modules_;
+        names_.add(record);
         return record.id;
     }
     Values values() { return Values(*this); }
@@ -381,6 +398,7 @@ class LogWriter {
     ByteList journal_;
     std::map<std::string, std::uint32_t> strings_;
     std::map<std::string, std::uint32_t> sites_;
+    std::uint32_t modules_ = 0;
     std::map<std::uint32_t, ThreadLog> threads_;
     std::deque<Chunk> chunks_;
     std::vector<OpenRange> open_;

@@ -72,6 +72,20 @@ inline std::vector<std::byte> random_values(LogWriter& log, std::mt19937& random
         values.facts(static_cast<std::int64_t>(random() % 12) - 1, random() % 2 == 0 ? 0 : random() % 5,
                      random() % 3);
     }
+    if (random() % 4 == 0) {
+        if (random() % 3 == 0)
+            log.module("/lib/" + std::to_string(random() % 4) + ".so", "ab" + std::to_string(random() % 3));
+        std::vector<std::uint64_t> frames;
+        for (std::uint32_t i = random() % 12; i-- != 0;) {
+            const std::uint64_t low = random() % 40;
+            const std::uint64_t high = random() % 5;
+            frames.push_back(random() % 2 == 0
+                                 ? low | high << detail::kFrameLineShift
+                                 : detail::kFrameNative | high << detail::kFrameModuleShift | low << 8);
+        }
+        if (random() % 8 == 0) frames.push_back(std::uint64_t{random()} << 32 | random());
+        values.stack(frames, random() % 3 == 0);
+    }
     return values.bytes();
 }
 

@@ -28,6 +28,7 @@ struct ReplayedLog {
     const ViewRequest request;
     std::shared_ptr<TraceData> data;
     Journal journal;
+    std::vector<NamedModule> modules;
     const JournalSession* session = nullptr;  ///< in `journal`; null: the whole log
     View view;
     std::unique_ptr<ClockFit> fit;

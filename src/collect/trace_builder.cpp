@@ -18,12 +18,6 @@ using namespace detail;
 
 namespace {
 
-// Calls that a tracer has recorded (their sites have a file, or the module of a C function) are for those
-// sessions that asked for calls.
-bool is_traced_call(const SiteInfo& site) noexcept {
-    return (site.scope == Scope::PythonFunction || site.scope == Scope::CFunction) && site.file != 0;
-}
-
 class TraceBuilder {
   public:
     TraceBuilder(const RawLog& log, const ViewRequest& request) : state_(log, request) {}
@@ -45,6 +39,7 @@ class TraceBuilder {
         NameTables names = read_names(state_.log.names);
         state_.data->strings = std::move(names.strings);
         state_.data->sites = std::move(names.sites);
+        state_.modules = std::move(names.modules);
         state_.journal = read_journal(state_.log.journal, state_.request.session);
         if (state_.request.session != 0) {
             state_.session = state_.journal.find_session(state_.request.session);
@@ -76,7 +71,8 @@ class TraceBuilder {
         state_.view.wanted_sites.assign(state_.data->sites.size() + 1, true);
         for (std::size_t i = 0; i < state_.data->sites.size(); ++i) {
             const SiteInfo& site = state_.data->sites[i];
-            if (wanted.contains(site.scope) && (wants_calls || !is_traced_call(site))) continue;
+            const bool is_traced_call = (names.site_flags[i] & kSiteTraced) != 0;
+            if (wanted.contains(site.scope) && (wants_calls || !is_traced_call)) continue;
             state_.view.wanted_sites[i + 1] = false;
             state_.view.filters_sites = true;
         }

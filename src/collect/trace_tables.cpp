@@ -65,7 +65,7 @@ class TableFiller {
 
     void fill() {
         StringPool strings(state_.data->strings);
-        ArgumentDecoder arguments(*state_.data, strings, state_.view.values);
+        ArgumentDecoder arguments(*state_.data, strings, state_.view.values, state_.modules);
         fill_process(strings);
         fill_threads();
         add_thread_tracks(strings, arguments);
@@ -77,6 +77,8 @@ class TableFiller {
         add_remote_events(state_, strings);
         fill_infos();
         fill_metadata();
+        if (arguments.frames().has_native())
+            put_fact(state_.data->metadata, "native_modules", arguments.frames().modules_json());
         fill_problems(arguments.damaged());
     }
 

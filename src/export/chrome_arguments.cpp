@@ -280,6 +280,17 @@ void ChromeArguments::append_values(std::span<const Argument> values) {
     if (is_first) cache_.learn(out_.since(start), given_);
 }
 
+// One text, as viewers know it: ";" after each frame.
+void ChromeArguments::append_stack(const Argument& stack) {
+    scratch_.clear();
+    for (const Argument& frame : items_of(stack)) {
+        if (frame.kind != ValueKind::String) continue;
+        scratch_ += trace_.string(frame.string);
+        scratch_ += ';';
+    }
+    out_.string(scratch_);
+}
+
 void ChromeArguments::render_values(std::span<const Argument> values) {
     bool has_inputs = false;
     bool has_outputs = false;
@@ -292,7 +303,10 @@ void ChromeArguments::render_values(std::span<const Argument> values) {
         if (values[i].kind == ValueKind::Int && append_integer(values[i])) continue;
         separate();
         append_key(values[i], i);
-        append_value(values[i], 0);
+        if (values[i].kind == ValueKind::List && trace_.string(values[i].key) == "Call stack")
+            append_stack(values[i]);
+        else
+            append_value(values[i], 0);
     }
     if (has_inputs) append_positional(values, ArgumentRole::Input);
     if (has_outputs) append_positional(values, ArgumentRole::Output);

@@ -118,6 +118,7 @@ class ChromeArguments {
     void append_key(const Argument& value, std::size_t index);
     void append_changed_key(const Argument& value, std::size_t index);
     void append_value(const Argument& value, int level);
+    void append_stack(const Argument& stack);
     void append_positional(std::span<const Argument> values, ArgumentRole role);
     bool append_small_positional(std::span<const Argument> values, ArgumentRole role);
     char* put_number_key(char* out, ChromeNumber which) noexcept {

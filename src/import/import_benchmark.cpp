@@ -9,6 +9,7 @@
 #include <cstring>
 #include <ctime>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <kymo/import.h>
@@ -44,8 +45,12 @@ class TorchFile {
   private:
     template <typename... Parts>
     void write(const char* format, Parts... parts) {
-        const int size = std::snprintf(line_, sizeof line_, format, parts...);
-        file_.write({line_, static_cast<std::size_t>(size)});
+        if constexpr (sizeof...(Parts) == 0) {
+            file_.write(std::string_view(format));
+        } else {
+            const int size = std::snprintf(line_, sizeof line_, format, parts...);
+            file_.write({line_, static_cast<std::size_t>(size)});
+        }
         ++count_;
     }
     const char* micros(std::int64_t ns) {

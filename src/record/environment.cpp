@@ -81,10 +81,51 @@ bool parse_switch(const std::string& key, const std::string& text) {
     throw Error(key + "=" + text + ": expected on or off");
 }
 
+bool parse_c_calls(const std::string& text) {
+    return text == "auto" || parse_switch("c_calls", text);
+}
+
+std::uint64_t parse_number(const std::string& key, const std::string& text) {
+    std::uint64_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc() || end != text.data() + text.size())
+        throw Error(key + "=" + text + ": expected a number");
+    return number;
+}
+
+/// Which of the Python calls. False: no such key.
+template <class Options>
+bool set_call_option(Options& options, const std::string& key, const std::string& value) {
+    if constexpr (requires { options.calls; }) {
+        auto& calls = options.calls;
+        if (key == "include") {
+            calls.include.push_back(value);
+        } else if (key == "exclude") {
+            calls.exclude.push_back(value);
+        } else if (key == "fold_libraries") {
+            calls.fold_libraries = parse_switch(key, value);
+        } else if (key == "call_lines") {
+            calls.lines = parse_switch(key, value);
+        } else if (key == "min_duration_ns") {
+            calls.min_duration_ns = parse_number(key, value);
+        } else if (key == "max_depth") {
+            calls.max_depth = static_cast<std::uint32_t>(
+                std::min<std::uint64_t>(parse_number(key, value), ~std::uint32_t{0}));
+        } else if (key == "call_budget") {
+            calls.budget = parse_number(key, value);
+        } else {
+            return false;
+        }
+        return true;
+    }
+    return false;
+}
+
 }  // namespace
 
 SessionOptions parse_options(std::string_view text) {
     SessionOptions options;
+    bool c_calls = true;
     for (const std::string& part : split(text)) {
         if (part.empty()) continue;
         const std::size_t equals = part.find('=');
@@ -110,11 +151,20 @@ SessionOptions parse_options(std::string_view text) {
             options.profile_memory = parse_switch(key, value);
         } else if (key == "flops") {
             options.with_flops = parse_switch(key, value);
-        } else {
-            throw Error("'" + part +
-                        "': expected out=, max=, policy=, scopes=, name=, values=, shapes=, inputs=, memory= "
-                        "or flops=");
+        } else if (key == "calls") {
+            options.with_stack = parse_switch(key, value);
+        } else if (key == "c_calls") {
+            c_calls = parse_c_calls(value);
+        } else if (!set_call_option(options, key, value)) {
+            throw Error(
+                "'" + part +
+                "': expected out=, max=, policy=, scopes=, name=, values=, shapes=, inputs=, memory=, "
+                "flops=, calls= or c_calls=");
         }
+    }
+    if (options.with_stack && !c_calls) {
+        const std::uint32_t bits = options.scopes.empty() ? ScopeSet::all().bits() : options.scopes.bits();
+        options.scopes = ScopeSet::from_bits(bits & ~(1u << static_cast<unsigned>(Scope::CFunction)));
     }
     return options;
 }

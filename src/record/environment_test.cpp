@@ -40,6 +40,20 @@ TEST(ParseOptions, TakesEveryKeyInAnyOrder) {
     EXPECT_FALSE(options.record_values);
 }
 
+TEST(ParseOptions, CallsAreAskedForWithOrWithoutThoseIntoC) {
+    EXPECT_FALSE(parse_options("out=a").with_stack);
+    EXPECT_FALSE(parse_options("calls=off").with_stack);
+    for (const char* const text : {"calls=on", "calls=on,c_calls=on", "c_calls=auto,calls=on"}) {
+        EXPECT_TRUE(parse_options(text).with_stack) << text;
+        EXPECT_EQ(parse_options(text).scopes, ScopeSet::all()) << text;
+    }
+    const SessionOptions without = parse_options("c_calls=off,calls=on");
+    EXPECT_TRUE(without.scopes.contains(Scope::PythonFunction));
+    EXPECT_FALSE(without.scopes.contains(Scope::CFunction));
+    EXPECT_EQ(parse_options("c_calls=off").scopes, ScopeSet::all());
+    EXPECT_EQ(error_of("c_calls=some"), "c_calls=some: expected on or off");
+}
+
 TEST(ParseOptions, TheLastOfAKeyCounts) {
     EXPECT_EQ(parse_options("out=a,out=b").output, "b");
 }
@@ -123,7 +137,7 @@ TEST(ParseOptions, NamesTheKeyThatItDoesNotKnow) {
     for (const std::string text : {"colour=red", "Out=x", " out=x", "garbage", "=x", "="}) {
         EXPECT_EQ(error_of(text), "'" + text +
                                       "': expected out=, max=, policy=, scopes=, name=, values=, shapes=, "
-                                      "inputs=, memory= or flops=");
+                                      "inputs=, memory=, flops=, calls= or c_calls=");
     }
 }
 

@@ -116,6 +116,7 @@ void Recorder::after_fork_in_child() noexcept {
     overwritten_.clear();
     journal_.clear();
     noted_.clear();
+    absent_.clear();
     std::sort(chunks.begin(), chunks.end());
     chunks.erase(std::unique(chunks.begin(), chunks.end()), chunks.end());
 

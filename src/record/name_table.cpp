@@ -79,8 +79,8 @@ std::uint32_t NameTable::intern(std::string_view text) {
 }
 
 std::uint32_t NameTable::intern_site(std::string_view name, std::string_view file, std::uint32_t line,
-                                     Scope scope) {
-    const SiteKey key{intern(name), intern(file), line, static_cast<std::uint32_t>(scope)};
+                                     Scope scope, std::uint32_t flags) {
+    const SiteKey key{intern(name), intern(file), line, static_cast<std::uint32_t>(scope) | flags << 8};
     if (const auto found = sites_.find(key); found != sites_.end()) return found->second;
     if (sites_.size() + 1 >= detail::kMaxSites || (key.name == 0 && !name.empty())) return 0;
     const auto id = static_cast<std::uint32_t>(sites_.size() + 1);
@@ -93,9 +93,28 @@ std::uint32_t NameTable::intern_site(std::string_view name, std::string_view fil
     record.name = key.name;
     record.file = key.file;
     record.line = key.line;
-    record.scope = key.scope;
+    record.scope = static_cast<std::uint32_t>(scope);
+    record.flags = flags;
     append(stream_, record);
     return id;
+}
+
+std::uint32_t NameTable::intern_module(std::string_view path, std::string_view build_id,
+                                       std::uint64_t bias) {
+    const std::uint32_t path_id = intern(path);
+    const std::uint32_t build = intern(build_id);
+    if (const auto found = modules_.find({path_id, build, bias}); found != modules_.end())
+        return found->second;
+    if (modules_.size() + 1 >= detail::kMaxModules || (path_id == 0 && !path.empty())) return 0;
+    detail::ModuleRecord record{};
+    record.head.kind = static_cast<std::uint16_t>(detail::NameKind::Module);
+    record.id = static_cast<std::uint32_t>(modules_.size() + 1);
+    record.path = path_id;
+    record.build_id = build;
+    record.bias = bias;
+    modules_.emplace(std::tuple(path_id, build, bias), record.id);
+    append(stream_, record);
+    return record.id;
 }
 
 void NameTable::insert(const Table& table, const DynamicName* name) noexcept {

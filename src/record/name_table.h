@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <map>
 #include <memory>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -86,7 +88,11 @@ class NameTable {
     /// Ids are dense from 1; 0 stands for "" and for "no room left" (kMaxNameBytes).
     std::uint32_t intern(std::string_view text);
     /// Equal places get equal ids, also after a library was unloaded and loaded again. 0: no room left.
-    std::uint32_t intern_site(std::string_view name, std::string_view file, std::uint32_t line, Scope scope);
+    /// `flags`: detail::SiteFlags.
+    std::uint32_t intern_site(std::string_view name, std::string_view file, std::uint32_t line, Scope scope,
+                              std::uint32_t flags = 0);
+    /// A program or library. The same path, build id and place get the same id. 0: no room left.
+    std::uint32_t intern_module(std::string_view path, std::string_view build_id, std::uint64_t bias);
     /// A site without file and line, findable by find_dynamic from then on.
     std::uint32_t intern_dynamic(std::string_view name, Scope scope);
     /// Its id, or 0 when it has not been interned. Lock-free, from any thread.
@@ -143,7 +149,7 @@ class NameTable {
         Slot* slots;
     };
     struct SiteKey {
-        std::uint32_t name, file, line, scope;
+        std::uint32_t name, file, line, scope;  // scope: with the flags above bit 8
         friend bool operator==(const SiteKey&, const SiteKey&) = default;
     };
     struct SiteKeyHash {
@@ -184,6 +190,7 @@ class NameTable {
     std::deque<SiteFacts> facts_;  // do not move
     std::unordered_map<std::string_view, std::uint32_t> strings_;
     std::unordered_map<SiteKey, std::uint32_t, SiteKeyHash> sites_;
+    std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint64_t>, std::uint32_t> modules_;
     std::deque<DynamicName> dynamic_;              // do not move
     std::vector<std::unique_ptr<Line[]>> tables_;  // outgrown ones stay: a reader may be in one
 };

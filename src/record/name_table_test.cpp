@@ -36,6 +36,17 @@ TEST(NameTable, TellsSitesApartByEverything) {
     EXPECT_EQ(others, (std::set<std::uint32_t>{2, 3, 4, 5}));
 }
 
+TEST(NameTable, TellsModulesApartByPathBuildAndPlace) {
+    NameTable table;
+    EXPECT_EQ(table.intern_module("/lib/a.so", "ab", 1), 1u);
+    EXPECT_EQ(table.intern_module("/lib/a.so", "cd", 1), 2u);
+    EXPECT_EQ(table.intern_module("/lib/a.so", "ab", 2), 3u);
+    EXPECT_EQ(table.intern_module("/lib/b.so", "", 1), 4u);
+    const std::size_t bytes = table.stream().size();
+    EXPECT_EQ(table.intern_module("/lib/a.so", "ab", 1), 1u);
+    EXPECT_EQ(table.stream().size(), bytes);
+}
+
 TEST(NameTable, FindsRunTimeNamesOnlyOnceInterned) {
     NameTable names;
     EXPECT_EQ(names.find_dynamic("later", Scope::User), 0u);

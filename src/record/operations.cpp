@@ -1,6 +1,7 @@
 // operations.cpp: ranges with inputs and outputs, sequence numbers, node and thread ids.
 #include <kymo/operation.h>
 
+#include <kymo/call_stack.h>
 #include <kymo/detail/values.h>
 #include <kymo/error.h>
 #include <kymo/observe.h>
@@ -30,13 +31,16 @@ std::uint32_t string_of(std::string_view key) noexcept {
 }
 
 // Puts facts, inputs and keywords onto the side stack. 0: there are none, or there is no room.
-std::uint32_t push_operation(std::uint64_t armed, const detail::RangeFacts& facts,
+std::uint32_t push_operation(std::uint64_t armed, const detail::RangeFacts& facts, const CallStack* stack,
                              std::span<const Value> inputs, std::span<const KeyedValue> keywords) noexcept {
     const ValueNeeds needs{(armed & detail::kArmedShapes) != 0, (armed & detail::kArmedConcrete) != 0};
     const bool has_facts = facts.sequence >= 0 || facts.forward_thread != 0 || facts.id != 0;
-    if ((armed & detail::kArmedValues) == 0) keywords = {};
+    if ((armed & detail::kArmedValues) == 0) {
+        keywords = {};
+        stack = nullptr;
+    }
     if (!needs.shapes) inputs = {};
-    if (!has_facts && inputs.empty() && keywords.empty()) return 0;
+    if (!has_facts && stack == nullptr && inputs.empty() && keywords.empty()) return 0;
     std::uint32_t keys[detail::kMaxValues];
     const bool cut = keywords.size() > detail::kMaxValues;
     if (cut) keywords = keywords.first(detail::kMaxValues);
@@ -45,6 +49,7 @@ std::uint32_t push_operation(std::uint64_t armed, const detail::RangeFacts& fact
     if (room.place == nullptr) return 0;
     ValueEncoder encoder(room.place, room.limit);
     if (has_facts) encoder.add_facts(facts);
+    if (stack != nullptr) encoder.add_stack(stack->frame_words(), stack->is_cut());
     for (const Value& input : inputs) encoder.add(0, detail::kValueInput, input, needs);
     for (std::size_t i = 0; i < keywords.size(); ++i)
         encoder.add(keys[i], 0, keywords[i].value, {true, true});
@@ -128,7 +133,7 @@ void Operation::start(std::uint32_t site, const OperationFacts& facts, std::span
     const std::uint64_t armed = load_relaxed(detail::current_thread->armed);
     if ((armed & detail::kArmedRecorder) == 0) return;
     const std::uint32_t side =
-        push_operation(armed, {facts.sequence, facts.forward_thread, id}, inputs, keywords);
+        push_operation(armed, {facts.sequence, facts.forward_thread, id}, facts.stack, inputs, keywords);
     ThreadState* const thread = detail::current_thread;
     if (detail::may_open(thread, site)) {
         opened_ = detail::open_slot(thread, site | std::uint64_t{side} << 32);

@@ -157,8 +157,8 @@ ThreadEntry* Recorder::register_current_thread() noexcept {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, make_exit_key);
     auto entry = std::make_unique<ThreadEntry>();
-    entry->id = next_thread_++;
     entry->os_tid = syscall(SYS_gettid);
+    entry->id = number_of_thread(entry->os_tid);
     entry->pthread_id = static_cast<std::uint64_t>(pthread_self());
     entry->birth = Clock::now();
     char name[64] = {};
@@ -590,9 +590,9 @@ std::uint32_t Recorder::register_site(const detail::Site& site) noexcept {
 }
 
 std::uint32_t Recorder::intern_site(std::string_view name, std::string_view file, std::uint32_t line,
-                                    Scope scope) noexcept {
+                                    Scope scope, std::uint32_t flags) noexcept {
     std::lock_guard lock(mutex_);
-    const std::uint32_t id = names_.intern_site(name, file, line, scope);
+    const std::uint32_t id = names_.intern_site(name, file, line, scope, flags);
     publish_names();
     return id;
 }
@@ -607,6 +607,14 @@ std::uint32_t Recorder::intern_dynamic(std::string_view name, Scope scope) noexc
 std::uint32_t Recorder::intern(std::string_view text) noexcept {
     std::lock_guard lock(mutex_);
     const std::uint32_t id = names_.intern(text);
+    publish_names();
+    return id;
+}
+
+std::uint32_t Recorder::intern_module(std::string_view path, std::string_view build_id,
+                                      std::uint64_t bias) noexcept {
+    std::lock_guard lock(mutex_);
+    const std::uint32_t id = names_.intern_module(path, build_id, bias);
     publish_names();
     return id;
 }

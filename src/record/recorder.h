@@ -157,10 +157,12 @@ class Recorder {
 
     // -- names --
     std::uint32_t register_site(const detail::Site& site) noexcept;
-    std::uint32_t intern_site(std::string_view name, std::string_view file, std::uint32_t line,
-                              Scope scope) noexcept;
+    std::uint32_t intern_site(std::string_view name, std::string_view file, std::uint32_t line, Scope scope,
+                              std::uint32_t flags = 0) noexcept;
     std::uint32_t intern_dynamic(std::string_view name, Scope scope) noexcept;
     std::uint32_t intern(std::string_view text) noexcept;
+    std::uint32_t intern_module(std::string_view path, std::string_view build_id,
+                                std::uint64_t bias) noexcept;
     const NameTable& names() const noexcept { return names_; }
 
     // -- observers --
@@ -177,6 +179,8 @@ class Recorder {
 
     // -- sources --
     void add_source(std::shared_ptr<Source> source);
+    void set_absent(std::vector<AbsentStack> stacks) noexcept;
+    void forget_absent(std::int64_t os_tid) noexcept;
 
     // -- fork, second copies, tests --
     void before_fork() noexcept;
@@ -249,6 +253,10 @@ class Recorder {
     void tell_sources() noexcept;
     void flush_sources() noexcept;
 
+    // Threads whose calls are known but that have not recorded (absent_threads.cpp).
+    std::uint32_t number_of_thread(std::int64_t os_tid) noexcept;
+    std::vector<OpenRange> open_of_absent() noexcept;
+
     struct Claims;  // holds blocks of a log that is being read
 
     InsideMutex mutex_;
@@ -281,6 +289,13 @@ class Recorder {
     bool restart_environment_ = false;       ///< a forked child starts its own when it first records
     bool restarting_ = false;                ///< a thread of that child is starting it
     std::vector<std::string> noted_;
+    /// A thread that was in these calls when a tracer began and has not come to it since.
+    struct AbsentThread {
+        std::uint32_t id;
+        bool in_journal;
+        AbsentStack stack;
+    };
+    std::vector<AbsentThread> absent_;
 
     // The background thread (background.cpp).
     std::condition_variable_any wake_;

@@ -263,26 +263,28 @@ void Recorder::close_session(SessionEntry& session, std::uint64_t ticks) noexcep
     session.is_closed = true;
     if (session.tasks != nullptr) session.tasks->is_closed.store(true, std::memory_order_relaxed);
     session.end_ticks = ticks;
+    const auto journal_open = [&](OpenRange& range) {
+        detail::OpenAtStopRecord record{};
+        record.session = session.id;
+        record.start = range.start;
+        record.thread = range.thread;
+        record.depth = range.depth;
+        record.site = range.site;
+        record.flags = range.flags;
+        if (range.end != 0) {
+            const auto* const end = reinterpret_cast<const std::byte*>(&range.end);
+            range.payload.insert(range.payload.end(), end, end + sizeof range.end);
+            record.flags |= detail::kRecordAsync;
+        }
+        record.payload_bytes = static_cast<std::uint32_t>(range.payload.size());
+        journal(JournalKind::OpenAtStop, record, range.payload);
+    };
     // Of every thread, also for a session that follows tasks: the marks in the logs tell which are its own.
     for (const auto& entry : threads_) {
-        for (OpenRange& range : open_ranges(*entry)) {
-            detail::OpenAtStopRecord record{};
-            record.session = session.id;
-            record.start = range.start;
-            record.thread = range.thread;
-            record.depth = range.depth;
-            record.site = range.site;
-            record.flags = range.flags;
-            if (range.end != 0) {
-                const auto* const end = reinterpret_cast<const std::byte*>(&range.end);
-                range.payload.insert(range.payload.end(), end, end + sizeof range.end);
-                record.flags |= detail::kRecordAsync;
-            }
-            record.payload_bytes = static_cast<std::uint32_t>(range.payload.size());
-            journal(JournalKind::OpenAtStop, record, range.payload);
-        }
+        for (OpenRange& range : open_ranges(*entry)) journal_open(range);
         journal_losses(*entry);
     }
+    for (OpenRange& range : open_of_absent()) journal_open(range);
     if (const std::uint64_t lost = __atomic_load_n(&lost_outside_, __ATOMIC_RELAXED)) {
         detail::NoteRecord note{};
         note.code = names_.intern("lost_outside");
@@ -320,6 +322,8 @@ void Recorder::collect(SessionEntry& session, RawLog& log) noexcept {
             std::move(open.begin(), open.end(), std::back_inserter(log.open));
             journal_losses(*entry);
         }
+        std::vector<OpenRange> absent = open_of_absent();
+        std::move(absent.begin(), absent.end(), std::back_inserter(log.open));
         journal_clock();
     } else {
         log.end_ticks = session.end_ticks;

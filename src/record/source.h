@@ -15,6 +15,17 @@ struct SessionCalls {
     bool operator==(const SessionCalls&) const = default;
 };
 
+/// The calls that a thread was in when a tracer began, the outermost first. They are open in every trace of a
+/// session that stops before the thread records them itself.
+struct AbsentStack {
+    struct Call {
+        std::uint32_t site;
+        std::uint64_t start;  ///< ticks
+    };
+    std::int64_t os_tid = 0;
+    std::vector<Call> calls;
+};
+
 /// The union of what the live sessions ask for.
 struct RecordingNeeds {
     std::uint32_t scopes = 0;       ///< bits by Scope; 0: nothing records

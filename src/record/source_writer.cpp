@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include <kymo/detail/log_format.h>
+
 #include "record/clock.h"
 #include "record/recorder.h"
 #include "record/thread_log.h"
@@ -20,7 +22,7 @@ void add_source(std::shared_ptr<Source> source) {
 std::uint32_t traced_site(std::string_view name, std::string_view file, std::uint32_t line,
                           Scope scope) noexcept {
     const SlowPath path;
-    return path ? Recorder::get().intern_site(name, file, line, scope) : 0;
+    return path ? Recorder::get().intern_site(name, file, line, scope, detail::kSiteTraced) : 0;
 }
 
 bool attach_thread() noexcept {
@@ -65,6 +67,14 @@ void drop_range(Opened opened) noexcept {
     pop_open(*state, index, Clock::now(), 0);
 }
 
+void set_absent_threads(std::vector<AbsentStack> stacks) noexcept {
+    Recorder::get().set_absent(std::move(stacks));
+}
+
+void forget_absent_thread(std::int64_t os_tid) noexcept {
+    Recorder::get().forget_absent(os_tid);
+}
+
 std::uint64_t source_ticks() noexcept {
     return Clock::now();
 }
@@ -77,6 +87,14 @@ std::uint64_t source_ticks_of(std::uint64_t ns) noexcept {
 
 void note_problem(std::string_view code, std::string_view text) noexcept {
     Recorder::get().note(code, text);
+}
+
+void begin_environment_session() noexcept {
+    start_environment_session();
+}
+
+void finish_recording() noexcept {
+    Recorder::get().finish_all();
 }
 
 }  // namespace kymo

@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include <kymo/detail/export.h>
 #include <kymo/detail/hot_path.h>
@@ -38,6 +39,11 @@ KYMO_API void close_late(detail::Opened opened) noexcept;
 /// anything was, stays.
 KYMO_API void drop_range(detail::Opened opened) noexcept;
 
+/// What is known of threads that have not had an event; replaces what was said before. Empty: nothing.
+KYMO_API void set_absent_threads(std::vector<AbsentStack> stacks) noexcept;
+/// A thread, by its number in the system, records its calls itself from now on.
+KYMO_API void forget_absent_thread(std::int64_t os_tid) noexcept;
+
 /// Now, in the recorder's clock.
 KYMO_API std::uint64_t source_ticks() noexcept;
 /// How many of its ticks a time is.
@@ -45,5 +51,13 @@ KYMO_API std::uint64_t source_ticks_of(std::uint64_t ns) noexcept;
 
 /// Puts a problem into the traces of the sessions that run.
 KYMO_API void note_problem(std::string_view code, std::string_view text) noexcept;
+
+/// Starts the session that the environment asks for, if it does: for a program that had none of it when the
+/// library was loaded.
+KYMO_API void begin_environment_session() noexcept;
+
+/// Ends the sessions that have a file, as the end of the process does: for a process that is about to leave
+/// without one.
+KYMO_API void finish_recording() noexcept;
 
 }  // namespace kymo

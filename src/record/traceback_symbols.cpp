@@ -145,6 +145,10 @@ NativeNumbers name_native(std::span<const CapturedTraceback> tracebacks, Numbere
 
 }  // namespace
 
+bool has_native_lines() noexcept {
+    return can_read_lines();
+}
+
 SymbolizedTracebacks symbolize(std::span<const CapturedTraceback> tracebacks) {
     Numbered numbered;
     // Files are read before the GIL is taken: others run meanwhile.
@@ -189,7 +193,7 @@ std::vector<Frames> symbolize_addresses(std::span<const std::uintptr_t> addresse
         std::vector<std::vector<NativeSymbol>> symbols;
         try {
             symbols = symbols_at(module->path, module->build_id, offsets);
-        } catch (const Error&) {  // no such file, another file, no elfutils: the loader knows a little
+        } catch (const Error&) {  // no such file, another file: the loader knows a little
             symbols.clear();
         }
         for (std::size_t k = 0; k < indices.size(); ++k) {
@@ -203,7 +207,6 @@ std::vector<Frames> symbolize_addresses(std::span<const std::uintptr_t> addresse
 
 std::vector<Frames> symbolize_locations(std::span<const NativeLocation> locations,
                                         const std::string& folder) {
-    if (!can_read_symbols()) symbols_at("symbolize", {}, {});  // throws, and says why
     std::vector<Frames> result(locations.size());
     std::map<std::pair<std::string, std::string>, std::vector<std::size_t>> by_file;
     for (std::size_t i = 0; i < locations.size(); ++i)

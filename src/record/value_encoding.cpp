@@ -41,6 +41,18 @@ void ValueEncoder::add_facts(const detail::RangeFacts& facts) noexcept {
     put(&facts, sizeof facts);
 }
 
+void ValueEncoder::add_stack(std::span<const std::uint64_t> frames, bool is_cut) noexcept {
+    if (frames.empty() || !fits(sizeof(ValueHeader) + sizeof(std::uint64_t))) return;
+    const std::size_t room =
+        (static_cast<std::size_t>(limit_ - cursor_) - sizeof(ValueHeader)) / sizeof(std::uint64_t);
+    const std::size_t count = std::min(frames.size(), room);
+    const bool is_short = is_cut || count < frames.size();
+    const ValueHeader head{0, detail::kValueStack, is_short ? detail::kValueTruncated : std::uint8_t{0},
+                           static_cast<std::uint16_t>(count)};
+    put(&head, sizeof head);
+    put(frames.data(), count * sizeof(std::uint64_t));
+}
+
 void ValueEncoder::add(std::uint32_t key, std::uint8_t flags, const Value& value, ValueNeeds needs) noexcept {
     std::byte* const before = cursor_;
     if (value.kind() == ValueKind::Array && needs.shapes) {
@@ -282,9 +294,9 @@ bool DecodedKeywords::read(std::span<const std::byte>& rest, KeyedValue& value, 
             return true;
         }
     }
-    if (head.kind != detail::kValueFacts) return false;
     flags = detail::kValueInput;  // no keyword
-    return take(sizeof(detail::RangeFacts)) != nullptr;
+    if (head.kind == detail::kValueFacts) return take(sizeof(detail::RangeFacts)) != nullptr;
+    return head.kind == detail::kValueStack && take(head.count * sizeof(std::uint64_t)) != nullptr;
 }
 
 }  // namespace kymo

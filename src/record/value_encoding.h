@@ -27,6 +27,8 @@ class ValueEncoder {
     std::byte* end() const noexcept { return cursor_; }
 
     void add_facts(const detail::RangeFacts& facts) noexcept;
+    /// The innermost frames that fit.
+    void add_stack(std::span<const std::uint64_t> frames, bool is_cut) noexcept;
     /// `flags` says what it is to its range; what `needs` does not name becomes None with its kind.
     /// One that does not fit marks the one before as truncated.
     void add(std::uint32_t key, std::uint8_t flags, const Value& value, ValueNeeds needs) noexcept;

@@ -1,9 +1,22 @@
 """Call trees: what a plain sys.setprofile reference sees of a program, and what a trace says."""
 
+import functools
+import subprocess
 import sys
+import textwrap
 import threading
+import types
 
-from kymo import _kymo
+import pytest
+
+from kymo import RecordScope, _kymo
+
+# What c_calls may be, and whether the trace then has every call into C that sys.setprofile reports.
+MODES = pytest.mark.parametrize("c_calls", [False, True, "all"], ids=["python", "with_c", "all_c"])
+
+
+def has_every_c_call(c_calls):
+    return c_calls == "all" or (bool(c_calls) and sys.version_info < (3, 12))
 
 
 class Call:
@@ -60,14 +73,39 @@ def short_name(name):
     return name.rpartition(".")[2]
 
 
-def recorded(prof, program):
+@functools.cache
+def is_reported(name):
+    """Whether sys.setprofile reports calls of the C callable of this name: built-in functions and methods only.
+
+    On 3.12 and later the trace has more: classes, slots and objects of C.
+    """
+    parts = name.split(".")
+    for cut in range(len(parts) - 1, -1, -1):
+        found = sys.modules.get(".".join(parts[:cut]) or "builtins")
+        if found is None:
+            continue
+        for part in parts[cut:]:
+            found = vars(found).get(part) if isinstance(found, type) else getattr(found, part, None)
+        if found is not None:
+            return isinstance(getattr(found, "__func__", found), REPORTED)
+    return len(parts) > 1  # a function that its module does not show; classes of C may have no module
+
+
+REPORTED = (types.BuiltinFunctionType, types.MethodDescriptorType, types.ClassMethodDescriptorType)
+
+
+def recorded(prof, program, with_c=False):
     """The same for each call of `program` in a trace."""
     wanted = name_of_code(program.__code__)
     calls, found = [], []
     for row in rows(prof):  # parents come first
+        parent = calls[row["parent"]] if row["parent"] is not None else None
+        if row["scope"] == RecordScope.C_FUNCTION and not (with_c and is_reported(row["name"])):
+            calls.append(parent)  # what it calls, its caller calls
+            continue
         calls.append(Call(short_name(row["name"])))
-        if row["parent"] is not None:
-            calls[row["parent"]].calls.append(calls[-1])
+        if parent is not None:
+            parent.calls.append(calls[-1])
         if calls[-1].name == wanted:
             found.append(calls[-1])
     return [call.as_tuple() for call in found]
@@ -85,3 +123,33 @@ def make_module(name, file, source, **members):
     scope = {"__name__": name, **members}
     exec(compile(source, file, "exec"), scope)
     return scope
+
+
+def leaf():
+    return 1
+
+
+def twice():
+    leaf()
+    leaf()
+
+
+def names(prof):
+    return [row["name"] for row in rows(prof)]
+
+
+def count(prof, function):
+    """How often a function of this name was called."""
+    return sum(name.endswith(f": {function}") for name in names(prof))
+
+
+def problems(prof):
+    """The codes of a trace's problems."""
+    return [code for code, _, _ in prof.trace.problems]
+
+
+def run_program(text, code=0):
+    """Runs a program in an interpreter of its own; what it prints."""
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(text)], capture_output=True, text=True, timeout=300)
+    assert done.returncode == code, done.stdout + done.stderr[-2000:]
+    return done.stdout

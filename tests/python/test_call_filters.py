@@ -204,7 +204,7 @@ def test_of_libraries_only_the_calls_into_them_are_recorded(c_calls):
     with kymo.profile(with_stack=True, c_calls=c_calls, fold_libraries=True) as prof:
         program()
     c_call = (("gcd", ()),) if c_calls else ()
-    (tree,) = call_trees.recorded(prof, program)
+    (tree,) = call_trees.recorded(prof, program, c_calls)
     back_line = back.__code__.co_firstlineno
     assert tree[1] == (("enter:2", ((f"{back.__code__.co_qualname}:{back_line}", (*c_call, ("enter:2", ()))),)),)
 

@@ -40,6 +40,7 @@ inline constexpr std::uint32_t kOpenUnusual =
     ~1u;  ///< open, but not to be closed inline: deep, or with values
 inline constexpr std::uint32_t kOpenObserved = ~2u;  ///< watched: `start` is its frame
 inline constexpr std::uint32_t kInlineDepth = 256;   ///< what a compact record can say
+inline constexpr std::size_t kPrefetchAhead = 128;   ///< bytes
 
 /// The out-of-line halves. None throws; observers are called from here.
 KYMO_API Opened open_slowly(Site& site, std::uint32_t side) noexcept;
@@ -137,10 +138,27 @@ inline bool may_skip(ThreadState* thread, std::uint64_t armed, Scope scope) noex
     record->word0 = static_cast<std::uint64_t>(RecordKind::Range) | std::uint64_t{index} << 8 | delta << 16;
     record->word1 = site | duration << kSiteBits;
     thread->cursor = place + kRecordUnit;
+    __builtin_prefetch(place + kPrefetchAhead, 1);  // the log's memory is in no cache yet
     store_release(*thread->committed, static_cast<std::uint64_t>(place + kRecordUnit - thread->chunk_data));
     store_release(thread->slots[index].start, std::uint64_t{0});
     store_release(thread->depth, index);
     return 0;
+}
+
+/// close_range() where nothing is unusual: one record, of the innermost slot, if that is its own, with room
+/// for it. False: nothing was done. `thread` is the calling one.
+[[gnu::always_inline]] inline bool try_close_range(ThreadState* thread, const Opened opened) noexcept {
+    if (load_relaxed(thread->is_inline) == 0 || load_relaxed(thread->busy) != 0) return false;
+    // From here on a signal handler records nothing on this thread: nothing read below can change.
+    store_relaxed(thread->busy, 1u);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    OpenSlot& slot = thread->slots[opened.index];
+    const bool is_usual = thread->depth == opened.index + 1 && thread->cursor != thread->limit &&
+                          load_relaxed(slot.start) == opened.start &&
+                          write_compact(thread, opened.index, load_relaxed(slot.what), opened.start) == 0;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    store_relaxed(thread->busy, 0u);
+    return is_usual;
 }
 
 /// Closes what was opened on this thread (and is open: not kNotOpen). A reader looks at the open stack first

@@ -120,7 +120,8 @@ static_assert(sizeof(LongRecord) == 32);
 //   u32 key (string id, 0 inside lists) | u8 kind (ValueKind) | u8 flags (ValueFlags) | u16 count
 // then  Bool, Int, Double: 8 bytes;  String: `count` bytes padded to 8;  List: `count` values without keys;
 // None: nothing (`count` is the kind of what was left out);  Array: an ArrayHeader, `count` sizes and, if it
-// says so, `count` strides, i64 each (or u32);  kValueFacts: a RangeFacts, `count` 0.
+// says so, `count` strides, i64 each (or u32);  kValueFacts: a RangeFacts, `count` 0;
+// kValueStack: `count` frames, a word each.
 struct ValueHeader {
     std::uint32_t key;
     std::uint8_t kind;
@@ -154,6 +155,15 @@ struct RangeFacts {
     std::uint64_t forward_thread;  ///< 0: none
     std::uint64_t id;              ///< 0: none
 };
+/// Likewise: where the thread was when the range began. `count` frames follow, a word each, innermost first.
+inline constexpr std::uint8_t kValueStack = 0x41;
+/// A frame of a stack. Python: site:32 (of the code object) | line:31, the executing one, 0: not known.
+/// Native: offset:48 (as the file counts, of the call) | module:15 (names: Module; 0: none, the offset is an
+/// address) | 1. 0: a frame of which nothing is known.
+inline constexpr std::uint64_t kFrameNative = std::uint64_t{1} << 63;
+inline constexpr unsigned kFrameLineShift = 32;
+inline constexpr unsigned kFrameModuleShift = 48;
+inline constexpr std::uint32_t kMaxModules = 1u << 15;
 struct MemoryPayload {
     std::int64_t bytes;  ///< negative: freed
     std::int64_t total_allocated;
@@ -179,7 +189,7 @@ struct StreamRecord {
     std::uint32_t bytes;
 };
 
-enum class NameKind : std::uint16_t { String = 1, Site = 2 };
+enum class NameKind : std::uint16_t { String = 1, Site = 2, Module = 3 };
 
 struct StringRecord {  // followed by `length` bytes, padded to 8
     StreamRecord head;
@@ -193,7 +203,20 @@ struct SiteRecord {
     std::uint32_t file;
     std::uint32_t line;
     std::uint32_t scope;
+    std::uint32_t flags;  ///< SiteFlags
+};
+enum SiteFlags : std::uint32_t {
+    kSiteTraced = 1 << 0,  ///< of a call tracer: for sessions that asked for calls
+};
+
+/// A program or shared library in which native frames were.
+struct ModuleRecord {
+    StreamRecord head;
+    std::uint32_t id;  ///< from 1, dense
+    std::uint32_t path;
+    std::uint32_t build_id;  ///< in hexadecimal; 0: it has none
     std::uint32_t reserved;
+    std::uint64_t bias;  ///< address in memory less address in the file
 };
 
 enum class JournalKind : std::uint16_t {

@@ -19,6 +19,7 @@ struct PythonFrame {
 };
 
 constexpr std::uint32_t kNoPlace = UINT32_MAX;
+constexpr std::uint64_t kNoFrame = UINT64_MAX;
 
 /// One block: this, the Python frames, the addresses; all innermost first.
 struct TracebackData {
@@ -45,6 +46,9 @@ struct PythonStacks {
     _object* (*to_python)(const CapturedTraceback& traceback) noexcept;
     bool (*is_traceback)(_object* object) noexcept;
     CapturedTraceback (*from_python)(_object* object) noexcept;
+    /// The frame as a log has it (log_format.h): the site of its code and the line. 0: not known;
+    /// kNoFrame: to be left out.
+    std::uint64_t (*frame_word)(const PythonFrame& frame) noexcept;
 };
 
 /// Once, when the extension is loaded; it is never taken back.

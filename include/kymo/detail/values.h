@@ -4,6 +4,7 @@
 #include <concepts>
 #include <cstring>
 #include <ranges>
+#include <span>
 #include <string_view>
 #include <tuple>
 #include <type_traits>
@@ -67,6 +68,10 @@ concept TextLike = std::convertible_to<const T&, std::string_view>;
 template <class T>
 concept ScalarLike = std::is_arithmetic_v<T> || std::is_enum_v<T>;
 template <class T>
+concept StackLike = requires(const T& stack) {
+    stack.frame_words();
+};
+template <class T>
 concept ListLike = std::ranges::sized_range<const T> && !TextLike<T>;
 
 /// Appends values to a SideRoom. What does not fit is cut and marked so; nothing fails.
@@ -93,9 +98,11 @@ class ValueWriter {
                 if (value == nullptr) return header(key, 0, 0, 0);
             }
             text(key, std::string_view(value));
+        } else if constexpr (StackLike<T>) {
+            stack(value.frame_words(), value.is_cut());
         } else {
             static_assert(ListLike<T>,
-                          "a value is a boolean, a number, an enumerator, text, or a list of these");
+                          "a value is a boolean, a number, an enumerator, text, a list of these, or a stack");
             list(key, value);
         }
     }
@@ -127,6 +134,16 @@ class ValueWriter {
         if (bytes % 8 != 0) std::memset(cursor_ + bytes - bytes % 8, 0, 8);
         if (bytes != 0) std::memcpy(cursor_, value.data(), bytes);
         cursor_ += (bytes + 7) & ~std::size_t{7};
+    }
+    void stack(std::span<const std::uint64_t> frames, bool is_cut) noexcept {
+        if (frames.empty() || !fits(sizeof(ValueHeader) + sizeof(std::uint64_t))) return;
+        const std::size_t room =
+            (static_cast<std::size_t>(limit_ - cursor_) - sizeof(ValueHeader)) / sizeof(std::uint64_t);
+        const std::size_t count = frames.size() < room ? frames.size() : room;
+        header(0, kValueStack, is_cut || count < frames.size() ? kValueTruncated : std::uint8_t{0},
+               static_cast<std::uint16_t>(count));
+        std::memcpy(cursor_, frames.data(), count * sizeof(std::uint64_t));
+        cursor_ += count * sizeof(std::uint64_t);
     }
     template <class T>
     void list(std::uint32_t key, const T& values) noexcept {

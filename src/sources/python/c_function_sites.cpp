@@ -64,7 +64,7 @@ std::string_view module_text(const std::string& module) {
 struct Described {
     std::string name;
     std::string module;
-    bool is_lasting = false;  ///< its definition is a constant of the library that holds it
+    bool is_lasting;  ///< its definition is a constant of the library that holds it
 };
 
 Described describe(PyCFunctionObject* function) {
@@ -130,7 +130,8 @@ std::uint32_t CFunctionSites::learn(PyObject* object) noexcept {
             described.name.starts_with("kymo.") || !takes_module(module_text(described.module));
         const std::uint32_t site =
             is_left_out ? 0 : traced_site(described.name, module_text(described.module), 0, Scope::CFunction);
-        if (!is_slot) remember(function->m_ml, site, described.is_lasting ? nullptr : object);
+        if (!is_slot && function->m_ml != unknown_)
+            remember(function->m_ml, site, described.is_lasting ? nullptr : object);
         return site;
     } catch (const std::bad_alloc&) {
         return 0;
@@ -138,101 +139,83 @@ std::uint32_t CFunctionSites::learn(PyObject* object) noexcept {
 }
 
 #if PY_VERSION_HEX >= 0x030C0000
+void CFunctionSites::prepare() noexcept {
+    if (python_call_ != nullptr) return;
+    const KeptError error;
+    PyObject* const sample = PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyType_Type), "s(){sO}",
+                                                   "Sample", "__call__", Py_None);
+    if (sample == nullptr) return;
+    python_dealloc_ = reinterpret_cast<PyTypeObject*>(sample)->tp_dealloc;
+    python_call_ = reinterpret_cast<PyTypeObject*>(sample)->tp_call;
+    Py_DECREF(sample);
+}
 
 namespace {
 
-// What a class, or one that it descends from, has under a name; borrowed. Nothing of the program's runs.
-PyObject* of_class(PyTypeObject* type, const char* name) noexcept {
-    PyObject* const line = type->tp_mro;
-    if (line == nullptr || !PyTuple_Check(line)) return nullptr;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(line); ++i) {
-        PyObject* const each = PyTuple_GET_ITEM(line, i);
-        if (!PyType_Check(each)) continue;
-        PyObject* const members = PyType_GetDict(reinterpret_cast<PyTypeObject*>(each));
-        PyObject* const found = members != nullptr ? PyDict_GetItemString(members, name) : nullptr;
-        Py_XDECREF(members);
-        if (found != nullptr) return found;
-    }
-    return nullptr;
-}
-
-// Whether objects of a class have names of their own, which can be asked for without running code of the
-// program's: functions of binding libraries and of Cython, ufuncs. Not those that are made for one call.
-bool has_named_objects(PyTypeObject* type) noexcept {
-    const std::string_view type_name = type->tp_name;
-    if (type == &PyMethod_Type || type_name == "method-wrapper" ||
-        type_name.find("bound") != std::string_view::npos)
-        return false;
-    PyObject* const name = of_class(type, "__name__");
-    if (name != nullptr)
-        return Py_IS_TYPE(name, &PyGetSetDescr_Type) || Py_IS_TYPE(name, &PyMemberDescr_Type);
-    if (of_class(type, "__getattr__") != nullptr) return false;
-    const bool is_generic = type->tp_getattro == PyObject_GenericGetAttr;
-    return PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) ? !is_generic && type->tp_getattro != nullptr
-                                                        : is_generic;
-}
-
-// A text that an object says of itself; empty: none.
-std::string attribute_text(PyObject* object, const char* name) {
+// A text attribute of an object whose class is made in C; empty: it has none.
+std::string text_attribute(PyObject* object, const char* name) {
     std::string text;
     PyObject* const value = PyObject_GetAttrString(object, name);
     if (value != nullptr && PyUnicode_Check(value))
-        with_text(value, [&](std::string_view found) { text = found; });
+        with_text(value, [&](std::string_view each) { text = each; });
     Py_XDECREF(value);
     PyErr_Clear();
     return text;
 }
 
-// By its own name; empty: it has none.
-Described describe_named(PyObject* callable) {
-    std::string name = attribute_text(callable, "__qualname__");
-    if (name.empty()) name = attribute_text(callable, "__name__");
-    if (name.empty()) return {};
-    PyObject* const owner = PyObject_GetAttrString(callable, "__objclass__");  // slots and methods of a class
-    PyErr_Clear();
-    std::string module;
-    if (owner != nullptr && PyType_Check(owner)) {
-        auto* const type = reinterpret_cast<PyTypeObject*>(owner);
-        module = module_of(type);
-        name = class_name(type) + "." + name.substr(name.rfind('.') + 1);
-    } else {
-        module = attribute_text(callable, "__module__");
-        if (module.empty()) module = module_of(Py_TYPE(callable));
-        if (!module.empty()) name = module + "." + name;
+// Whether the objects of a type are functions with names of their own, which are few and live long: they are
+// held while tracing goes on.
+bool are_functions(PyTypeObject* type) noexcept {
+    const std::string_view name = type->tp_name;
+    if (name == "numpy._ArrayFunctionDispatcher") return true;
+    if ((type->tp_flags & Py_TPFLAGS_METHOD_DESCRIPTOR) != 0) return type->tp_dictoffset == 0;
+    return name == "numpy.ufunc" || name.ends_with("nb_func");
+}
+
+Described describe_callable(PyObject* callable) {
+    PyTypeObject* const type = Py_TYPE(callable);
+    if (type == &PyMethodDescr_Type || type == &PyWrapperDescr_Type || type == &PyClassMethodDescr_Type) {
+        auto* const descriptor = reinterpret_cast<PyDescrObject*>(callable);
+        std::string name = class_name(descriptor->d_type) + ".";
+        with_text(descriptor->d_name, [&](std::string_view text) { name += text; });
+        return {name, module_of(descriptor->d_type), false};
     }
-    Py_XDECREF(owner);
-    return {name, module, false};
+    if (PyType_Check(callable)) {
+        auto* const own = reinterpret_cast<PyTypeObject*>(callable);
+        return {class_name(own), module_of(own), false};
+    }
+    if (are_functions(type)) {
+        std::string name = text_attribute(callable, "__qualname__");
+        if (name.empty()) name = text_attribute(callable, "__name__");
+        std::string module = text_attribute(callable, "__module__");
+        if (module.empty()) module = module_of(type);
+        if (!name.empty()) return {module + "." + name, module, false};
+    }
+    return {class_name(type) + ".__call__", module_of(type), false};
 }
 
 }  // namespace
 
 std::uint32_t CFunctionSites::learn_callable(PyObject* callable, const void* key) noexcept {
+    PyTypeObject* const type = Py_TYPE(callable);
+    if (key == key_of_objects(type) && are_functions(type)) {
+        if (entries_[place(key)].key != key) remember(key, kByObject, reinterpret_cast<PyObject*>(type));
+        const Entry& entry = entries_[place(callable)];
+        return entry.key == callable ? entry.site : make_callable_site(callable, callable);
+    }
+    return make_callable_site(callable, key);
+}
+
+std::uint32_t CFunctionSites::make_callable_site(PyObject* callable, const void* key) noexcept {
     const KeptError error;
     try {
-        PyTypeObject* const type = Py_TYPE(callable);
-        Described described{};
-        PyObject* owner = reinterpret_cast<PyObject*>(type);
-        if (type == &PyMethodDescr_Type) {
-            auto* const descriptor = reinterpret_cast<PyMethodDescrObject*>(callable);
-            PyTypeObject* const of = descriptor->d_common.d_type;
-            described = {class_name(of) + "." + descriptor->d_method->ml_name, module_of(of), false};
-            owner = callable;
-        } else if (PyType_Check(callable)) {
-            auto* const made = reinterpret_cast<PyTypeObject*>(callable);
-            described = {class_name(made), module_of(made), false};
-            owner = callable;
-        } else if (key == callable || has_named_objects(type)) {
-            described = describe_named(callable);
-            if (!described.name.empty()) {
-                if (key != callable) remember(type, kByObject, owner);
-                key = owner = callable;
-            }
-        }
-        if (described.name.empty()) described = {class_name(type) + ".__call__", module_of(type), false};
-        const std::string_view module = module_text(described.module);
-        const bool is_left_out = described.name.starts_with("kymo.") || !takes_module(module);
-        const std::uint32_t site = is_left_out ? 0 : traced_site(described.name, module, 0, Scope::CFunction);
-        remember(key, site, owner);
+        const Described described = describe_callable(callable);
+        const bool is_left_out =
+            described.name.starts_with("kymo.") || !takes_module(module_text(described.module));
+        const std::uint32_t site =
+            is_left_out ? 0 : traced_site(described.name, module_text(described.module), 0, Scope::CFunction);
+        PyObject* const type = reinterpret_cast<PyObject*>(Py_TYPE(callable));
+        remember(key, site, key == key_of_objects(Py_TYPE(callable)) ? type : callable);
         return site;
     } catch (const std::bad_alloc&) {
         return 0;

@@ -19,23 +19,45 @@ class CFunctionSites {
         const Entry& entry = entries_[place(key)];
         return entry.key == key ? entry.site : learn(function);
     }
-#if PY_VERSION_HEX >= 0x030C0000
-    /// The site of any callable that is no Python function; 0 also for those.
-    std::uint32_t site_of_callable(PyObject* callable) noexcept {
-        if (PyCFunction_Check(callable)) return site(callable);
-        const void* key = Py_TYPE(callable);
+    /// The same for one that has been seen; 0 also when it has not, or when it is anything else.
+    std::uint32_t known_site(PyObject* callable) const noexcept {
+        const void* key = nullptr;
         if (Py_TYPE(callable) == &PyMethodDescr_Type)
             key = reinterpret_cast<PyMethodDescrObject*>(callable)->d_method;
-        else if (PyType_Check(callable))
+        else if (PyCFunction_CheckExact(callable))
+            key = reinterpret_cast<PyCFunctionObject*>(callable)->m_ml;
+        const Entry& entry = entries_[place(key)];
+        return entry.key == key ? entry.site : 0;
+    }
+#if PY_VERSION_HEX >= 0x030C0000
+    /// To be called once before the next.
+    void prepare() noexcept;
+    /// The site of any callable that is no Python function; 0 also for what does no more than to call one:
+    /// classes made in Python, objects whose class has a `__call__` made in Python.
+    std::uint32_t site_of_callable(PyObject* callable) noexcept {
+        if (PyMethod_Check(callable)) callable = PyMethod_GET_FUNCTION(callable);
+        if (PyInstanceMethod_Check(callable)) callable = PyInstanceMethod_GET_FUNCTION(callable);
+        if (PyCFunction_Check(callable)) return site(callable);
+        PyTypeObject* const type = Py_TYPE(callable);
+        const void* key = key_of_objects(type);
+        if (type == &PyMethodDescr_Type) {
+            key = reinterpret_cast<PyMethodDescrObject*>(callable)->d_method;
+        } else if (PyType_Check(callable)) {
+            if (reinterpret_cast<PyTypeObject*>(callable)->tp_dealloc == python_dealloc_) return 0;
             key = callable;
-        const Entry* entry = &entries_[place(key)];
-        if (entry->key == key && entry->site == kByObject) [[unlikely]] {
-            key = callable;
-            entry = &entries_[place(key)];
+        } else if (type->tp_call == python_call_) {
+            return 0;
         }
-        return entry->key == key ? entry->site : learn_callable(callable, key);
+        const Entry& entry = entries_[place(key)];
+        if (entry.key != key || entry.site == kByObject) [[unlikely]]
+            return learn_callable(callable, key);
+        return entry.site;
     }
 #endif
+    /// Of this one known_site() never tells: its calls are to be noticed.
+    void never_know(const PyMethodDef* method) noexcept {
+        unknown_ = method;
+    }
     /// Lets go of everything held.
     void clear() noexcept;
     /// Of everything known too: the filter is another one.
@@ -43,7 +65,7 @@ class CFunctionSites {
 
   private:
     static constexpr std::size_t kEntries = 4096;
-    static constexpr std::uint32_t kByObject = ~0u;  ///< a class whose objects have sites of their own
+    static constexpr std::uint32_t kByObject = ~0u;  ///< of a type whose objects have sites of their own
     struct Entry {
         const void* key = nullptr;
         std::uint32_t site = 0;
@@ -52,15 +74,25 @@ class CFunctionSites {
         const auto address = reinterpret_cast<std::uintptr_t>(key);
         return (address >> 4 ^ address >> 15) % kEntries;
     }
+    /// Of calls of a type's objects; the type itself is the key of its own calls.
+    static const void* key_of_objects(PyTypeObject* type) noexcept {
+        return reinterpret_cast<const char*>(type) + 1;
+    }
     std::uint32_t learn(PyObject* function) noexcept;
     std::uint32_t learn_callable(PyObject* callable, const void* key) noexcept;
+    std::uint32_t make_callable_site(PyObject* callable, const void* key) noexcept;
     void remember(const void* key, std::uint32_t site, PyObject* owner) noexcept;
 
+#if PY_VERSION_HEX >= 0x030C0000
+    destructor python_dealloc_ = nullptr;  ///< what classes made in Python have
+    ternaryfunc python_call_ = nullptr;
+#endif
+    const PyMethodDef* unknown_ = nullptr;
     Entry entries_[kEntries];
     PyObject* owners_[kEntries] = {};  ///< what the entry of the same place holds
 };
 
 /// The process's.
-extern CFunctionSites c_function_sites;
+[[gnu::visibility("hidden")]] extern CFunctionSites c_function_sites;
 
 }  // namespace kymo::python

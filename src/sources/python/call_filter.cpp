@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -168,6 +169,11 @@ void set_wanted_calls(const std::vector<SessionCalls>& sessions) noexcept {
         wanted = sessions;
     } catch (const std::bad_alloc&) {  // the filter stays as it is
     }
+}
+
+void forget_wanted_calls() noexcept {
+    std::construct_at(&wanted_mutex);
+    std::construct_at(&wanted);
 }
 
 bool renew_call_filter() noexcept {

@@ -29,10 +29,13 @@ struct CallFilter {
     std::uint64_t limit = ~std::uint64_t{0};
     bool is_spent() const noexcept { return recorded >= limit; }
 };
-extern CallFilter call_filter;
+[[gnu::visibility("hidden")]] extern CallFilter call_filter;
 
 /// The sessions that record calls. Any thread.
 void set_wanted_calls(const std::vector<SessionCalls>& sessions) noexcept;
+
+/// In the child of a fork, whatever other threads were doing.
+void forget_wanted_calls() noexcept;
 
 /// Takes over what was set. True: the filter is another one now. Needs the GIL.
 bool renew_call_filter() noexcept;

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "record/source_writer.h"
+#include "sources/python/greenlets.h"
 #include "sources/python/import_prefixes.h"
 #include "sources/python/python_text.h"
 
@@ -25,20 +26,14 @@ bool claim_code_slot() noexcept {
 
 namespace {
 
-// The folder of the package itself, with a '/' behind it: what it does to record is no part of the program.
-const std::string& own_folder() {
-    static const std::string folder = [] {
-        std::string found;
-        PyObject* const module =
-            PyDict_GetItemString(PyImport_GetModuleDict(), "kymo");  // borrowed, as the next
-        PyObject* const file = module != nullptr && PyModule_Check(module)
-                                   ? PyDict_GetItemString(PyModule_GetDict(module), "__file__")
-                                   : nullptr;
-        if (file != nullptr && PyUnicode_Check(file))
-            with_text(file, [&](std::string_view text) { found = text.substr(0, text.rfind('/') + 1); });
-        return found;
-    }();
-    return folder;
+std::string own_folder;  // with a `/` at its end; guarded by the GIL
+
+// Of the package itself: what it does to record is no part of the program.
+bool is_own(PyCodeObject* code) {
+    if (own_folder.empty()) return false;
+    bool is_own = false;
+    with_text(code->co_filename, [&](std::string_view file) { is_own = file.starts_with(own_folder); });
+    return is_own;
 }
 
 std::uint32_t make_site(PyCodeObject* code) {
@@ -55,15 +50,29 @@ std::uint32_t make_site(PyCodeObject* code) {
 
 }  // namespace
 
+void find_own_folder() noexcept {
+    if (!own_folder.empty()) return;
+    PyObject* const modules = PyImport_GetModuleDict();  // borrowed
+    PyObject* const package =
+        modules != nullptr ? PyDict_GetItemString(modules, "kymo") : nullptr;  // borrowed
+    PyObject* const file = package != nullptr ? PyObject_GetAttrString(package, "__file__") : nullptr;
+    if (file != nullptr && PyUnicode_Check(file)) {
+        with_text(file, [](std::string_view text) {
+            const std::size_t end = text.rfind('/');
+            if (end != std::string_view::npos) own_folder = text.substr(0, end + 1);
+        });
+    }
+    Py_XDECREF(file);
+    PyErr_Clear();
+}
+
 CodeWord learn_code(PyCodeObject* code) noexcept {
     const KeptError error;
     CodeWord word = kCodeKnown;
     if ((code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)) != 0) word |= kCodeGenerator;
     try {
-        const std::string& own = own_folder();
-        with_text(code->co_filename, [&](std::string_view file) {
-            if (!own.empty() && file.starts_with(own)) word |= kCodeSkipped;
-        });
+        with_text(code->co_filename, note_file_for_greenlets);
+        if (is_own(code)) word |= kCodeSkipped;
         word |= CodeWord{make_site(code)} << kCodeSiteShift;
     } catch (const std::bad_alloc&) {
         return word;

@@ -17,15 +17,23 @@ inline constexpr CodeWord kCodeGenerator =
 inline constexpr CodeWord kCodeSkipped = 4;  ///< its calls are not recorded: Kymo's own
 inline constexpr unsigned kCodeSiteShift = 8;
 
+/// Its calls are recorded as they come: nothing about it is special.
+inline bool is_usual(CodeWord word) noexcept {
+    return (word & (kCodeKnown | kCodeSkipped)) == kCodeKnown;
+}
+
 inline std::uint32_t site_of(CodeWord word) noexcept {
     return static_cast<std::uint32_t>(word >> kCodeSiteShift);
 }
 
 /// Of the interpreter's extra slots the one that is ours; -1: none yet.
-extern Py_ssize_t code_slot;
+[[gnu::visibility("hidden")]] extern Py_ssize_t code_slot;
 
 /// Asks the interpreter for a slot, once. False: there is none left. Needs the GIL.
 bool claim_code_slot() noexcept;
+
+/// Notes where the package lies: its calls are no part of the program. Needs the GIL.
+void find_own_folder() noexcept;
 
 /// The word of a code object that has been seen; 0: it has not.
 inline CodeWord known_code(PyCodeObject* code) noexcept {

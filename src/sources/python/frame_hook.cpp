@@ -160,7 +160,8 @@ class FrameRange {
 
 template <bool kFiltered>
 [[gnu::noinline]] PyObject* run_unusual(PyThreadState* state, _PyInterpreterFrame* frame, int is_throw) {
-    FrameThread* const trace = attend(state);
+    auto* trace = static_cast<FrameThread*>(detail::current_thread->tracer);
+    if (trace == nullptr || trace->stack_floor == kToDo) trace = attend(state);
     const CodeWord word =
         kFiltered ? filtered_word(frame->f_code, frame->f_globals) : code_word(frame->f_code);
     if (trace == nullptr || is_no_call(word, frame)) return inner_eval(state, frame, is_throw);
@@ -208,28 +209,41 @@ PyObject* run_filtered(PyThreadState* state, _PyInterpreterFrame* frame, int is_
     return result;
 }
 
-// The hook. Around it lie two readings of the counter and a record of 16 bytes; all else is out of line.
+// Runs a frame inside a range, where nothing is unusual: the caller has made sure that it may be opened.
+[[gnu::always_inline]] inline PyObject* run_in_range(ThreadState* thread, std::uint32_t site,
+                                                     PyThreadState* state, _PyInterpreterFrame* frame,
+                                                     int is_throw) {
+    const Opened opened = detail::open_slot(thread, site);
+    PyObject* const result = inner_eval(state, frame, is_throw);
+    detail::close_range(opened);
+    return result;
+}
+
+// A call made by a frame that was running before tracing began.
+[[gnu::noinline]] PyObject* run_below_adopted(PyThreadState* state, _PyInterpreterFrame* frame,
+                                              int is_throw) {
+    ThreadState* const thread = detail::current_thread;
+    auto* const trace = static_cast<FrameThread*>(thread->tracer);
+    if (trace->adopted_top != current_frame(state)) return run_unusual<false>(state, frame, is_throw);
+    const void* const top = std::exchange(trace->adopted_top, nullptr);
+    PyObject* const result = run_in_range(thread, site_of(known_code(frame->f_code)), state, frame, is_throw);
+    trace->adopted_top = top;
+    return result;
+}
+
+// The hook. Around a call lie two readings of the counter and a record of 16 bytes; all else is out of line.
 PyObject* run_frame(PyThreadState* state, _PyInterpreterFrame* frame, int is_throw) {
     ThreadState* const thread = detail::current_thread;
     if ((detail::load_relaxed(thread->armed) & detail::scope_bit(Scope::PythonFunction)) == 0)
         return inner_eval(state, frame, is_throw);
     auto* const trace = static_cast<FrameThread*>(thread->tracer);
     const CodeWord word = known_code(frame->f_code);
-    if (trace == nullptr || word == 0 ||
-        reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) < trace->stack_floor) [[unlikely]]
+    if (trace == nullptr || (word & (kCodeKnown | kCodeGenerator | kCodeSkipped)) != kCodeKnown ||
+        reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) < trace->stack_floor ||
+        !detail::may_open(thread, site_of(word))) [[unlikely]]
         return run_unusual<false>(state, frame, is_throw);
-    const void* const top = trace->adopted_top;
-    if (top != nullptr && top != current_frame(state)) [[unlikely]]
-        return run_unusual<false>(state, frame, is_throw);
-    if (is_no_call(word, frame)) return inner_eval(state, frame, is_throw);
-    trace->adopted_top = nullptr;
-    const std::uint32_t site = site_of(word);
-    const Opened opened = detail::may_open(thread, site) ? detail::open_slot(thread, site)
-                                                         : detail::open_range(site, Scope::PythonFunction);
-    PyObject* const result = inner_eval(state, frame, is_throw);
-    if (opened.index != detail::kNotOpen) detail::close_range(opened);
-    trace->adopted_top = top;
-    return result;
+    if (trace->adopted_top != nullptr) return run_below_adopted(state, frame, is_throw);
+    return run_in_range(thread, site_of(word), state, frame, is_throw);
 }
 
 }  // namespace
@@ -274,6 +288,16 @@ void stop_frame_hook() noexcept {
             thread->adopted.pop_back();
         }
         thread->adopted_top = nullptr;
+    }
+}
+
+void frame_hook_forked() noexcept {
+    // A thread that was leaving may have held the lock and been in the middle of the list.
+    std::construct_at(&threads_mutex);
+    std::construct_at(&threads);
+    try {
+        if (own_thread.trace != nullptr) threads.push_back(own_thread.trace.get());
+    } catch (const std::bad_alloc&) {
     }
 }
 

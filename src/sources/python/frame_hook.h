@@ -33,6 +33,8 @@ void refilter_frame_hook() noexcept;
 /// Takes the hook out; calls that are open still end when they do.
 void pause_frame_hook() noexcept;
 void stop_frame_hook() noexcept;
+/// In the child of a fork: the other threads are not there, whatever they were doing.
+void frame_hook_forked() noexcept;
 /// How often recording had to pause near the end of a thread's C stack, since this was last asked. Any
 /// thread.
 std::uint64_t frame_hook_gaps() noexcept;

@@ -11,6 +11,8 @@
 #include "record/source_writer.h"
 #include "sources/python/c_function_sites.h"
 #include "sources/python/code_sites.h"
+#include "sources/python/filtered_stack.h"
+#include "sources/python/greenlets.h"
 #include "sources/python/interpreter_frames.h"
 #include "sources/python/python_text.h"
 #include "sources/python/shadow_stack.h"
@@ -22,10 +24,13 @@ namespace {
 
 /// The calls of one thread. Goes with the thread; others touch it only with the GIL held.
 struct MonitoredThread {
-    ShadowStack stack;
-    std::uint32_t thread = 0;
     std::uint64_t period = 0;  ///< the start of monitoring that it has seen
+    std::uint32_t thread = 0;
+    ShadowStack stack;
+    FilteredStack filtered;  ///< calls that have begun while a filter was on
 };
+
+constexpr const char* kToolName = "kymo";
 
 // Guarded by the GIL.
 int tool = -1;
@@ -42,6 +47,7 @@ struct OwnThread {
     ~OwnThread() {
         if (trace == nullptr) return;
         if (detail::current_thread->tracer == trace.get()) detail::current_thread->tracer = nullptr;
+        forget_greenlets(trace->stack);
         std::lock_guard lock(threads_mutex);
         std::erase(threads, trace.get());
     }
@@ -59,20 +65,25 @@ thread_local OwnThread own_thread;
         MonitoredThread& trace = *own_thread.trace;
         detail::current_thread->tracer = &trace;
         trace.thread = detail::thread_number();
-        trace.period = period;
-        trace.stack.adopt(start_frames.adopt(PyThreadState_Get()));
+        trace.period = watch_greenlets(trace.stack) ? period : period - 1;
+        const std::vector<AdoptedFrame> adopted = start_frames.adopt(PyThreadState_Get());
+        call_filter.is_on ? trace.filtered.adopt(adopted) : trace.stack.adopt(adopted);
         return &trace;
     } catch (const std::bad_alloc&) {
         return nullptr;
     }
 }
 
-// The calling thread's calls; null: it does not record.
-inline MonitoredThread* monitored() noexcept {
-    detail::ThreadState* const thread = detail::current_thread;
-    if (detail::load_relaxed(thread->armed) == 0) return nullptr;
+// The calls of a thread that has had an event before; null: it has not.
+inline MonitoredThread* met(const detail::ThreadState* thread) noexcept {
     auto* const trace = static_cast<MonitoredThread*>(thread->tracer);
-    return trace != nullptr && trace->period == period ? trace : meet();
+    return trace != nullptr && trace->period == period ? trace : nullptr;
+}
+
+// The calling thread's calls; null: it does not record.
+MonitoredThread* monitored() noexcept {
+    MonitoredThread* const trace = met(detail::current_thread);
+    return trace != nullptr ? trace : meet();
 }
 
 // Events say the code, not the frame: a call is known by its code. Returns of calls that are not there are
@@ -81,53 +92,55 @@ inline std::uintptr_t python_key(PyObject* code) noexcept {
     return ShadowStack::python_key(code);
 }
 
-// What code left out by its name answers: its events need not come again, where they may be switched off.
-template <bool kMayDisable>
-PyObject* answer_excluded() noexcept {
-    return Py_NewRef(kMayDisable ? disable : Py_None);
-}
+// Each callback does what is usual by itself, and leaves the rest to a function that need not be quick.
 
-void start_filtered(ShadowStack& stack, PyObject* code, CodeWord word) noexcept {
-    const bool is_library = (word & kCodeLibrary) != 0;
-    if ((word & kCodeSkipped) != 0) return stack.skip_filtered(python_key(code), is_library, true, false);
-    const bool is_too_deep = stack.depth() >= call_filter.max_depth;
-    if (is_too_deep || (call_filter.folds && is_library && stack.is_in_library()))
-        return stack.skip_filtered(python_key(code), is_library, false, is_too_deep);
-    stack.open_filtered(python_key(code), site_of(word), Scope::PythonFunction,
-                        call_filter.has_lines ? line_of_caller() : -1, is_library);
-}
-
-template <bool kFiltered, bool kMayDisable>
-PyObject* on_start(PyObject*, PyObject* const* args, Py_ssize_t count) {
-    MonitoredThread* const trace = count >= 1 ? monitored() : nullptr;
+[[gnu::noinline]] PyObject* start_unusual(PyObject* code) noexcept {
+    MonitoredThread* const trace = monitored();
     if (trace == nullptr) Py_RETURN_NONE;
-    auto* const code = reinterpret_cast<PyCodeObject*>(args[0]);
-    if constexpr (kFiltered) {
-        const CodeWord word = filtered_word(code, PyEval_GetGlobals());
-        if ((word & kCodeExcluded) != 0) return answer_excluded<kMayDisable>();
-        start_filtered(trace->stack, args[0], word);
-        Py_RETURN_NONE;
-    }
-    const CodeWord word = code_word(code);
-    if ((word & kCodeSkipped) != 0) [[unlikely]]
-        trace->stack.skip(python_key(args[0]));
+    const CodeWord word = code_word(reinterpret_cast<PyCodeObject*>(code));
+    if ((word & kCodeSkipped) != 0)
+        trace->stack.skip(python_key(code));
     else
-        trace->stack.open(python_key(args[0]), site_of(word), Scope::PythonFunction);
+        trace->stack.open(python_key(code), site_of(word), Scope::PythonFunction);
     Py_RETURN_NONE;
 }
 
-template <bool kFiltered, bool kMayDisable>
-PyObject* on_end(PyObject*, PyObject* const* args, Py_ssize_t count) {
-    MonitoredThread* const trace = count >= 1 ? monitored() : nullptr;
+// Also of a thread that has been switched off since: what it has open ends all the same.
+[[gnu::noinline]] PyObject* end_unusual(std::uintptr_t key) noexcept {
+    MonitoredThread* trace = own_thread.trace.get();
+    if (trace == nullptr || trace->period != period) trace = monitored();
     if (trace == nullptr) Py_RETURN_NONE;
-    if constexpr (kFiltered) {
-        const CodeWord word = filtered_word(reinterpret_cast<PyCodeObject*>(args[0]), PyEval_GetGlobals());
-        trace->stack.close_filtered(python_key(args[0]));
-        if ((word & kCodeExcluded) != 0) return answer_excluded<kMayDisable>();
-    } else {
-        trace->stack.close(python_key(args[0]));
-    }
+    // It may have begun before the filter was changed.
+    if (!trace->filtered.is_empty() && !trace->stack.holds(key))
+        trace->filtered.close(key);
+    else
+        trace->stack.close(key);
     Py_RETURN_NONE;
+}
+
+inline PyObject* end(std::uintptr_t key) noexcept {
+    detail::ThreadState* const thread = detail::current_thread;
+    MonitoredThread* const trace = met(thread);
+    if (trace == nullptr || !trace->stack.try_close(thread, key)) [[unlikely]]
+        return end_unusual(key);
+    Py_RETURN_NONE;
+}
+
+PyObject* on_start(PyObject*, PyObject* const* args, Py_ssize_t count) {
+    if (count < 1) Py_RETURN_NONE;
+    detail::ThreadState* const thread = detail::current_thread;
+    MonitoredThread* const trace = met(thread);
+    const CodeWord word = known_code(reinterpret_cast<PyCodeObject*>(args[0]));
+    if (trace == nullptr || !is_usual(word) ||
+        !trace->stack.try_open(thread, python_key(args[0]), site_of(word), Scope::PythonFunction))
+        [[unlikely]]
+        return start_unusual(args[0]);
+    Py_RETURN_NONE;
+}
+
+PyObject* on_end(PyObject*, PyObject* const* args, Py_ssize_t count) {
+    if (count < 1) Py_RETURN_NONE;
+    return end(python_key(args[0]));
 }
 
 bool is_python_function(PyObject* callable) noexcept {
@@ -135,47 +148,121 @@ bool is_python_function(PyObject* callable) noexcept {
     return PyMethod_Check(callable) && PyFunction_Check(PyMethod_GET_FUNCTION(callable));
 }
 
-// code, offset, callable, first argument
-template <bool kFiltered>
-PyObject* on_call(PyObject*, PyObject* const* args, Py_ssize_t count) {
-    if (count < 3) Py_RETURN_NONE;
-    if (is_python_function(args[2])) return Py_NewRef(keeps_call_events ? Py_None : disable);
+// What the callback gives for a call that is left to the events of the function called: not to be told of
+// this instruction again. Ends go with the calls, so not while a call into C from the same code runs, on
+// whichever thread: if it is from the same instruction its end would not come.
+[[gnu::noinline]] PyObject* after_python_call(PyObject* code) noexcept {
+    const std::uintptr_t key = ShadowStack::c_key(code);
+    std::lock_guard lock(threads_mutex);
+    for (const MonitoredThread* const thread : threads) {
+        if (thread->period == period && (thread->stack.holds(key) || thread->filtered.holds(key)))
+            Py_RETURN_NONE;
+    }
+    return Py_NewRef(disable);
+}
+
+[[gnu::noinline]] PyObject* call_unusual(PyObject* code, PyObject* callable) noexcept {
     MonitoredThread* const trace = monitored();
     if (trace == nullptr) Py_RETURN_NONE;
-    auto* const code = reinterpret_cast<PyCodeObject*>(args[0]);
-    const bool is_folded =
-        kFiltered && call_filter.folds && (filtered_word(code, PyEval_GetGlobals()) & kCodeLibrary) != 0;
-    // Classes made in Python: what counts are their methods.
-    const bool is_python_class =
-        PyType_Check(args[2]) &&
-        PyType_HasFeature(reinterpret_cast<PyTypeObject*>(args[2]), Py_TPFLAGS_HEAPTYPE);
-    const std::uint32_t site = is_python_class ? 0 : c_function_sites.site_of_callable(args[2]);
-    if constexpr (kFiltered) {
-        const std::uintptr_t key = ShadowStack::c_key(args[0]);
-        if (site == 0 || is_folded || trace->stack.is_cut()) {
-            trace->stack.skip_filtered(key, false, true, false);
-        } else {
-            const int line =
-                call_filter.has_lines ? PyCode_Addr2Line(code, static_cast<int>(PyLong_AsLong(args[1]))) : -1;
-            trace->stack.open_filtered(key, site, Scope::CFunction, line, false);
-        }
-        Py_RETURN_NONE;
-    }
-    if (site == 0) [[unlikely]]
-        trace->stack.skip(ShadowStack::c_key(args[0]));
+    const std::uint32_t site = c_function_sites.site_of_callable(callable);
+    if (site == 0)
+        trace->stack.skip(ShadowStack::c_key(code));
     else
-        trace->stack.open(ShadowStack::c_key(args[0]), site, Scope::CFunction);
+        trace->stack.open(ShadowStack::c_key(code), site, Scope::CFunction);
     Py_RETURN_NONE;
 }
 
-template <bool kFiltered>
+// code, offset, callable, first argument
+PyObject* on_call(PyObject*, PyObject* const* args, Py_ssize_t count) {
+    if (count < 3) Py_RETURN_NONE;
+    PyObject* const callable = args[2];
+    if (is_python_function(callable)) {
+        if (keeps_call_events) Py_RETURN_NONE;
+        return after_python_call(args[0]);
+    }
+    detail::ThreadState* const thread = detail::current_thread;
+    MonitoredThread* const trace = met(thread);
+    const std::uint32_t site = c_function_sites.known_site(callable);
+    if (trace == nullptr || site == 0 ||
+        !trace->stack.try_open(thread, ShadowStack::c_key(args[0]), site, Scope::CFunction)) [[unlikely]]
+        return call_unusual(args[0], callable);
+    Py_RETURN_NONE;
+}
+
+// The same. Ends come for Python functions too, where they are called with unpacked arguments.
 PyObject* on_c_end(PyObject*, PyObject* const* args, Py_ssize_t count) {
+    if (count < 3 || is_python_function(args[2])) Py_RETURN_NONE;
+    return end(ShadowStack::c_key(args[0]));
+}
+
+// ---- with a filter
+
+// What code left out by its name answers: its events need not come again, where they may be switched off.
+template <bool kMayDisable>
+PyObject* answer_excluded() noexcept {
+    return Py_NewRef(kMayDisable ? disable : Py_None);
+}
+
+void start_filtered(FilteredStack& stack, PyObject* code, CodeWord word) noexcept {
+    const bool is_library = (word & kCodeLibrary) != 0;
+    if ((word & kCodeSkipped) != 0) return stack.skip(python_key(code), is_library, true, false);
+    const bool is_too_deep = stack.depth() >= call_filter.max_depth;
+    if (is_too_deep || (call_filter.folds && is_library && stack.is_in_library()))
+        return stack.skip(python_key(code), is_library, false, is_too_deep);
+    stack.open(python_key(code), site_of(word), Scope::PythonFunction,
+               call_filter.has_lines ? line_of_caller() : -1, is_library);
+}
+
+template <bool kMayDisable>
+PyObject* on_filtered_start(PyObject*, PyObject* const* args, Py_ssize_t count) {
     MonitoredThread* const trace = count >= 1 ? monitored() : nullptr;
     if (trace == nullptr) Py_RETURN_NONE;
-    if constexpr (kFiltered)
-        trace->stack.close_filtered(ShadowStack::c_key(args[0]));
-    else
-        trace->stack.close(ShadowStack::c_key(args[0]));
+    const CodeWord word = filtered_word(reinterpret_cast<PyCodeObject*>(args[0]), PyEval_GetGlobals());
+    if ((word & kCodeExcluded) != 0) return answer_excluded<kMayDisable>();
+    start_filtered(trace->filtered, args[0], word);
+    Py_RETURN_NONE;
+}
+
+void end_filtered(std::uintptr_t key) noexcept {
+    MonitoredThread* trace = own_thread.trace.get();
+    if (trace == nullptr || trace->period != period) trace = monitored();
+    if (trace != nullptr && !trace->filtered.close(key)) trace->stack.close(key);
+}
+
+template <bool kMayDisable>
+PyObject* on_filtered_end(PyObject*, PyObject* const* args, Py_ssize_t count) {
+    if (count < 1) Py_RETURN_NONE;
+    const CodeWord word = filtered_word(reinterpret_cast<PyCodeObject*>(args[0]), PyEval_GetGlobals());
+    end_filtered(python_key(args[0]));
+    if ((word & kCodeExcluded) != 0) return answer_excluded<kMayDisable>();
+    Py_RETURN_NONE;
+}
+
+PyObject* on_filtered_call(PyObject*, PyObject* const* args, Py_ssize_t count) {
+    if (count < 3) Py_RETURN_NONE;
+    if (is_python_function(args[2])) {
+        if (keeps_call_events) Py_RETURN_NONE;
+        return after_python_call(args[0]);
+    }
+    MonitoredThread* const trace = monitored();
+    if (trace == nullptr) Py_RETURN_NONE;
+    auto* const code = reinterpret_cast<PyCodeObject*>(args[0]);
+    const std::uint32_t site = c_function_sites.site_of_callable(args[2]);
+    const std::uintptr_t key = ShadowStack::c_key(args[0]);
+    const bool is_folded =
+        call_filter.folds && (filtered_word(code, PyEval_GetGlobals()) & kCodeLibrary) != 0;
+    if (site == 0 || is_folded || trace->filtered.is_cut()) {
+        trace->filtered.skip(key, false, true, false);
+        Py_RETURN_NONE;
+    }
+    const int line =
+        call_filter.has_lines ? PyCode_Addr2Line(code, static_cast<int>(PyLong_AsLong(args[1]))) : -1;
+    trace->filtered.open(key, site, Scope::CFunction, line, false);
+    Py_RETURN_NONE;
+}
+
+PyObject* on_filtered_c_end(PyObject*, PyObject* const* args, Py_ssize_t count) {
+    if (count >= 3 && !is_python_function(args[2])) end_filtered(ShadowStack::c_key(args[0]));
     Py_RETURN_NONE;
 }
 
@@ -185,15 +272,12 @@ PyMethodDef method(const char* name, Callback callback) noexcept {
 }
 
 // The callbacks without a filter and with one.
-PyMethodDef start_methods[] = {method("on_start", on_start<false, true>),
-                               method("on_start", on_start<true, true>)};
-PyMethodDef throw_methods[] = {method("on_throw", on_start<false, false>),
-                               method("on_throw", on_start<true, false>)};
-PyMethodDef end_methods[] = {method("on_end", on_end<false, true>), method("on_end", on_end<true, true>)};
-PyMethodDef unwind_methods[] = {method("on_unwind", on_end<false, false>),
-                                method("on_unwind", on_end<true, false>)};
-PyMethodDef call_methods[] = {method("on_call", on_call<false>), method("on_call", on_call<true>)};
-PyMethodDef c_end_methods[] = {method("on_c_end", on_c_end<false>), method("on_c_end", on_c_end<true>)};
+PyMethodDef start_methods[] = {method("on_start", on_start), method("on_start", on_filtered_start<true>)};
+PyMethodDef throw_methods[] = {method("on_throw", on_start), method("on_throw", on_filtered_start<false>)};
+PyMethodDef end_methods[] = {method("on_end", on_end), method("on_end", on_filtered_end<true>)};
+PyMethodDef unwind_methods[] = {method("on_unwind", on_end), method("on_unwind", on_filtered_end<false>)};
+PyMethodDef call_methods[] = {method("on_call", on_call), method("on_call", on_filtered_call)};
+PyMethodDef c_end_methods[] = {method("on_c_end", on_c_end), method("on_c_end", on_filtered_c_end)};
 
 struct Event {
     const char* name;
@@ -242,11 +326,30 @@ long event_bit(PyObject* module, const char* name) noexcept {
 
 bool claim_tool(PyObject* module) noexcept {
     for (const int id : {3, 4, 2}) {
-        if (!call(module, "use_tool_id", "(is)", id, "kymo")) continue;
+        if (!call(module, "use_tool_id", "(is)", id, kToolName)) continue;
         tool = id;
         return true;
     }
     return false;
+}
+
+// Whether the tool id is still ours: a program can free it and give it to somebody else.
+bool has_tool(PyObject* module) noexcept {
+    if (tool < 0) return false;
+    PyObject* const name = PyObject_CallMethod(module, "get_tool", "i", tool);
+    const bool is_ours =
+        name != nullptr && PyUnicode_Check(name) && PyUnicode_CompareWithASCIIString(name, kToolName) == 0;
+    Py_XDECREF(name);
+    PyErr_Clear();
+    return is_ours;
+}
+
+long events_of_tool(PyObject* module) noexcept {
+    PyObject* const value = PyObject_CallMethod(module, "get_events", "i", tool);
+    const long bits = value != nullptr ? PyLong_AsLong(value) : 0;
+    Py_XDECREF(value);
+    PyErr_Clear();
+    return bits;
 }
 
 // Those of the present filter. Gives the events to ask for.
@@ -271,14 +374,14 @@ long register_callbacks(PyObject* module, bool c_calls) noexcept {
 
 void refilter_monitoring(bool c_calls) noexcept {
     PyObject* const module = monitoring_module();
-    if (module == nullptr || tool < 0) {
+    if (module == nullptr || !has_tool(module)) {
         Py_XDECREF(module);
         return;
     }
     c_function_sites.forget();
     {
         std::lock_guard lock(threads_mutex);
-        for (MonitoredThread* const thread : threads) thread->stack.forget_filter();
+        for (MonitoredThread* const thread : threads) thread->filtered.forget_filter();
     }
     register_callbacks(module, c_calls);
     call(module, "restart_events", "()");
@@ -288,7 +391,10 @@ void refilter_monitoring(bool c_calls) noexcept {
 void pause_monitoring() noexcept {
     {
         std::lock_guard lock(threads_mutex);
-        for (MonitoredThread* const thread : threads) thread->stack.close_unseen(thread->thread);
+        for (MonitoredThread* const thread : threads) {
+            thread->filtered.close_all(thread->thread, true);
+            if (thread->thread == detail::thread_number()) thread->stack.close_all_late();
+        }
     }
     stop_monitoring();
 }
@@ -305,15 +411,35 @@ bool start_monitoring(bool c_calls, bool all_c_calls) noexcept {
     PyErr_Clear();
     ++period;
     keeps_call_events = all_c_calls;
+    follow_greenlets([]() noexcept { ++period; });
+    c_function_sites.prepare();
     call(module, "set_events", "(il)", tool, register_callbacks(module, c_calls));
     call(module, "restart_events", "()");
     Py_DECREF(module);
     return true;
 }
 
+bool is_monitoring_whole() noexcept {
+    PyObject* const module = monitoring_module();
+    const bool is_whole = module != nullptr && has_tool(module) &&
+                          (events_of_tool(module) & event_bit(module, "PY_START")) != 0;
+    Py_XDECREF(module);
+    return is_whole;
+}
+
+void monitoring_forked() noexcept {
+    // A thread that was leaving may have held the lock and been in the middle of the list.
+    std::construct_at(&threads_mutex);
+    std::construct_at(&threads);
+    try {
+        if (own_thread.trace != nullptr) threads.push_back(own_thread.trace.get());
+    } catch (const std::bad_alloc&) {
+    }
+}
+
 void stop_monitoring() noexcept {
     PyObject* const module = monitoring_module();
-    if (module != nullptr && tool >= 0) {
+    if (module != nullptr && has_tool(module)) {
         call(module, "set_events", "(ii)", tool, 0);
         for (const Event& event : events) {
             if (const long bit = event_bit(module, event.name))
@@ -324,9 +450,13 @@ void stop_monitoring() noexcept {
     Py_XDECREF(module);
     tool = -1;
     ++period;
+    follow_greenlets(nullptr);
     c_function_sites.clear();
     std::lock_guard lock(threads_mutex);
-    for (MonitoredThread* const thread : threads) thread->stack.close_all(thread->thread);
+    for (MonitoredThread* const thread : threads) {
+        thread->filtered.close_all(thread->thread, false);
+        thread->stack.close_all(thread->thread);
+    }
 }
 
 }  // namespace kymo::python

@@ -13,5 +13,9 @@ void stop_monitoring() noexcept;
 void refilter_monitoring(bool c_calls) noexcept;
 /// Takes the hook out though sessions run: calls that are open end now, unfinished.
 void pause_monitoring() noexcept;
+/// Whether the program has left the tool id and its events alone. Needs the GIL.
+bool is_monitoring_whole() noexcept;
+/// In the child of a fork: the other threads are not there, whatever they were doing.
+void monitoring_forked() noexcept;
 
 }  // namespace kymo::python

@@ -8,6 +8,8 @@
 #include "record/source_writer.h"
 #include "sources/python/c_function_sites.h"
 #include "sources/python/code_sites.h"
+#include "sources/python/filtered_stack.h"
+#include "sources/python/greenlets.h"
 #include "sources/python/interpreter_frames.h"
 #include "sources/python/library_frames.h"
 #include "sources/python/python_text.h"
@@ -20,10 +22,12 @@ namespace {
 
 /// The hook's argument on one thread: goes with the thread state, which holds the only reference.
 struct ProfileThread {
-    PyObject_HEAD ShadowStack stack;
-    std::uint32_t thread;  ///< the recorder's number; 0 before the first event
-    ProfileThread* next;   ///< of all of them
+    PyObject_HEAD std::uint32_t thread;  ///< the recorder's number; 0 before the first event
+    bool is_met;                         ///< nothing is to be done first at the next event
+    ProfileThread* next;                 ///< of all of them
     ProfileThread** link;
+    ShadowStack stack;
+    FilteredStack filtered;  ///< calls that have begun while a filter was on
 };
 
 // Guarded by the GIL.
@@ -32,32 +36,47 @@ std::uint64_t newest_thread = 0;            // the youngest thread state that ha
 PyInterpreterState* interpreter = nullptr;  // the one that is traced
 PyCFunction start_new_thread = nullptr;     // of module _thread
 bool is_on = false;
+bool was_replaced = false;  // since the start
 
+// With its thread state, or because the program has put another hook in its place: what is open ends here
+// then.
 void end_profile_thread(PyObject* object) {
     auto* const self = reinterpret_cast<ProfileThread*>(object);
+    if (!(self->stack.is_empty() && self->filtered.is_empty()) && is_on) {
+        was_replaced = true;
+        self->filtered.close_all(self->thread, true);
+        if (self->thread == detail::thread_number())
+            self->stack.close_all_late();
+        else
+            self->stack.close_all(self->thread);
+    }
+    forget_greenlets(self->stack);
     *self->link = self->next;
     if (self->next != nullptr) self->next->link = self->link;
     self->stack.~ShadowStack();
+    self->filtered.~FilteredStack();
     PyObject_Free(object);
 }
 
 PyTypeObject profile_thread_type{};
 
-template <bool kFiltered>
 int on_event(PyObject* self, PyFrameObject* frame, int what, PyObject* arg);
+int on_filtered_event(PyObject* self, PyFrameObject* frame, int what, PyObject* arg);
 
 bool is_ours(Py_tracefunc hook) noexcept {
-    return hook == on_event<false> || hook == on_event<true>;
+    return hook == on_event || hook == on_filtered_event;
 }
 Py_tracefunc present_hook() noexcept {
-    return call_filter.is_on ? on_event<true> : on_event<false>;
+    return call_filter.is_on ? on_filtered_event : on_event;
 }
 
 ProfileThread* make_profile_thread() noexcept {
     auto* const self = PyObject_New(ProfileThread, &profile_thread_type);
     if (self == nullptr) return nullptr;
     new (&self->stack) ShadowStack;
+    new (&self->filtered) FilteredStack;
     self->thread = 0;
+    self->is_met = false;
     self->next = first_thread;
     self->link = &first_thread;
     if (first_thread != nullptr) first_thread->link = &self->next;
@@ -69,8 +88,10 @@ void find_start_new_thread() noexcept {
     PyObject* const module = PyImport_ImportModule("_thread");
     PyObject* const function =
         module != nullptr ? PyObject_GetAttrString(module, "start_new_thread") : nullptr;
-    if (function != nullptr && PyCFunction_Check(function))
+    if (function != nullptr && PyCFunction_Check(function)) {
         start_new_thread = PyCFunction_GET_FUNCTION(function);
+        c_function_sites.never_know(reinterpret_cast<PyCFunctionObject*>(function)->m_ml);
+    }
     Py_XDECREF(function);
     Py_XDECREF(module);
     PyErr_Clear();
@@ -99,87 +120,127 @@ void find_start_new_thread() noexcept {
 }
 
 // The first event of a thread.
-[[gnu::noinline]] void meet(ProfileThread* self) noexcept {
+void meet(ProfileThread* self) noexcept {
     if (!attach_thread()) return;
     self->thread = detail::thread_number();
+    self->is_met = watch_greenlets(self->stack);
     try {
-        self->stack.adopt(start_frames.adopt(PyThreadState_Get()));
+        const std::vector<AdoptedFrame> adopted = start_frames.adopt(PyThreadState_Get());
+        call_filter.is_on ? self->filtered.adopt(adopted) : self->stack.adopt(adopted);
     } catch (const std::bad_alloc&) {  // then its outer calls are missing
     }
 }
 
-void start_filtered(ShadowStack& stack, _PyInterpreterFrame* place, CodeWord word) noexcept {
-    const std::uintptr_t key = ShadowStack::python_key(place);
+// The key of the C call that makes threads: its return is to be noticed.
+std::uintptr_t maker_key(const void* frame) noexcept {
+    return ShadowStack::c_key(frame) | 2;
+}
+
+void start_filtered(FilteredStack& stack, _PyInterpreterFrame* frame) noexcept {
+    const std::uintptr_t key = ShadowStack::python_key(frame);
+    const CodeWord word = filtered_word(frame->f_code, frame->f_globals);
     const bool is_library = (word & kCodeLibrary) != 0;
-    if ((word & (kCodeSkipped | kCodeExcluded)) != 0)
-        return stack.skip_filtered(key, is_library, true, false);
+    if ((word & (kCodeSkipped | kCodeExcluded)) != 0) return stack.skip(key, is_library, true, false);
     const bool is_too_deep = stack.depth() >= call_filter.max_depth;
-    if (is_too_deep || (call_filter.folds && is_library && is_library_frame(place->previous)))
-        return stack.skip_filtered(key, is_library, false, is_too_deep);
-    stack.open_filtered(key, site_of(word), Scope::PythonFunction,
-                        call_filter.has_lines ? line_of(place->previous) : -1, is_library);
+    if (is_too_deep || (call_filter.folds && is_library && is_library_frame(frame->previous)))
+        return stack.skip(key, is_library, false, is_too_deep);
+    stack.open(key, site_of(word), Scope::PythonFunction,
+               call_filter.has_lines ? line_of(frame->previous) : -1, is_library);
 }
 
-void start_filtered_c(ShadowStack& stack, _PyInterpreterFrame* place, std::uint32_t site) noexcept {
-    const std::uintptr_t key = ShadowStack::c_key(place);
+void start_filtered_c(FilteredStack& stack, _PyInterpreterFrame* frame, std::uintptr_t key,
+                      std::uint32_t site) noexcept {
     const bool is_folded =
-        call_filter.folds && (filtered_word(place->f_code, place->f_globals) & kCodeLibrary) != 0;
-    if (site == 0 || is_folded || stack.is_cut()) return stack.skip_filtered(key, false, true, false);
-    stack.open_filtered(key, site, Scope::CFunction, call_filter.has_lines ? line_of(place) : -1, false);
+        call_filter.folds && (filtered_word(frame->f_code, frame->f_globals) & kCodeLibrary) != 0;
+    if (site == 0 || is_folded || stack.is_cut()) return stack.skip(key, false, true, false);
+    stack.open(key, site, Scope::CFunction, call_filter.has_lines ? line_of(frame) : -1, false);
 }
 
-template <bool kFiltered>
-int on_event(PyObject* object, PyFrameObject* frame, int what, PyObject* arg) {
-    auto* const self = reinterpret_cast<ProfileThread*>(object);
-    if (self->thread == 0) [[unlikely]]
-        meet(self);
-    _PyInterpreterFrame* const place = frame->f_frame;
+// Ends a call that has begun with a filter or without.
+void close_any(ProfileThread* self, std::uintptr_t key) noexcept {
+    if (!call_filter.is_on) {
+        if (self->filtered.is_empty() || self->stack.holds(key)) return self->stack.close(key);
+        self->filtered.close(key);
+    } else if (!self->filtered.close(key)) {
+        self->stack.close(key);
+    }
+}
+
+// Whatever is not usual about an event.
+[[gnu::noinline]] int on_unusual_event(ProfileThread* self, _PyInterpreterFrame* frame, int what,
+                                       PyObject* arg) noexcept {
+    if (!self->is_met) meet(self);
     switch (what) {
         case PyTrace_CALL: {
-            const CodeWord word =
-                kFiltered ? filtered_word(place->f_code, place->f_globals) : code_word(place->f_code);
-            // One that C has made gets it at the next call of any thread that has one.
-            if (PyInterpreterState_ThreadHead(interpreter)->id != newest_thread && is_on) [[unlikely]]
-                hook_threads();
-            if constexpr (kFiltered)
-                start_filtered(self->stack, place, word);
-            else if ((word & kCodeSkipped) != 0) [[unlikely]]
-                self->stack.skip(ShadowStack::python_key(place));
+            // A thread that C has made gets its hook at the next call of any thread that has one.
+            if (PyInterpreterState_ThreadHead(interpreter)->id != newest_thread && is_on) hook_threads();
+            const CodeWord word = code_word(frame->f_code);
+            if (call_filter.is_on)
+                start_filtered(self->filtered, frame);
+            else if ((word & kCodeSkipped) != 0)
+                self->stack.skip(ShadowStack::python_key(frame));
             else
-                self->stack.open(ShadowStack::python_key(place), site_of(word), Scope::PythonFunction);
+                self->stack.open(ShadowStack::python_key(frame), site_of(word), Scope::PythonFunction);
             break;
         }
         case PyTrace_RETURN:
-            if constexpr (kFiltered)
-                self->stack.close_filtered(ShadowStack::python_key(place));
-            else
-                self->stack.close(ShadowStack::python_key(place));
+            close_any(self, ShadowStack::python_key(frame));
             break;
         case PyTrace_C_CALL: {
-            const std::uint32_t site = PyCFunction_Check(arg) ? c_function_sites.site(arg) : 0;
-            if constexpr (kFiltered)
-                start_filtered_c(self->stack, place, site);
-            else if (site == 0) [[unlikely]]
-                self->stack.skip(ShadowStack::c_key(place));
+            const bool is_function = PyCFunction_Check(arg);
+            const bool makes_thread = is_function && PyCFunction_GET_FUNCTION(arg) == start_new_thread;
+            const std::uintptr_t key = makes_thread ? maker_key(frame) : ShadowStack::c_key(frame);
+            const std::uint32_t site = is_function ? c_function_sites.site(arg) : 0;
+            if (call_filter.is_on)
+                start_filtered_c(self->filtered, frame, key, site);
+            else if (site == 0)
+                self->stack.skip(key);
             else
-                self->stack.open(ShadowStack::c_key(place), site, Scope::CFunction);
+                self->stack.open(key, site, Scope::CFunction);
             break;
         }
         case PyTrace_C_RETURN:
         case PyTrace_C_EXCEPTION:
-            if constexpr (kFiltered)
-                self->stack.close_filtered(ShadowStack::c_key(place));
-            else
-                self->stack.close(ShadowStack::c_key(place));
-            // A thread that Python code has just made gets its hook before it runs for the first time.
-            if (PyCFunction_Check(arg) && PyCFunction_GET_FUNCTION(arg) == start_new_thread && is_on)
-                [[unlikely]]
-                hook_threads();
+            if (PyCFunction_Check(arg) && PyCFunction_GET_FUNCTION(arg) == start_new_thread) {
+                close_any(self, maker_key(frame));
+                // A thread that Python code has just made gets its hook before it runs for the first time.
+                if (is_on) hook_threads();
+            } else {
+                close_any(self, ShadowStack::c_key(frame));
+            }
             break;
         default:
             break;
     }
     return 0;
+}
+
+// The hook while a filter is on.
+int on_filtered_event(PyObject* object, PyFrameObject* frame, int what, PyObject* arg) {
+    return on_unusual_event(reinterpret_cast<ProfileThread*>(object), frame->f_frame, what, arg);
+}
+
+int on_event(PyObject* object, PyFrameObject* frame, int what, PyObject* arg) {
+    auto* const self = reinterpret_cast<ProfileThread*>(object);
+    _PyInterpreterFrame* const place = frame->f_frame;
+    detail::ThreadState* const thread = detail::current_thread;
+    bool is_done = false;
+    if (what == PyTrace_C_CALL) {
+        const std::uint32_t site = c_function_sites.known_site(arg);
+        is_done = site != 0 && self->is_met &&
+                  self->stack.try_open(thread, ShadowStack::c_key(place), site, Scope::CFunction);
+    } else if (what == PyTrace_C_RETURN || what == PyTrace_C_EXCEPTION) {
+        is_done = self->stack.try_close(thread, ShadowStack::c_key(place));
+    } else if (what == PyTrace_CALL) {
+        const CodeWord word = known_code(place->f_code);
+        is_done = is_usual(word) && self->is_met &&
+                  PyInterpreterState_ThreadHead(interpreter)->id == newest_thread &&
+                  self->stack.try_open(thread, ShadowStack::python_key(place), site_of(word),
+                                       Scope::PythonFunction);
+    } else if (what == PyTrace_RETURN) {
+        is_done = self->stack.try_close(thread, ShadowStack::python_key(place));
+    }
+    return is_done ? 0 : on_unusual_event(self, place, what, arg);
 }
 
 }  // namespace
@@ -196,17 +257,31 @@ bool start_profile_hook() noexcept {
             return false;
         }
     }
+    was_replaced = false;
     interpreter = PyInterpreterState_Main();
     find_start_new_thread();
     is_on = true;
+    follow_greenlets([]() noexcept {
+        for (ProfileThread* thread = first_thread; thread != nullptr; thread = thread->next)
+            thread->is_met = false;
+    });
     return hook_threads();
+}
+
+bool is_profile_hook_whole() noexcept {
+    if (was_replaced || !is_ours(PyThreadState_Get()->c_profilefunc)) return false;
+    for (PyThreadState* state = PyInterpreterState_ThreadHead(PyInterpreterState_Main()); state != nullptr;
+         state = PyThreadState_Next(state)) {
+        if (state->c_profilefunc != nullptr && !is_ours(state->c_profilefunc)) return false;
+    }
+    return true;
 }
 
 void refilter_profile_hook() noexcept {
     const KeptError error;
     c_function_sites.forget();
     for (ProfileThread* thread = first_thread; thread != nullptr; thread = thread->next)
-        thread->stack.forget_filter();
+        thread->filtered.forget_filter();
     for (PyThreadState* state = PyInterpreterState_ThreadHead(PyInterpreterState_Main()); state != nullptr;
          state = PyThreadState_Next(state)) {
         if (!is_ours(state->c_profilefunc)) continue;
@@ -218,16 +293,21 @@ void refilter_profile_hook() noexcept {
 }
 
 void pause_profile_hook() noexcept {
-    for (ProfileThread* thread = first_thread; thread != nullptr; thread = thread->next)
-        thread->stack.close_unseen(thread->thread);
+    for (ProfileThread* thread = first_thread; thread != nullptr; thread = thread->next) {
+        thread->filtered.close_all(thread->thread, true);
+        if (thread->thread == detail::thread_number()) thread->stack.close_all_late();
+    }
     stop_profile_hook();
 }
 
 void stop_profile_hook() noexcept {
     const KeptError error;
     is_on = false;
-    for (ProfileThread* thread = first_thread; thread != nullptr; thread = thread->next)
+    follow_greenlets(nullptr);
+    for (ProfileThread* thread = first_thread; thread != nullptr; thread = thread->next) {
+        thread->filtered.close_all(thread->thread, false);
         thread->stack.close_all(thread->thread);
+    }
     for (PyThreadState* state = PyInterpreterState_ThreadHead(PyInterpreterState_Main()); state != nullptr;
          state = PyThreadState_Next(state)) {
         if (!is_ours(state->c_profilefunc)) continue;

@@ -12,5 +12,7 @@ void stop_profile_hook() noexcept;
 void refilter_profile_hook() noexcept;
 /// Takes the hook out though sessions run: calls that are open end now, unfinished.
 void pause_profile_hook() noexcept;
+/// Whether no thread has somebody else's hook or none, in place of ours. Needs the GIL.
+bool is_profile_hook_whole() noexcept;
 
 }  // namespace kymo::python

@@ -1,6 +1,8 @@
 // shadow_stack.h: the calls of one thread whose ranges are open, so that every return ends its own.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -9,16 +11,25 @@
 #include <kymo/detail/hot_path.h>
 
 #include "record/source_writer.h"
-#include "sources/python/filtered_calls.h"
 #include "sources/python/start_frames.h"
 
 namespace kymo::python {
 
-/// Calls are known by their frame; those into C by the frame that makes them, marked. Belongs to its thread.
+/// A call of a greenlet that does not run now.
+struct SuspendedCall {
+    std::uintptr_t key;
+    std::uint32_t site;  ///< 0: it is not recorded, or not any more
+};
+
+/// Calls are known by a key: their frame or code; those into C by that of the caller, marked. Belongs to its
+/// thread.
+///
+/// A usual call is a slot of the recorder's open stack, and its key stands here at the slot's place: a return
+/// looks at the innermost slot and the key beside it. All else (deep, watched, not recorded) is in a list.
 class ShadowStack {
   public:
     ShadowStack() noexcept = default;
-    ~ShadowStack() { std::free(base_); }
+    ~ShadowStack() { std::free(list_); }
     ShadowStack(const ShadowStack&) = delete;
     ShadowStack& operator=(const ShadowStack&) = delete;
 
@@ -29,139 +40,185 @@ class ShadowStack {
         return reinterpret_cast<std::uintptr_t>(frame) | 1;
     }
 
-    [[gnu::always_inline]] void open(std::uintptr_t key, std::uint32_t site, Scope scope) noexcept {
-        if (used_ == capacity_ && !grow()) [[unlikely]]
-            return;
-        const detail::Opened opened = detail::open_range(site, scope);
-        base_[used_++] = {opened.start, key, opened.index, 0};
+    /// The usual case of open(). False: nothing was done. `thread` is the calling one.
+    [[gnu::always_inline]] bool try_open(detail::ThreadState* thread, std::uintptr_t key, std::uint32_t site,
+                                         Scope scope) noexcept {
+        if ((detail::load_relaxed(thread->armed) & detail::scope_bit(scope)) == 0 ||
+            !detail::may_open(thread, site)) [[unlikely]]
+            return false;
+        const detail::Opened opened = detail::open_slot(thread, site);
+        usual_[opened.index] = {key, opened.start};
+        return true;
+    }
+    /// The usual case of close(). False: nothing was done.
+    [[gnu::always_inline]] bool try_close(detail::ThreadState* thread, std::uintptr_t key) noexcept {
+        const std::uint32_t index = thread->depth - 1;
+        // Calls in the list are further out than slots that came after them.
+        if (index >= detail::kInlineDepth || index < list_depth_ || usual_[index].key != key) [[unlikely]]
+            return false;
+        if (!detail::try_close_range(thread, {usual_[index].start, index})) [[unlikely]]
+            return false;
+        usual_[index].key = 0;
+        return true;
+    }
+
+    void open(std::uintptr_t key, std::uint32_t site, Scope scope) noexcept {
+        add(detail::open_range(site, scope), key);
     }
     /// A call that is not recorded.
-    void skip(std::uintptr_t key) noexcept {
-        if (used_ == capacity_ && !grow()) return;
-        base_[used_++] = {0, key, detail::kNotOpen, 0};
-    }
-    /// The same with a filter. `is_library`: of the function's code.
-    void open_filtered(std::uintptr_t key, std::uint32_t site, Scope scope, int line,
-                       bool is_library) noexcept {
-        if (used_ == capacity_ && !grow()) return;
-        const std::uint32_t place = log_place();
-        const detail::Opened opened = python::open_filtered(site, scope, line);
-        std::uint32_t flags = is_library ? kLibrary : 0;
-        if ((key & 1) == 0) {
-            ++depth_;
-            flags |= kCounted;
-        }
-        base_[used_++] = {opened.start, key, opened.index, place | flags};
-    }
-    /// `is_cut`: it is too deep.
-    void skip_filtered(std::uintptr_t key, bool is_library, bool is_transparent, bool is_cut) noexcept {
-        if (used_ == capacity_ && !grow()) return;
-        cut_ += is_cut ? 1 : 0;
-        base_[used_++] = {
-            0, key, detail::kNotOpen,
-            (is_library ? kLibrary : 0) | (is_transparent ? kTransparent : 0) | (is_cut ? kCut : 0)};
-    }
-    void close_filtered(std::uintptr_t key) noexcept {
+    void skip(std::uintptr_t key) noexcept { push({{0, detail::kNotOpen}, key, 0}); }
+
+    // A return that is not the innermost usual call's. Of a call that began before tracing: nothing is to be
+    // done. Of one further down (a greenlet's, which was switched away from): it goes from the middle.
+    void close(std::uintptr_t key) noexcept {
         std::size_t at = used_;
-        while (at != 0 && base_[at - 1].key != key) --at;
-        if (at-- == 0) return;
-        const Entry entry = base_[at];
-        for (std::size_t i = at + 1; i < used_; ++i) base_[i - 1] = base_[i];
-        --used_;
-        depth_ -= (entry.note & kCounted) != 0 ? 1 : 0;
-        cut_ -= (entry.note & kCut) != 0 ? 1 : 0;
-        if (entry.index != detail::kNotOpen)
-            python::close_filtered({entry.start, entry.index}, entry.note & ~15u);
-    }
-    /// Recorded Python calls that have begun since tracing did.
-    std::uint32_t depth() const noexcept { return depth_; }
-    /// Whether something that is too deep runs.
-    bool is_cut() const noexcept { return cut_ != 0; }
-    /// Whether the innermost call that is not left out by its name is one of library code.
-    bool is_in_library() const noexcept {
-        for (std::size_t at = used_; at-- != 0;) {
-            if ((base_[at].key & 1) == 0 && (base_[at].note & kTransparent) == 0)
-                return (base_[at].note & kLibrary) != 0;
+        while (at != 0 && list_[at - 1].key != key) --at;
+        const std::uint32_t place = find_usual(key);
+        if (at == 0 && place == 0) return;
+        // The innermost of the two, where both have its key.
+        if (at == 0 || place > list_[at - 1].depth) {
+            usual_[place - 1].key = 0;
+            return detail::close_range({usual_[place - 1].start, place - 1});
         }
-        return false;
-    }
-    /// The filter is another one: what is open counts for nothing.
-    void forget_filter() noexcept {
-        depth_ = cut_ = 0;
-        for (std::size_t i = 0; i < used_; ++i) base_[i].note &= ~(kCounted | kCut);
-    }
-    /// Ends what is open though its end has not been seen: for thread `thread`.
-    void close_unseen(std::uint32_t thread) noexcept {
-        while (used_ != 0) {
-            const Entry& entry = base_[--used_];
-            if (entry.index == detail::kNotOpen) continue;
-            if (thread == detail::thread_number()) {
-                close_late({entry.start, entry.index});
-            } else {
-                detail::close_elsewhere({entry.start, entry.index}, thread);
-            }
-        }
-        depth_ = cut_ = 0;
-    }
-    [[gnu::always_inline]] void close(std::uintptr_t key) noexcept {
-        if (used_ == 0 || base_[used_ - 1].key != key) [[unlikely]]
-            return close_elsewhere_in(key);
-        const Entry& entry = base_[--used_];
-        if (entry.index != detail::kNotOpen) detail::close_range({entry.start, entry.index});
+        const Entry entry = list_[at - 1];
+        for (std::size_t i = at; i < used_; ++i) list_[i - 1] = list_[i];
+        pop();
+        if (entry.opened.index != detail::kNotOpen) detail::close_range(entry.opened);
     }
     /// Takes over calls whose ranges are open already. The stack is empty.
     void adopt(const std::vector<AdoptedFrame>& frames) noexcept {
-        for (const AdoptedFrame& frame : frames) {
-            if (used_ == capacity_ && !grow()) return;
-            const bool is_transparent = (frame.word & (kCodeSkipped | kCodeExcluded)) != 0;
-            base_[used_++] = {
-                frame.opened.start, python_key(frame.frame), frame.opened.index,
-                ((frame.word & kCodeLibrary) != 0 ? kLibrary : 0) | (is_transparent ? kTransparent : 0)};
-        }
+        for (const AdoptedFrame& frame : frames) add(frame.opened, python_key(frame.frame));
     }
     /// Ends what is open, on behalf of thread `thread`.
     void close_all(std::uint32_t thread) noexcept {
         while (used_ != 0) {
-            const Entry& entry = base_[--used_];
-            if (entry.index != detail::kNotOpen) detail::close_elsewhere({entry.start, entry.index}, thread);
+            const Entry entry = pop();
+            if (entry.opened.index != detail::kNotOpen) detail::close_elsewhere(entry.opened, thread);
         }
-        depth_ = cut_ = 0;
+        for (std::uint32_t index = detail::kInlineDepth; index-- != 0;) {
+            if (usual_[index].key == 0) continue;
+            usual_[index].key = 0;
+            detail::close_elsewhere({usual_[index].start, index}, thread);
+        }
+    }
+
+    /// The same for the calling thread: their ends will not be seen.
+    void close_all_late() noexcept {
+        while (used_ != 0) {
+            const Entry entry = pop();
+            if (entry.opened.index != detail::kNotOpen) close_late(entry.opened);
+        }
+        for (std::uint32_t index = detail::kInlineDepth; index-- != 0;) {
+            if (usual_[index].key == 0) continue;
+            usual_[index].key = 0;
+            close_late({usual_[index].start, index});
+        }
+    }
+    /// Ends the ranges of all calls of the calling thread and gives the calls, the outermost first.
+    std::vector<SuspendedCall> suspend() {
+        struct Found {
+            std::uint32_t depth;
+            SuspendedCall call;
+            detail::Opened opened;
+        };
+        std::vector<Found> found;
+        const detail::ThreadState* const thread = detail::current_thread;
+        for (std::uint32_t index = 0; index < detail::kInlineDepth; ++index) {
+            const Usual& usual = usual_[index];
+            if (usual.key == 0) continue;
+            const detail::OpenSlot& slot = thread->slots[index];
+            const bool is_there = index < thread->depth && detail::load_relaxed(slot.start) == usual.start;
+            const auto site =
+                static_cast<std::uint32_t>(detail::load_relaxed(slot.what) & (detail::kMaxSites - 1));
+            found.push_back({index + 1, {usual.key, is_there ? site : 0}, {usual.start, index}});
+        }
+        for (std::size_t i = 0; i < used_; ++i)
+            found.push_back({list_[i].depth, {list_[i].key, 0}, list_[i].opened});
+        // Of equal depth: the usual one first, others as they came.
+        std::stable_sort(found.begin(), found.end(),
+                         [](const Found& a, const Found& b) { return a.depth < b.depth; });
+        std::vector<SuspendedCall> calls;
+        for (const Found& each : found) calls.push_back(each.call);
+        used_ = 0;
+        list_depth_ = 0;
+        usual_.fill({});
+        for (std::size_t i = found.size(); i-- != 0;) {
+            if (found[i].opened.index != detail::kNotOpen) detail::close_range(found[i].opened);
+        }
+        return calls;
+    }
+    /// Opens ranges for them again.
+    void resume(const std::vector<SuspendedCall>& calls) noexcept {
+        for (const SuspendedCall& call : calls) {
+            if (call.site == 0)
+                skip(call.key);
+            else
+                open(call.key, call.site, (call.key & 1) != 0 ? Scope::CFunction : Scope::PythonFunction);
+        }
+    }
+    /// Whether a call of this key runs.
+    bool holds(std::uintptr_t key) const noexcept {
+        for (std::size_t i = used_; i-- != 0;) {
+            if (list_[i].key == key) return true;
+        }
+        return find_usual(key) != 0;
+    }
+    bool is_empty() const noexcept {
+        for (const Usual& each : usual_) {
+            if (each.key != 0) return false;
+        }
+        return used_ == 0;
     }
 
   private:
-    struct Entry {
+    struct Usual {
+        std::uintptr_t key;  ///< 0: none
         std::uint64_t start;
-        std::uintptr_t key;
-        std::uint32_t index;
-        std::uint32_t note;  ///< log_place() when it began, and these:
     };
-    static constexpr std::uint32_t kLibrary = 1, kTransparent = 2, kCounted = 4, kCut = 8;
+    struct Entry {
+        detail::Opened opened;
+        std::uintptr_t key;
+        std::uint32_t depth;  ///< ranges open right after it began
+    };
 
-    // A return that is not the innermost call's. Of a call that began before tracing: nothing is to be done.
-    // Of one further down (a greenlet's, which was switched away from): it goes from the middle.
-    [[gnu::noinline]] void close_elsewhere_in(std::uintptr_t key) noexcept {
-        std::size_t at = used_;
-        while (at != 0 && base_[at - 1].key != key) --at;
-        if (at-- == 0) return;
-        const Entry entry = base_[at];
-        for (std::size_t i = at + 1; i < used_; ++i) base_[i - 1] = base_[i];
-        --used_;
-        if (entry.index != detail::kNotOpen) detail::close_range({entry.start, entry.index});
+    void add(detail::Opened opened, std::uintptr_t key) noexcept {
+        if (opened.index < detail::kInlineDepth) {
+            usual_[opened.index] = {key, opened.start};
+        } else {
+            push({opened, key, 0});
+        }
+    }
+    // The place of the innermost usual call of this key, from 1; 0: none. Slots may have moved down since.
+    std::uint32_t find_usual(std::uintptr_t key) const noexcept {
+        std::uint32_t place = detail::kInlineDepth;
+        while (place != 0 && usual_[place - 1].key != key) --place;
+        return place;
+    }
+
+    void push(Entry entry) noexcept {
+        if (used_ == capacity_ && !grow()) return;
+        entry.depth = list_depth_ = detail::current_thread->depth;
+        list_[used_++] = entry;
+    }
+    Entry pop() noexcept {
+        const Entry entry = list_[--used_];
+        list_depth_ = used_ == 0 ? 0 : list_[used_ - 1].depth;
+        return entry;
     }
     [[gnu::noinline]] bool grow() noexcept {
-        const std::size_t more = capacity_ == 0 ? 256 : capacity_ * 2;
-        void* const grown = std::realloc(base_, more * sizeof(Entry));
+        const std::size_t more = capacity_ == 0 ? 64 : capacity_ * 2;
+        void* const grown = std::realloc(list_, more * sizeof(Entry));
         if (grown == nullptr) return false;
-        base_ = static_cast<Entry*>(grown);
+        list_ = static_cast<Entry*>(grown);
         capacity_ = more;
         return true;
     }
 
-    Entry* base_ = nullptr;
+    std::uint32_t list_depth_ = 0;  ///< of the last of the list
     std::size_t used_ = 0;
     std::size_t capacity_ = 0;
-    std::uint32_t depth_ = 0;
-    std::uint32_t cut_ = 0;
+    Entry* list_ = nullptr;
+    std::array<Usual, detail::kInlineDepth> usual_{};
 };
 
 }  // namespace kymo::python

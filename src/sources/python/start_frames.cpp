@@ -15,8 +15,9 @@ namespace kymo::python {
 StartFramesOfThreads start_frames;
 
 void StartFramesOfThreads::take(std::uint64_t start) {
-    threads_.clear();
+    clear();
     const KeptError error;
+    std::vector<AbsentStack> absent;
     PyThreadState* const own = PyThreadState_Get();
     for (PyThreadState* state = PyInterpreterState_ThreadHead(PyThreadState_GetInterpreter(own));
          state != nullptr; state = PyThreadState_Next(state)) {
@@ -37,8 +38,20 @@ void StartFramesOfThreads::take(std::uint64_t start) {
             if (!is_left_out) is_in_library = is_library;
         }
         found.start = start;
+        AbsentStack stack;
+        stack.os_tid = static_cast<std::int64_t>(state->native_thread_id);
+        for (std::size_t i = 0; i < found.sites.size(); ++i) {
+            if (found.sites[i] != 0) stack.calls.push_back({found.sites[i], found.start_of(i)});
+        }
+        if (state != own) absent.push_back(std::move(stack));
         threads_.emplace(PyThreadState_GetID(state), std::move(found));
     }
+    if (!absent.empty()) set_absent_threads(std::move(absent));
+}
+
+void StartFramesOfThreads::clear() noexcept {
+    if (!threads_.empty()) set_absent_threads({});
+    threads_.clear();
 }
 
 std::vector<AdoptedFrame> StartFramesOfThreads::adopt(PyThreadState* state) {
@@ -47,22 +60,30 @@ std::vector<AdoptedFrame> StartFramesOfThreads::adopt(PyThreadState* state) {
     if (place == threads_.end()) return adopted;
     const StartFrames found = std::move(place->second);
     threads_.erase(place);
-    // Only those that are still running: the thread may have gone on without being recorded.
-    std::vector<const void*> running;
-    visit_frames(state, [&](const void* frame, PyCodeObject*, PyObject*) { running.push_back(frame); });
-    std::size_t count = 0;
-    while (count < found.frames.size() && count < running.size() &&
-           found.frames[count] == running[running.size() - 1 - count])
-        ++count;
-    for (std::size_t i = 0; i < count; ++i) {
-        // One tick apart: ranges are told apart by their starts.
+    forget_absent_thread(static_cast<std::int64_t>(state->native_thread_id));
+    // A frame's memory may have a new call in it by now, hence the look at its site too.
+    struct Running {
+        const void* frame;
+        std::uint32_t site;
+    };
+    std::vector<Running> running;
+    visit_frames(state, [&](const void* frame, PyCodeObject* code, PyObject*) {
+        running.push_back({frame, site_of(code_word(code))});
+    });
+    std::reverse(running.begin(), running.end());
+    std::size_t still_running = 0;
+    while (still_running < found.frames.size() && still_running < running.size() &&
+           found.frames[still_running] == running[still_running].frame &&
+           site_of(found.words[still_running]) == running[still_running].site)
+        ++still_running;
+    for (std::size_t i = 0; i < found.frames.size(); ++i) {
         detail::Opened opened{0, detail::kNotOpen};
-        if (found.sites[i] == 0) {
-            adopted.push_back({found.frames[i], opened, found.words[i]});
-            continue;
-        }
-        if (open_before({&found.sites[i], 1}, found.start - (count - i), &opened) != 1) break;
+        if (found.sites[i] != 0 && open_before({&found.sites[i], 1}, found.start_of(i), &opened) != 1) break;
         adopted.push_back({found.frames[i], opened, found.words[i]});
+    }
+    // The thread has gone on without being seen: those calls end now.
+    for (; adopted.size() > still_running; adopted.pop_back()) {
+        if (adopted.back().opened.index != detail::kNotOpen) close_late(adopted.back().opened);
     }
     return adopted;
 }

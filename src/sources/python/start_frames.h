@@ -19,6 +19,8 @@ struct StartFrames {
     std::vector<std::uint32_t> sites;  ///< 0: not to be recorded
     std::vector<CodeWord> words;
     std::uint64_t start = 0;  ///< ticks, just before the session's start
+    /// One tick apart: ranges are told apart by their starts.
+    std::uint64_t start_of(std::size_t i) const noexcept { return start - (sites.size() - i); }
 };
 
 /// A running call which no hook has seen begin. Its range is open, unless it is one that is not recorded.
@@ -34,7 +36,7 @@ class StartFramesOfThreads {
   public:
     /// Notes the calls of every thread of this interpreter. `start`: ticks.
     void take(std::uint64_t start);
-    void clear() noexcept { threads_.clear(); }
+    void clear() noexcept;
     /// Opens ranges for the calls of the calling thread, whose state this is, if it has not been here before.
     /// Gives those that are open now.
     std::vector<AdoptedFrame> adopt(PyThreadState* state);
@@ -44,6 +46,6 @@ class StartFramesOfThreads {
 };
 
 /// The process's.
-extern StartFramesOfThreads start_frames;
+[[gnu::visibility("hidden")]] extern StartFramesOfThreads start_frames;
 
 }  // namespace kymo::python

@@ -1,8 +1,10 @@
 // traceback_source.cpp: gives libkymo the stacks of Python.
 #include "sources/python/traceback_source.h"
 
+#include <kymo/detail/log_format.h>
 #include <kymo/detail/python_stacks.h>
 
+#include "sources/python/code_sites.h"
 #include "sources/python/traceback_frames.h"
 
 static_assert(sizeof(kymo_python_frame) == sizeof(kymo::detail::PythonFrame));
@@ -87,12 +89,23 @@ void describe(const detail::PythonFrame& frame, TracebackFrame& out) {
     PyErr_Restore(type, value, trace);
 }
 
+std::uint64_t frame_word(const detail::PythonFrame& frame) noexcept {
+    if (!claim_code_slot()) return 0;
+    auto* code = static_cast<PyCodeObject*>(frame.code);
+    const CodeWord word = code_word(code);
+    if ((word & kCodeSkipped) != 0) return detail::kNoFrame;  // Kymo's own
+    const int line = PyCode_Addr2Line(code, frame.lasti);
+    return site_of(word) | std::uint64_t{line > 0 ? static_cast<std::uint32_t>(line) : 0}
+                               << detail::kFrameLineShift;
+}
+
 detail::PythonStacks offered{};
 
 }  // namespace
 
 void offer_python_stacks(const TracebackObjects& objects) noexcept {
-    offered = {enter, leave, capture, release, describe, objects.wrap, objects.is_one, objects.unwrap};
+    offered = {enter,        leave,          capture,        release,   describe,
+               objects.wrap, objects.is_one, objects.unwrap, frame_word};
     detail::set_python_stacks(&offered);
 }
 

@@ -19,6 +19,14 @@ namespace kymo::python {
 
 namespace {
 
+void forget_other_threads() noexcept {
+#if PY_VERSION_HEX < 0x030C0000
+    frame_hook_forked();
+#else
+    monitoring_forked();
+#endif
+}
+
 enum class Mode : std::uint8_t {
     Off = 0,
     PythonCalls = 1,
@@ -68,20 +76,55 @@ class TracerSource final : public Source {
         }
 #endif
     }
+    // The interpreter's locks are as the parent's other threads left them: nothing of it may be called. Its
+    // own handler for forks comes later, and unhook_child() with it.
     void forked() noexcept override {
-        needs_changed({});
+        wanted_mode.store(Mode::Off);
+        wants_all.store(false);
+        start_ticks.store(0);
+        held.store(0);
+        forget_wanted_calls();
+        forget_other_threads();
     }
 };
 
+PyObject* unhook_child(PyObject*, PyObject*) {
+    apply_tracer();
+    Py_RETURN_NONE;
+}
+PyMethodDef unhook_child_method = {"unhook_child", unhook_child, METH_NOARGS, nullptr};
+
+// From now on children of os.fork() come without a hook. A child of another fork() keeps it, and it passes
+// everything on.
+void watch_forks() noexcept {
+    static bool is_done = false;
+    if (is_done) return;
+    PyObject* const os = PyImport_ImportModule("os");
+    PyObject* const watch = os != nullptr ? PyObject_GetAttrString(os, "register_at_fork") : nullptr;
+    PyObject* const function = watch != nullptr ? PyCFunction_New(&unhook_child_method, nullptr) : nullptr;
+    PyObject* const none = function != nullptr ? PyTuple_New(0) : nullptr;
+    PyObject* const when = none != nullptr ? Py_BuildValue("{sO}", "after_in_child", function) : nullptr;
+    PyObject* const result = when != nullptr ? PyObject_Call(watch, none, when) : nullptr;
+    is_done = result != nullptr;
+    for (PyObject* const each : {result, when, none, function, watch, os}) Py_XDECREF(each);
+    PyErr_Clear();
+}
+
 #if PY_VERSION_HEX < 0x030C0000
+
+void check_hook(Mode mode) noexcept {
+    if (mode < Mode::AlsoC || is_profile_hook_whole()) return;
+    note_problem("python_profile_hook",
+                 "the program has put a profile hook of its own (sys.setprofile, cProfile, ...) in place of "
+                 "Kymo's: calls of that thread are missing from then on");
+}
 
 bool start_hook(Mode mode) noexcept {
     if (mode == Mode::PythonCalls) return start_frame_hook();
     if (start_profile_hook()) return true;
     note_problem("python_profile_hook",
-                 "another profile hook (sys.setprofile, cProfile, ...) is set on a thread; calls of that "
-                 "thread are not "
-                 "recorded");
+                 "another profile hook (sys.setprofile, cProfile, ...) is set on a thread: calls of that "
+                 "thread are not recorded");
     return true;
 }
 
@@ -96,6 +139,14 @@ void pause_hook(Mode mode) noexcept {
 }
 
 #else
+
+void check_hook(Mode) noexcept {
+    if (!is_monitoring_whole()) {
+        note_problem(
+            "python_calls_missing",
+            "the program has taken Kymo's tool id of sys.monitoring: calls are missing from then on");
+    }
+}
 
 bool start_hook(Mode mode) noexcept {
     return start_monitoring(mode != Mode::PythonCalls, mode == Mode::AlsoAllC);
@@ -128,8 +179,15 @@ void hold_tracer() noexcept {
 }
 
 void release_tracer() noexcept {
-    held.fetch_sub(1);
+    int count = held.load();
+    while (count > 0 && !held.compare_exchange_weak(count, count - 1)) {  // 0: a fork came in between
+    }
     apply_tracer();
+}
+
+void check_tracer() noexcept {
+    const KeptError error;
+    if (present_mode != Mode::Off && !is_paused) check_hook(present_mode);
 }
 
 void prepare_tracer(bool all_c_calls) noexcept {
@@ -167,6 +225,8 @@ void apply_tracer() noexcept {
         note_problem("python_calls_missing", "the interpreter has no slot left for the names of code");
         return;
     }
+    watch_forks();
+    find_own_folder();
     try {
         start_frames.take(start_ticks.exchange(0));
         if (start_hook(mode)) present_mode = mode;
@@ -180,8 +240,8 @@ const char* tracer_obstacle(bool c_calls) noexcept {
     PyThreadState* const state = PyThreadState_Get();
     if (c_calls && present_mode < Mode::AlsoC && state->c_profilefunc != nullptr)
         return "another profile hook (sys.setprofile, cProfile, ...) is set on this thread: Python calls "
-               "cannot be "
-               "recorded with C calls beside it; c_calls=False can";
+               "cannot "
+               "be recorded with C calls beside it; c_calls=False can";
 #else
     (void)c_calls;
 #endif

@@ -24,6 +24,10 @@ void apply_tracer() noexcept;
 void hold_tracer() noexcept;
 void release_tracer() noexcept;
 
+/// A session that runs is about to be stopped or looked at: says what is wrong with the hook as a problem of
+/// its trace. Needs the GIL.
+void check_tracer() noexcept;
+
 /// Why a session that starts now would not get what it asks for; null: it would.
 const char* tracer_obstacle(bool c_calls) noexcept;
 

@@ -1,0 +1,40 @@
+"""Records a program from its first line to its end, and the processes that it forks: what ``kymo run`` does."""
+
+import os
+import sys
+
+from kymo._kymo import begin_again, begin_with_program, finish_recording
+
+_ending = None
+
+
+class _Ending:
+    """Completes the capture of a process of multiprocessing, which leaves without the interpreter's own end."""
+
+    def __init__(self, util):
+        util.register_after_fork(self, _Ending.register)
+
+    def register(self):
+        sys.modules["multiprocessing.util"].Finalize(None, finish_recording, exitpriority=-1000)
+
+
+def _begin_in_child():
+    global _ending
+    begin_again()
+    util = sys.modules.get("multiprocessing.util")
+    if util is not None:
+        _ending = _Ending(util)
+
+
+def record():
+    """To be called while the interpreter starts. Other processes of the program get captures of their own, unless
+    the environment says that there are to be none: then nothing of what it says stays in it."""
+    alone = os.environ.pop("KYMO_CHILDREN", "") == "0"
+    begin_with_program(alone)
+    if not alone:
+        os.register_at_fork(after_in_child=_begin_in_child)
+        return
+    os.putenv("KYMO", os.environ.pop("KYMO"))  # read when the program begins, and gone then
+    rest = os.environ.pop("PYTHONPATH").partition(os.pathsep)[2]
+    if rest:
+        os.environ["PYTHONPATH"] = rest

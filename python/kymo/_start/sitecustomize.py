@@ -1,0 +1,64 @@
+"""Begins to record a Python process of ``kymo run``. Its folder is on PYTHONPATH, so the interpreter imports it."""
+
+import sys
+
+
+def _recorder(folder):
+    """The extension of the package that this file belongs to; None where this interpreter cannot load it."""
+    import os
+
+    package = os.path.dirname(folder)
+    loaded = set(sys.modules)
+    for place in (os.path.dirname(package), None):  # an editable install has its extension in another folder
+        if place is not None:
+            sys.path.insert(0, place)
+        try:
+            import kymo._kymo
+
+            return kymo._kymo
+        except ImportError:
+            for name in [name for name in sys.modules if name.partition(".")[0] == "kymo" and name not in loaded]:
+                del sys.modules[name]
+        finally:
+            if place is not None:
+                sys.path.remove(place)
+    return None
+
+
+def _begin(folder):
+    import os
+
+    settings = os.environ.get("KYMO", "")
+    if "calls=on" not in settings.split(","):
+        return
+    # The session starts with the program, not when the library is loaded.
+    del os.environ["KYMO"]
+    recorder = _recorder(folder)
+    # Calls into C are cheap to record on 3.12 and later.
+    c_calls = "on" if sys.version_info >= (3, 12) else "off"
+    os.environ["KYMO"] = settings.replace(",c_calls=auto", f",c_calls={c_calls}")
+    if recorder is not None:
+        from kymo import _program
+
+        _program.record()
+
+
+def _start():
+    folder = __file__.rpartition("/")[0]
+    while folder in sys.path:
+        sys.path.remove(folder)
+    try:
+        # The one that there would be without us.
+        own = sys.modules.pop("sitecustomize")
+        try:
+            import sitecustomize  # noqa: F401
+        except ImportError as error:
+            if error.name != "sitecustomize":
+                raise
+        finally:
+            sys.modules.setdefault("sitecustomize", own)
+    finally:
+        _begin(folder)
+
+
+_start()

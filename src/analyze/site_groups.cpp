@@ -1,0 +1,110 @@
+// site_groups.cpp: takes the names of Python's calls apart, as the tracer makes them: "json/decoder.py(332):
+// JSONDecoder.decode" and "math.sqrt", with the whole path or the C function's module as the site's file.
+#include "analyze/site_groups.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "analyze/range_groups.h"
+
+namespace kymo {
+namespace {
+
+/// The parts of the name of a Python function.
+struct PythonName {
+    std::string_view path;  ///< what is left of it behind the folder that it was imported from
+    std::string_view function;
+};
+
+PythonName take_apart(const Trace& trace, const SiteInfo& site) {
+    const std::string_view name = trace.string(site.name);
+    const std::string line = "(" + std::to_string(site.line) + "): ";
+    const std::size_t at = name.find(line);
+    if (at == std::string_view::npos) return {trace.string(site.file), name};
+    return {name.substr(0, at), name.substr(at + line.size())};
+}
+
+bool has(std::string_view text, std::string_view part) {
+    return text.find(part) != std::string_view::npos;
+}
+
+enum class Origin { Program, Library, StandardLibrary };
+
+Origin origin_of(std::string_view file) {
+    if (has(file, "/site-packages/") || has(file, "/dist-packages/")) return Origin::Library;
+    if (file.starts_with("<frozen ") || has(file, "/lib/python3")) return Origin::StandardLibrary;
+    return Origin::Program;
+}
+
+std::string_view label(Origin origin) {
+    switch (origin) {
+        case Origin::Library:
+            return " (library)";
+        case Origin::StandardLibrary:
+            return " (standard library)";
+        case Origin::Program:
+            break;
+    }
+    return "";
+}
+
+/// "json/decoder.py" is json.decoder, "<frozen os>" is os. What is no module is its path.
+std::string module_of(std::string_view path) {
+    constexpr std::string_view kFrozen = "<frozen ";
+    constexpr std::string_view kPackage = "/__init__";
+    if (path.starts_with(kFrozen) && path.ends_with('>'))
+        return std::string(path.substr(kFrozen.size(), path.size() - kFrozen.size() - 1));
+    if (path.starts_with('/') || !path.ends_with(".py")) return std::string(path);
+    path.remove_suffix(3);
+    if (path.ends_with(kPackage)) path.remove_suffix(kPackage.size());
+    std::string module(path);
+    std::replace(module.begin(), module.end(), '/', '.');
+    return module;
+}
+
+std::string python_group(const Trace& trace, const SiteInfo& site, GroupBy by) {
+    const PythonName name = take_apart(trace, site);
+    const Origin origin = origin_of(trace.string(site.file));
+    switch (by) {
+        case GroupBy::Function:
+            return std::string(name.path) + ": " + std::string(name.function);
+        case GroupBy::Line:
+            return std::string(name.path) + ":" + std::to_string(site.line);
+        case GroupBy::File:
+            return std::string(name.path);
+        case GroupBy::Module:
+            return module_of(name.path) + std::string(label(origin));
+        case GroupBy::Package: {
+            if (origin == Origin::Program) return "(program)";
+            if (origin == Origin::StandardLibrary) return "(standard library)";
+            const std::string module = module_of(name.path);
+            return module.substr(0, module.find('.'));
+        }
+        case GroupBy::Name:
+            break;
+    }
+    return std::string(trace.string(site.name));
+}
+
+/// A C function knows its module alone.
+std::string c_group(const Trace& trace, const SiteInfo& site, GroupBy by) {
+    const std::string module(trace.string(site.file));
+    if (by == GroupBy::Name || by == GroupBy::Function || module.empty())
+        return std::string(trace.string(site.name));
+    if (by == GroupBy::Package && !module.starts_with('('))
+        return module.substr(0, module.find('.')) + " (C)";
+    return module + " (C)";
+}
+
+}  // namespace
+
+std::string site_group(const Trace& trace, const SiteInfo& site, GroupBy by) {
+    if (site.scope == Scope::CFunction) return c_group(trace, site, by);
+    if (site.scope == Scope::PythonFunction) return python_group(trace, site, by);
+    const std::string name(group_name(trace.string(site.name)));
+    const std::string file(trace.string(site.file));
+    if (file.empty() || by == GroupBy::Name || by == GroupBy::Function) return name;
+    return by == GroupBy::Line ? file + ":" + std::to_string(site.line) : file;
+}
+
+}  // namespace kymo

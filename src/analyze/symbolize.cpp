@@ -1,0 +1,223 @@
+// symbolize.cpp: names for the native frames of the stacks in a trace.
+#include <kymo/symbolize.h>
+
+#include <charconv>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+
+#include <kymo/error.h>
+
+#include "base/json_cursor.h"
+#include "base/native_symbols.h"
+#include "trace/string_pool.h"
+#include "trace/trace_data.h"
+
+namespace kymo {
+namespace {
+
+/// A module as the trace's metadata have it.
+struct KnownModule {
+    std::string name;  ///< what stands for it in the texts of frames
+    NativeModule facts;
+};
+
+/// [{"name": ..., "path": ..., "build_id": ...}, ...]; what is not so ends the list.
+std::vector<KnownModule> read_modules(const std::string& json) {
+    const std::string padded = json + std::string(JsonCursor::kPadding, '"');
+    JsonCursor cursor(padded.data(), padded.data() + json.size());
+    std::vector<KnownModule> modules;
+    if (!cursor.take('[')) return modules;
+    while (cursor.take('{')) {
+        KnownModule module;
+        do {
+            std::string_view text;
+            if (!cursor.read_string(text)) return modules;
+            const std::string key(text);
+            if (!cursor.take(':') || !cursor.read_string(text)) return modules;
+            if (key == "name") module.name = text;
+            if (key == "path") module.facts.path = text;
+            if (key == "build_id") module.facts.build_id = text;
+        } while (cursor.take(','));
+        if (!cursor.take('}')) return modules;
+        modules.push_back(std::move(module));
+        if (!cursor.take(',')) break;
+    }
+    return modules;
+}
+
+/// A place in a module: "name+0x12ab", perhaps with ": function" behind it.
+struct Place {
+    std::string_view module;
+    std::uint64_t offset = 0;
+    std::string_view text;  ///< without the function
+};
+
+std::optional<Place> place_of(std::string_view text) {
+    const std::size_t end = std::min(text.find(": "), text.size());
+    const std::size_t plus = text.substr(0, end).rfind("+0x");
+    if (plus == std::string_view::npos) return {};
+    Place place{text.substr(0, plus), 0, text.substr(0, end)};
+    const char* const last = text.data() + end;
+    const auto [stop, error] = std::from_chars(text.data() + plus + 3, last, place.offset, 16);
+    if (error != std::errc() || stop != last) return {};
+    return place;
+}
+
+std::string entry_text(const NativeSymbol& symbol, std::string_view place) {
+    std::string text;
+    if (symbol.file.empty()) {
+        text = place;
+    } else {
+        text = symbol.file;
+        if (symbol.line > 0) text += "(" + std::to_string(symbol.line) + ")";
+    }
+    return text + ": " + (symbol.function.empty() ? "??" : symbol.function);
+}
+
+class Symbolizer {
+  public:
+    Symbolizer(const Trace& trace, std::span<const std::string> folders)
+        : folders_(folders), data_(std::make_shared<TraceData>(trace.data())) {
+        for (const MetadataInfo& fact : data_->metadata) {
+            if (fact.key == "native_modules") modules_ = read_modules(fact.json);
+        }
+        for (std::size_t i = 0; i < modules_.size(); ++i) by_name_.try_emplace(modules_[i].name, i);
+    }
+
+    SymbolizedTrace run() {
+        find_places();
+        for (auto& [module, places] : by_module_) name(modules_[module].facts, places);
+        rewrite();
+        SymbolizedTrace result;
+        for (const auto& [module, places] : by_module_) {
+            result.modules.push_back(modules_[module].facts);
+            for (const StringId id : places) {
+                const Place place = *place_of(data_->strings[id]);
+                result.frames.push_back({std::string(place.text), entries_[id]});
+            }
+        }
+        result.trace = Trace(std::move(data_));
+        return result;
+    }
+
+  private:
+    template <class Use>
+    void for_each_stack(Use use) {
+        for (Argument& value : data_->arguments) {
+            if (value.kind == ValueKind::List && value.role == ArgumentRole::Keyword &&
+                data_->strings[value.key] == "Call stack")
+                use(value);
+        }
+    }
+
+    void find_places() {
+        for_each_stack([&](const Argument& stack) {
+            for (std::uint32_t i = 0; i < stack.list.count; ++i) {
+                const Argument& frame = data_->list_items[stack.list.first + i];
+                if (frame.kind != ValueKind::String || entries_.contains(frame.string)) continue;
+                const std::optional<Place> place = place_of(data_->strings[frame.string]);
+                if (!place) continue;
+                const auto found = by_name_.find(std::string(place->module));
+                if (found == by_name_.end()) continue;
+                entries_.try_emplace(frame.string);
+                by_module_[found->second].push_back(frame.string);
+            }
+        });
+    }
+
+    std::vector<std::string> candidates(const NativeModule& module) const {
+        std::vector<std::string> files;
+        const auto add = [&](const std::string& file) {
+            std::error_code ignored;
+            if (!file.empty() && std::filesystem::is_regular_file(file, ignored)) files.push_back(file);
+        };
+        for (const std::string& folder : folders_) {
+            add(file_with_build_id(folder, module.build_id));
+            add(folder + module.path);
+            add(folder + "/" + std::filesystem::path(module.path).filename().string());
+        }
+        add(module.path);
+        add(file_with_build_id("/usr/lib/debug", module.build_id));
+        return files;
+    }
+
+    void name(NativeModule& module, const std::vector<StringId>& places) {
+        module.frames = places.size();
+        std::vector<std::uint64_t> offsets;
+        for (const StringId id : places) offsets.push_back(place_of(data_->strings[id])->offset);
+        std::vector<std::vector<NativeSymbol>> symbols;
+        module.trouble = "it is not here";
+        for (const std::string& file : candidates(module)) {
+            try {
+                symbols = symbols_at(file, module.build_id, offsets);
+                module.file = file;
+                module.trouble = module.build_id.empty() ? "it has no build id to compare" : "";
+                break;
+            } catch (const Error& error) {
+                module.trouble = error.what();
+            }
+        }
+        for (std::size_t i = 0; i < symbols.size(); ++i) {
+            const std::string text = data_->strings[places[i]];
+            const Place place = *place_of(text);
+            bool any = false;
+            for (const NativeSymbol& symbol : symbols[i])
+                any = any || !symbol.function.empty() || !symbol.file.empty();
+            if (!any) continue;
+            ++module.named;
+            for (const NativeSymbol& symbol : symbols[i])
+                entries_[places[i]].push_back(entry_text(symbol, place.text));
+        }
+    }
+
+    void rewrite() {
+        StringPool strings(data_->strings);
+        std::unordered_map<StringId, std::vector<StringId>> named;
+        for (const auto& [id, entries] : entries_) {
+            for (const std::string& entry : entries) named[id].push_back(strings.intern(entry));
+        }
+        std::vector<Argument> items;
+        for_each_stack([&](Argument& stack) {
+            items.clear();
+            bool is_changed = false;
+            for (std::uint32_t i = 0; i < stack.list.count; ++i) {
+                Argument frame = data_->list_items[stack.list.first + i];
+                const auto found = frame.kind == ValueKind::String ? named.find(frame.string) : named.end();
+                if (found == named.end()) {
+                    items.push_back(frame);
+                    continue;
+                }
+                is_changed = true;
+                for (const StringId entry : found->second) {
+                    frame.string = entry;
+                    items.push_back(frame);
+                }
+            }
+            if (!is_changed) return;
+            if (items.size() != stack.list.count) {  // calls were inlined: there is no room in its old place
+                stack.list.first = static_cast<std::uint32_t>(data_->list_items.size());
+                stack.list.count = static_cast<std::uint32_t>(items.size());
+                data_->list_items.resize(data_->list_items.size() + items.size());
+            }
+            std::copy(items.begin(), items.end(), data_->list_items.begin() + stack.list.first);
+        });
+    }
+
+    std::span<const std::string> folders_;
+    std::shared_ptr<TraceData> data_;
+    std::vector<KnownModule> modules_;
+    std::unordered_map<std::string, std::size_t> by_name_;
+    std::map<std::size_t, std::vector<StringId>> by_module_;
+    std::unordered_map<StringId, std::vector<std::string>> entries_;  ///< of each place, what is there
+};
+
+}  // namespace
+
+SymbolizedTrace symbolize_trace(const Trace& trace, std::span<const std::string> debug_dirs) {
+    return Symbolizer(trace, debug_dirs).run();
+}
+
+}  // namespace kymo

@@ -1,0 +1,18 @@
+// program_binding.cpp: what the recording of a whole program takes (kymo run).
+#include <nanobind/nanobind.h>
+
+#include "bindings/bind.h"
+#include "sources/python/program_start.h"
+
+namespace kymo::bindings {
+
+void bind_program(nanobind::module_& module) {
+    module.def("begin_with_program", &python::begin_with_program, nanobind::arg("alone"),
+               "Starts what the environment asks for when the interpreter runs the program itself.");
+    module.def("begin_again", &python::begin_again,
+               "In a forked process: starts what the environment asks for, and the recording of calls.");
+    module.def("finish_recording", &python::finish_program,
+               "Ends the sessions that have a file, as the end of the process does.");
+}
+
+}  // namespace kymo::bindings

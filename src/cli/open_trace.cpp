@@ -1,0 +1,56 @@
+// open_trace.cpp: shows a capture in a browser.
+#include "cli/open_trace.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spawn.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include <kymo/export.h>
+
+#include "cli/capture_argument.h"
+#include "cli/terminal.h"
+#include "cli/text_format.h"
+
+namespace kymo::cli {
+namespace {
+
+constexpr const char* kViewer = "https://ui.perfetto.dev";
+
+bool is_set(const char* variable) {
+    const char* const value = std::getenv(variable);
+    return value != nullptr && *value != '\0';
+}
+
+/// Whether a browser could be started; it goes on by itself.
+bool start_browser() {
+    if (!is_set("BROWSER") && !is_set("DISPLAY") && !is_set("WAYLAND_DISPLAY")) return false;
+    const std::string program = is_set("BROWSER") ? std::getenv("BROWSER") : "xdg-open";
+    std::string address = kViewer;
+    char* const words[] = {const_cast<char*>(program.c_str()), address.data(), nullptr};
+    posix_spawn_file_actions_t actions;
+    if (::posix_spawn_file_actions_init(&actions) != 0) return false;
+    for (const int file : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+        ::posix_spawn_file_actions_addopen(&actions, file, "/dev/null", O_RDWR, 0);
+    pid_t child = 0;
+    const int error = ::posix_spawnp(&child, program.c_str(), &actions, nullptr, words, environ);
+    ::posix_spawn_file_actions_destroy(&actions);
+    return error == 0;
+}
+
+}  // namespace
+
+void open_in_browser(const std::string& capture) {
+    const std::string trace = without_suffix(capture) + ".json";
+    write_chrome_json(Trace::load(capture), trace);
+    if (start_browser()) {
+        print_error(fmt::format("kymo: {} is opening: drop {} there\n", kViewer, shell_word(trace)));
+    } else {
+        print_error(
+            fmt::format("kymo: there is no browser here: open {} at {}\n", shell_word(trace), kViewer));
+    }
+}
+
+}  // namespace kymo::cli

@@ -1,0 +1,12 @@
+// open_trace.h: shows a capture in a browser.
+#pragma once
+
+#include <string>
+
+namespace kymo::cli {
+
+/// Exports the capture for the viewer and opens that; says on stderr what was done, or what to do where there
+/// is no browser. Throws kymo::Error when the capture cannot be exported.
+void open_in_browser(const std::string& capture);
+
+}  // namespace kymo::cli

@@ -1,0 +1,83 @@
+// python_program.cpp: programs that are run by Python, and how.
+#include "cli/python_program.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <string_view>
+
+#include "cli/text_format.h"
+
+namespace kymo::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_file(const fs::path& path) {
+    std::error_code error;
+    return fs::is_regular_file(path, error);
+}
+
+// What the start script of the package tells us (python/kymo/_command.py).
+std::string told(const char* variable) {
+    const char* const text = std::getenv(variable);
+    return text != nullptr ? text : "";
+}
+
+bool is_script(const std::string& word) {
+    return word.ends_with(".py") || word.ends_with(".pyw") || word.ends_with(".pyz");
+}
+
+std::string without_slashes(std::string text) {
+    while (text.size() > 1 && text.ends_with('/')) text.pop_back();
+    return text;
+}
+
+}  // namespace
+
+bool is_python_program(const std::vector<std::string>& words) {
+    const std::string& first = words.at(0);
+    return first.starts_with('-') || is_script(first) || is_file(fs::path(first) / "__main__.py");
+}
+
+std::vector<std::string> python_command(const std::vector<std::string>& words) {
+    const std::string python = told("KYMO_PYTHON");
+    std::vector<std::string> command{python.empty() ? "python3" : python};
+    const std::string options = told("KYMO_PYTHON_OPTIONS");  // one a line
+    for (std::size_t at = 0; at < options.size();) {
+        const std::size_t end = std::min(options.find('\n', at), options.size());
+        command.push_back(options.substr(at, end - at));
+        at = end + 1;
+    }
+    command.insert(command.end(), words.begin(), words.end());
+    return command;
+}
+
+std::string python_program_name(const std::vector<std::string>& words) {
+    const std::string& first = words.at(0);
+    if (first.starts_with("-m")) {
+        const std::string module = first.size() > 2 ? first.substr(2) : words.size() > 1 ? words[1] : "";
+        return module.empty() || module.find('/') != std::string::npos ? "python" : module;
+    }
+    if (first.starts_with("-c")) return "command";
+    if (first == "-") return "stdin";
+    if (first.starts_with('-')) return "python";
+    std::string name(base_name(without_slashes(first)));
+    if (name == "." || name == ".." || name.empty()) return "program";
+    if (is_script(name)) name.erase(name.rfind('.'));
+    return name.empty() ? "program" : name;
+}
+
+std::string python_start_folder() {
+    std::error_code error;
+    const fs::path program = fs::read_symlink("/proc/self/exe", error);
+    const fs::path folder = program.parent_path();
+    // Told by the package, beside the command in an installed one, in the folder of a build.
+    for (const fs::path& package :
+         {fs::path(told("KYMO_PACKAGE")), folder.parent_path(), folder / "python" / "kymo"}) {
+        if (!package.empty() && is_file(package / "_start" / "sitecustomize.py"))
+            return fs::absolute(package / "_start", error).lexically_normal().string();
+    }
+    return "";
+}
+
+}  // namespace kymo::cli

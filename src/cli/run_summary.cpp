@@ -1,0 +1,182 @@
+// run_summary.cpp: what `kymo run` says at the end.
+#include "cli/run_summary.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include <kymo/analyze.h>
+#include <kymo/error.h>
+
+#include "cli/calls_table.h"
+#include "cli/footer.h"
+#include "cli/progress.h"
+#include "cli/table.h"
+#include "cli/text_format.h"
+
+namespace kymo::cli {
+namespace {
+
+/// Above that many captures, only their names are shown.
+constexpr std::size_t kReadAtMost = 64;
+constexpr std::size_t kHotFunctions = 10;
+constexpr std::size_t kThreadsShown = 4;
+
+std::string size_of(const std::string& path) {
+    struct stat info {};
+    if (::stat(path.c_str(), &info) != 0) info.st_size = 0;
+    return format_bytes(static_cast<std::uint64_t>(info.st_size));
+}
+
+std::uint64_t events_of(const Trace& trace) {
+    return trace.ranges().size() + trace.instants().size() + trace.counters().size();
+}
+
+void make_printable(Averages& averages) {
+    for (AverageRow& row : averages.rows) row.name = printable(row.name);
+}
+
+/// "6 threads; in calls: python 1.02 s, python 0.3 s": how long each had a range open.
+std::string threads_fact(const Trace& trace) {
+    std::vector<std::pair<std::int64_t, Row>> busy;
+    for (Row thread = 0; thread < trace.threads().size(); ++thread) busy.emplace_back(0, thread);
+    const RangeColumns ranges = trace.ranges();
+    for (const TrackInfo& track : trace.tracks()) {
+        if (track.kind != TrackKind::Thread) continue;
+        for (Row row = track.first_range; row < track.first_range + track.range_count; ++row) {
+            if (ranges.parent[row] != kNoRow) continue;
+            const std::int64_t start = std::max(ranges.start_ns[row], trace.window().start_ns);
+            const std::int64_t end =
+                std::min(ranges.start_ns[row] + ranges.duration_ns[row], trace.window().end_ns);
+            busy[track.thread].first += std::max<std::int64_t>(0, end - start);
+        }
+    }
+    std::erase_if(busy, [](const auto& entry) { return entry.first == 0; });
+    std::sort(busy.begin(), busy.end(), std::greater<>());
+    std::string text = format_plural(busy.size(), "thread");
+    if (busy.size() < 2) return text;
+    for (std::size_t i = 0; i < busy.size() && i < kThreadsShown; ++i) {
+        text += fmt::format("{}{} ({}) {}", i == 0 ? ": " : ", ", thread_label(trace, busy[i].second),
+                            trace.threads()[busy[i].second].os_tid,
+                            format_duration(static_cast<double>(busy[i].first)));
+    }
+    return busy.size() > kThreadsShown ? text + ", ..." : text;
+}
+
+/// Collections of garbage are ranges of their own where the recorder marks them.
+std::string garbage_fact(const Averages& averages) {
+    std::uint64_t count = 0;
+    std::int64_t total = 0;
+    std::int64_t longest = 0;
+    for (const AverageRow& row : averages.rows) {
+        if (!row.name.starts_with("gc") || row.scope == Scope::PythonFunction ||
+            row.scope == Scope::CFunction || row.scope == Scope::User)
+            continue;
+        count += row.count;
+        total += row.covered_ns;
+        longest = std::max(longest, row.max_ns);
+    }
+    if (count == 0) return "";
+    return fmt::format("{}, {} in all, the longest {}", format_plural(count, "collection"),
+                       format_duration(static_cast<double>(total)),
+                       format_duration(static_cast<double>(longest)));
+}
+
+std::string window_of(const Trace& trace) {
+    return format_duration(static_cast<double>(trace.window().end_ns - trace.window().start_ns));
+}
+
+/// A program of Python: its hottest functions, and what else is worth knowing.
+std::string calls_summary(const Trace& trace, const std::string& path, Averages& averages,
+                          const Terminal& terminal) {
+    make_printable(averages);
+    std::string text =
+        fmt::format("kymo: {}: {} in {}, {}\n\n", styled(terminal, Style::Bold, printable(path)),
+                    format_plural(trace.ranges().size(), "call"), window_of(trace), size_of(path));
+    text += calls_text(averages, "function", "self", false, kHotFunctions, terminal);
+    const auto fact = [&](std::string_view title, const std::string& what) {
+        if (!what.empty()) text += styled(terminal, Style::Dim, fmt::format("{:<10}", title)) + what + "\n";
+    };
+    text += "\n";
+    fact("threads", threads_fact(trace));
+    fact("gc", garbage_fact(averages));
+    fact("overhead", overhead_fact(trace));
+    return text + problem_lines(trace, terminal);
+}
+
+/// The other processes of the run, one line each.
+class ProcessTable {
+  public:
+    void add(const Trace& trace, const std::string& path, const Averages& averages) {
+        const auto hottest = std::max_element(averages.rows.begin(), averages.rows.end(),
+                                              [](const AverageRow& a, const AverageRow& b) {
+                                                  return a.self_cpu_time_total_ns < b.self_cpu_time_total_ns;
+                                              });
+        table_.add({window_of(trace), format_count(trace.ranges().size()), size_of(path), printable(path),
+                    hottest == averages.rows.end() ? "" : printable(hottest->name)});
+        ++size_;
+    }
+    void add_unread(const std::string& path, const std::string& why) {
+        table_.add({"", "", size_of(path), printable(path), why});
+        ++size_;
+    }
+    std::string text(const Terminal& terminal) const {
+        if (size_ == 0) return "";
+        return "\n" + styled(terminal, Style::Bold, format_plural(size_, "other process")) + "\n" +
+               table_.text(terminal);
+    }
+
+  private:
+    std::size_t size_ = 0;
+    Table table_{{{"time"}, {"ranges"}, {"size"}, {"capture", true}, {"hottest", true, true, true}}};
+};
+
+}  // namespace
+
+RunSummary summarize_run(const std::vector<std::string>& captures, const Terminal& terminal) {
+    RunSummary summary;
+    std::string main;
+    ProcessTable others;
+    std::uint64_t most = 0;
+    for (std::size_t i = 0; i < captures.size(); ++i) {
+        const std::string& path = captures[i];
+        if (i >= kReadAtMost) {
+            others.add_unread(path, "");
+            continue;
+        }
+        try {
+            const Progress progress("reading " + path);
+            const Trace trace = Trace::load(path);
+            const std::uint64_t events = events_of(trace);
+            if (i > 0 && events == 0) {
+                others.add_unread(path, "no range was reached");
+                continue;
+            }
+            Averages averages = key_averages(trace, call_options());
+            if (i > 0) {
+                others.add(trace, path, averages);
+            } else if (events == 0) {
+                main = fmt::format("kymo: {}: linked to Kymo, but no range was reached\n{}",
+                                   styled(terminal, Style::Bold, printable(path)),
+                                   problem_lines(trace, terminal));
+            } else if (are_calls(averages)) {
+                main = calls_summary(trace, path, averages, terminal);
+            } else {
+                main = fmt::format("kymo: {}: {}, {}\n{}", styled(terminal, Style::Bold, printable(path)),
+                                   events_fact(trace), size_of(path), problem_lines(trace, terminal));
+            }
+            if (events > most && (i == 0 || summary.best.empty())) {
+                most = events;
+                summary.best = path;
+            }
+        } catch (const Error& error) {
+            if (i == 0) main = fmt::format("kymo: {}\n", printable(error.what()));
+            if (i > 0) others.add_unread(path, printable(error.what()));
+        }
+    }
+    summary.text = "\n" + main + others.text(terminal);
+    return summary;
+}
+
+}  // namespace kymo::cli

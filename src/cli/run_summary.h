@@ -1,0 +1,19 @@
+// run_summary.h: what `kymo run` says at the end: where the time went, and what to type next.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/terminal.h"
+
+namespace kymo::cli {
+
+struct RunSummary {
+    std::string text;
+    std::string best;  ///< the capture that the next commands are about; empty: nothing was recorded in any
+};
+
+/// Of the captures of one run, that of the program itself first. Never throws for what a capture holds.
+RunSummary summarize_run(const std::vector<std::string>& captures, const Terminal& terminal);
+
+}  // namespace kymo::cli

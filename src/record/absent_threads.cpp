@@ -1,0 +1,74 @@
+// absent_threads.cpp: threads that were in calls when a tracer began, and have not come to record them.
+#include <algorithm>
+#include <fstream>
+#include <string>
+
+#include "record/journal.h"
+#include "record/recorder.h"
+
+namespace kymo {
+
+void Recorder::set_absent(std::vector<AbsentStack> stacks) noexcept {
+    std::lock_guard lock(mutex_);
+    absent_.clear();
+    try {
+        for (AbsentStack& stack : stacks) {
+            const auto known = std::find_if(threads_.begin(), threads_.end(), [&](const auto& entry) {
+                return entry->is_thread && entry->os_tid == stack.os_tid;
+            });
+            const std::uint32_t id = known != threads_.end() ? (*known)->id : next_thread_++;
+            absent_.push_back({id, known != threads_.end(), std::move(stack)});
+        }
+    } catch (const std::bad_alloc&) {
+        count_lost(stacks.size() - absent_.size());
+    }
+}
+
+void Recorder::forget_absent(std::int64_t os_tid) noexcept {
+    std::lock_guard lock(mutex_);
+    std::erase_if(absent_, [os_tid](const AbsentThread& each) { return each.stack.os_tid == os_tid; });
+}
+
+// One that has been spoken of has its number.
+std::uint32_t Recorder::number_of_thread(std::int64_t os_tid) noexcept {
+    for (const AbsentThread& each : absent_) {
+        const auto has_it = [&](const auto& entry) { return entry->id == each.id; };
+        if (each.stack.os_tid == os_tid && std::none_of(threads_.begin(), threads_.end(), has_it))
+            return each.id;
+    }
+    return next_thread_++;
+}
+
+std::vector<OpenRange> Recorder::open_of_absent() noexcept {
+    std::vector<OpenRange> open;
+    for (AbsentThread& thread : absent_) {
+        std::uint32_t depth = 0;
+        const auto entry = std::find_if(threads_.begin(), threads_.end(),
+                                        [&](const auto& each) { return each->id == thread.id; });
+        if (entry != threads_.end()) {
+            depth = detail::load_acquire((*entry)->state->depth);  // inside what it has marked itself
+        } else if (!thread.in_journal) {
+            std::string name;
+            std::getline(std::ifstream("/proc/self/task/" + std::to_string(thread.stack.os_tid) + "/comm"),
+                         name);
+            detail::ThreadBornRecord record{};
+            record.thread = thread.id;
+            record.name = names_.intern(name);
+            record.os_tid = thread.stack.os_tid;
+            publish_names();
+            journal(detail::JournalKind::ThreadBorn, record);
+            thread.in_journal = true;
+        }
+        for (const AbsentStack::Call& call : thread.stack.calls) {
+            OpenRange range;
+            range.thread = thread.id;
+            range.depth = depth++;
+            range.start = call.start;
+            range.site = call.site;
+            open.push_back(std::move(range));
+        }
+    }
+    return open;
+}
+
+}  // namespace kymo

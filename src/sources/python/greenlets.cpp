@@ -1,0 +1,128 @@
+// greenlets.cpp: at a switch the calls of one greenlet go aside and those of another come back.
+#include "sources/python/greenlets.h"
+
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "sources/python/python_text.h"
+
+namespace kymo::python {
+
+namespace {
+
+// Guarded by the GIL.
+void (*expect_greenlets)() noexcept = nullptr;  // null: nobody traces
+std::uint64_t tracing_period = 0;               // counts starts: what was put aside in another is void
+
+/// The calls of a greenlet that does not run. The reference to it is weak: its address may be another's
+/// later.
+struct Aside {
+    PyObject* greenlet = nullptr;
+    std::vector<SuspendedCall> calls;
+    ~Aside() { Py_XDECREF(greenlet); }
+};
+
+struct ThreadGreenlets {
+    ShadowStack* stack = nullptr;
+    std::uint64_t period = 0;  ///< the start of tracing in which `stack` was given
+    std::map<PyObject*, Aside> aside;
+};
+// Never destroyed: a thread ends without the GIL, and holds next to nothing by then.
+thread_local ThreadGreenlets* own = nullptr;
+
+void put_aside(PyObject* greenlet, std::vector<SuspendedCall> calls) {
+    own->aside.erase(greenlet);
+    if (calls.empty()) return;
+    // Those of greenlets that are gone go with the next of many.
+    if (own->aside.size() >= 64 && (own->aside.size() & (own->aside.size() - 1)) == 0)
+        std::erase_if(own->aside,
+                      [](const auto& each) { return PyWeakref_GetObject(each.second.greenlet) == Py_None; });
+    PyObject* const reference = PyWeakref_NewRef(greenlet, nullptr);
+    if (reference == nullptr) return PyErr_Clear();
+    Aside& aside = own->aside[greenlet];
+    aside.greenlet = reference;
+    aside.calls = std::move(calls);
+}
+
+void switch_calls(PyObject* origin, PyObject* target) noexcept {
+    if (own == nullptr || own->stack == nullptr || own->period != tracing_period ||
+        expect_greenlets == nullptr)
+        return;
+    const KeptError error;
+    try {
+        put_aside(origin, own->stack->suspend());
+        const auto found = own->aside.find(target);
+        if (found == own->aside.end()) return;
+        if (PyWeakref_GetObject(found->second.greenlet) == target) own->stack->resume(found->second.calls);
+        own->aside.erase(found);
+    } catch (const std::bad_alloc&) {  // then some stretches are missing
+    }
+}
+
+// Called as callback(event, (origin, target)); `previous` is the callback that was there before, or None.
+PyObject* on_switch(PyObject* previous, PyObject* const* args, Py_ssize_t count) {
+    if (count == 2 && PyTuple_Check(args[1]) && PyTuple_GET_SIZE(args[1]) == 2)
+        switch_calls(PyTuple_GET_ITEM(args[1], 0), PyTuple_GET_ITEM(args[1], 1));
+    if (previous == Py_None) Py_RETURN_NONE;
+    return PyObject_Vectorcall(previous, args, static_cast<std::size_t>(count), nullptr);
+}
+
+PyMethodDef switch_method = {"on_switch", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(on_switch)),
+                             METH_FASTCALL, nullptr};
+
+bool is_ours(PyObject* callback) noexcept {
+    return PyCFunction_Check(callback) &&
+           reinterpret_cast<PyCFunctionObject*>(callback)->m_ml == &switch_method;
+}
+
+void chain(PyObject* module) noexcept {
+    PyObject* const previous = PyObject_CallMethod(module, "gettrace", nullptr);
+    if (previous != nullptr && !is_ours(previous)) {
+        PyObject* const callback = PyCFunction_New(&switch_method, previous);
+        PyObject* const result =
+            callback != nullptr ? PyObject_CallMethod(module, "settrace", "O", callback) : nullptr;
+        Py_XDECREF(result);
+        Py_XDECREF(callback);
+    }
+    Py_XDECREF(previous);
+}
+
+}  // namespace
+
+void follow_greenlets(void (*expect)() noexcept) noexcept {
+    expect_greenlets = expect;
+    ++tracing_period;
+}
+
+bool watch_greenlets(ShadowStack& stack) noexcept {
+    const KeptError error;
+    PyObject* const module = PyDict_GetItemString(PyImport_GetModuleDict(), "greenlet");  // borrowed
+    if (module == nullptr || !PyModule_Check(module)) return true;
+    if (!PyObject_HasAttrString(module, "gettrace") || !PyObject_HasAttrString(module, "settrace")) {
+        // Half imported, or another module of that name.
+        PyObject* const spec = PyObject_GetAttrString(module, "__spec__");
+        PyObject* const state = spec != nullptr ? PyObject_GetAttrString(spec, "_initializing") : nullptr;
+        const bool is_coming = state == Py_True;
+        Py_XDECREF(state);
+        Py_XDECREF(spec);
+        return !is_coming;
+    }
+    if (own == nullptr) own = new (std::nothrow) ThreadGreenlets;
+    if (own == nullptr) return true;
+    if (own->period != tracing_period) own->aside.clear();
+    own->period = tracing_period;
+    own->stack = &stack;
+    chain(module);
+    return true;
+}
+
+void forget_greenlets(const ShadowStack& stack) noexcept {
+    if (own != nullptr && own->stack == &stack) own->stack = nullptr;
+}
+
+void note_file_for_greenlets(std::string_view file) noexcept {
+    if (expect_greenlets != nullptr && file.ends_with("/greenlet/__init__.py")) expect_greenlets();
+}
+
+}  // namespace kymo::python

@@ -1,0 +1,27 @@
+// greenlets.h: keeps the calls of greenlets apart: each has its own, on the thread that they share.
+#pragma once
+
+#include <Python.h>
+
+#include "sources/python/shadow_stack.h"
+
+namespace kymo::python {
+
+/// All need the GIL.
+
+/// What a hook does when the library comes: to call watch_greenlets() again on each thread. Null: tracing
+/// ends.
+void follow_greenlets(void (*expect)() noexcept) noexcept;
+
+/// Chains onto the trace callback of `greenlet`, which is each thread's own, for the calling thread, whose
+/// calls are `stack`. Nothing is done where the library has not been imported. False: it is being imported;
+/// to be called again at the thread's next event.
+bool watch_greenlets(ShadowStack& stack) noexcept;
+
+/// These calls go: they are not to be touched any more.
+void forget_greenlets(const ShadowStack& stack) noexcept;
+
+/// Code of this file runs for the first time.
+void note_file_for_greenlets(std::string_view file) noexcept;
+
+}  // namespace kymo::python

@@ -1,0 +1,53 @@
+// program_start.cpp: recording a program from its first line, and in the processes that it forks.
+#include "sources/python/program_start.h"
+
+#include <Python.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "record/source_writer.h"
+#include "sources/python/tracer.h"
+
+namespace kymo::python {
+namespace {
+
+// Guarded by the GIL.
+bool is_waiting = false;
+bool is_for_this_process_alone = false;
+
+void begin() noexcept {
+    is_waiting = false;
+    prepare_tracer(false);
+    begin_environment_session();
+    if (is_for_this_process_alone) ::unsetenv("KYMO");
+    apply_tracer();
+}
+
+// The interpreter says that it runs a file, a module, a command or what stands on its input.
+int on_audit_event(const char* event, PyObject*, void*) {
+    if (is_waiting && std::strncmp(event, "cpython.run_", 12) == 0) begin();
+    return 0;
+}
+
+}  // namespace
+
+void begin_with_program(bool alone) {
+    is_waiting = true;
+    is_for_this_process_alone = alone;
+    if (PySys_AddAuditHook(on_audit_event, nullptr) == 0) return;
+    PyErr_Clear();  // somebody else's hook does not want it: then from here on
+    begin();
+}
+
+void begin_again() noexcept {
+    attach_thread();
+    apply_tracer();
+}
+
+void finish_program() noexcept {
+    finish_recording();
+    apply_tracer();
+}
+
+}  // namespace kymo::python

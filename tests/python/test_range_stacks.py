@@ -1,0 +1,296 @@
+"""Ranges that carry where they began: in events, averages and files, and named by ``kymo symbolize`` elsewhere."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import kymo
+from kymo import _kymo
+
+
+def by_name(trace, name):
+    return [event for event in trace.events() if event.name == name]
+
+
+def outer(inner):
+    inner()  # line below: outer + 1
+    return None
+
+
+def line_of(function, plus):
+    return function.__code__.co_firstlineno + plus
+
+
+def test_a_range_with_a_stack_knows_the_lines_that_ran():
+    """L9"""
+
+    def inner():
+        with kymo.record_function("plain"):
+            pass
+        with kymo.record_function("carried", stack=True):
+            pass
+
+    with kymo.profile() as prof:
+        outer(inner)
+    plain, carried = by_name(prof.trace, "plain")[0], by_name(prof.trace, "carried")[0]
+    assert plain.stack == []
+    file = Path(__file__).name
+    assert carried.stack[0].endswith(
+        f"{file}({line_of(inner, 3)}): test_a_range_with_a_stack_knows_the_lines_that_ran.<locals>.inner"
+    )
+    assert carried.stack[1].endswith(f"{file}({line_of(outer, 1)}): outer")
+    assert carried.stack[2].endswith(": test_a_range_with_a_stack_knows_the_lines_that_ran")
+
+
+def test_decorators_generators_and_fast_ranges_carry_stacks_without_frames_of_ours():
+    @kymo.record_function("decorated", stack=True)
+    def decorated():
+        pass
+
+    @kymo.record_function("generated", stack="python")
+    def generated():
+        yield 1
+
+    fast = kymo.record_function_fast("fast", keyword_values={"n": 1}, stack=True)
+    with kymo.profile() as prof:
+        decorated()
+        list(generated())
+        with fast:
+            pass
+        with kymo.record_function("texted", "some text", stack=True):
+            pass
+    me = "test_decorators_generators_and_fast_ranges_carry_stacks_without_frames_of_ours"
+    for name in ("decorated", "generated", "fast", "texted"):
+        events = by_name(prof.trace, name)
+        assert events and all(event.stack[0].endswith(f": {me}") for event in events), name
+        assert not any("/kymo/" in frame for event in events for frame in event.stack)
+    assert by_name(prof.trace, "fast")[0].kwinputs == {"n": 1}
+
+
+def test_what_stack_may_be_is_checked():
+    assert kymo.record_function("a").stack is False
+    assert kymo.record_function("a", stack=True).stack == "python"
+    assert kymo.record_function("a", stack="cpp").stack == "cpp"
+    assert kymo.record_function("a", stack="both").stack == "both"
+    for make in (kymo.record_function, kymo.record_function_fast):
+        with pytest.raises(ValueError, match="stack is one of"):
+            make("a", stack="native")
+        with pytest.raises(TypeError, match="stack must be"):
+            make("a", stack=3)
+
+
+def test_nothing_is_captured_while_nobody_records():
+    with kymo.record_function("off", stack="both"):
+        pass
+    with kymo.profile() as prof:
+        pass
+    assert by_name(prof.trace, "off") == []
+
+
+def test_stacks_group_averages_and_stand_in_chrome_files(tmp_path):
+    """upstream: group_by_stack_n, and `Call stack` with ";" after each frame."""
+
+    def step():
+        with kymo.record_function("work", stack=True):
+            pass
+
+    def one():
+        step()
+
+    def two():
+        step()
+
+    with kymo.profile() as prof:
+        one()
+        two()
+        two()
+    grouped = prof.key_averages(group_by_stack_n=2)
+    counts = sorted((row.count, row.stack[1].rsplit(".", 1)[-1]) for row in grouped if row.key == "work")
+    assert counts == [(1, "one"), (2, "two")]
+    assert all(len(row.stack) == 2 for row in grouped if row.key == "work")
+    file = tmp_path / "trace.json"
+    prof.export_chrome_trace(str(file))
+    texts = [
+        event["args"]["Call stack"]
+        for event in json.loads(file.read_text())["traceEvents"]
+        if event.get("name") == "work"
+    ]
+    assert len(texts) == 3
+    for text, event in zip(sorted(texts), sorted(by_name(prof.trace, "work"), key=lambda e: e.stack)):
+        assert text == "".join(frame + ";" for frame in event.stack)
+    assert sorted(event.stack for event in by_name(kymo.load(file), "work")) == sorted(
+        event.stack for event in by_name(prof.trace, "work")
+    )
+
+
+def test_with_stack_an_event_has_the_calls_around_it_innermost_first():
+    """upstream: FunctionEvent.stack and group_by_stack_n with with_stack=True."""
+
+    def inner():
+        with kymo.record_function("leaf"):
+            pass
+
+    def first():
+        inner()
+
+    def second():
+        inner()
+
+    with kymo.profile(with_stack=True) as prof:
+        first()
+        second()
+    stacks = [[frame.rsplit(".", 1)[-1] for frame in event.stack[:2]] for event in by_name(prof.trace, "leaf")]
+    assert sorted(stacks) == [["inner", "first"], ["inner", "second"]]
+    rows = [row for row in prof.key_averages(group_by_stack_n=2) if row.key == "leaf"]
+    assert [row.count for row in rows] == [1, 1]
+    assert [row.count for row in prof.key_averages(group_by_stack_n=1) if row.key == "leaf"] == [2]
+
+
+def test_stacks_survive_files_and_names_are_found_later(tmp_path, run_python):
+    file = tmp_path / "app.kymo"
+    run_python(
+        f"""
+import kymo
+session = kymo.Session()
+session.start(output={str(file)!r})
+def work():
+    with kymo.record_function("work", stack="both"):
+        pass
+work()
+session.stop()
+"""
+    )
+    trace = kymo.load(file)
+    (event,) = by_name(trace, "work")
+    python = [frame for frame in event.stack if frame.endswith((": work", ": <module>"))]
+    assert [frame.rsplit(" ", 1)[-1] for frame in python] == ["work", "<module>"]
+    assert any("+0x" in frame for frame in event.stack)
+    trace.save(tmp_path / "saved.kymo")
+    saved = kymo.load(tmp_path / "saved.kymo")
+    assert by_name(saved, "work")[0].stack == event.stack
+    named = by_name(saved.symbolize(), "work")[0].stack
+    assert any("_PyEval_EvalFrameDefault" in frame for frame in named)
+    assert [frame for frame in named if frame.endswith((": work", ": <module>"))] == python
+
+
+PROGRAM = """
+#include <kymo/kymo.h>
+
+__attribute__((noinline)) void innermost_work() {
+    KYMO_RANGE("work", "stack", kymo::CallStack());
+    asm volatile("");
+}
+__attribute__((noinline)) void surrounding_work() {
+    innermost_work();
+    asm volatile("");
+}
+int main(int, char** argv) {
+    kymo::SessionOptions options;
+    options.output = argv[1];
+    kymo::Session session(options);
+    surrounding_work();
+    session.stop();
+}
+"""
+
+
+LISTS = """
+cmake_minimum_required(VERSION 3.20)
+project(program CXX)
+find_package(kymo REQUIRED)
+add_executable(program program.cpp)
+target_compile_options(program PRIVATE -g -O1)
+target_link_options(program PRIVATE -Wl,--build-id)
+target_link_libraries(program PRIVATE kymo::kymo)
+"""
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    """A program, what it recorded, and its command; built as a user would build it."""
+    if shutil.which("cmake") is None or shutil.which("c++") is None:
+        pytest.skip("needs cmake and a compiler")
+    if os.environ.get("KYMO_TEST_SANITIZER"):
+        pytest.skip("the sanitizer's library is not in the program")
+    folder = tmp_path_factory.mktemp("program")
+    (folder / "program.cpp").write_text(PROGRAM)
+    (folder / "CMakeLists.txt").write_text(LISTS)
+    cmake_dir = subprocess.run(
+        [sys.executable, "-m", "kymo", "--cmake-dir"], capture_output=True, text=True, check=True
+    )
+    subprocess.run(
+        ["cmake", "-S", folder, "-B", folder, f"-Dkymo_DIR={cmake_dir.stdout.strip()}"], check=True, capture_output=True
+    )
+    subprocess.run(["cmake", "--build", folder], check=True, capture_output=True)
+    subprocess.run([folder / "program", folder / "app.kymo"], check=True)
+    return folder
+
+
+def symbolize(*words, code=0):
+    done = subprocess.run(
+        [sys.executable, "-m", "kymo", "symbolize", *map(str, words)], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def test_symbolize_names_frames_of_a_program_that_was_moved(recorded, tmp_path):
+    """S14: by name, by path and by build id below --debug-dir; another build is refused, what is missing is named."""
+    capture, program = recorded / "app.kymo", recorded / "program"
+    here = symbolize(capture)
+    assert "innermost_work()" in here and "surrounding_work()" in here
+    if _kymo.has_native_lines():
+        assert "program.cpp(5): innermost_work()" in here
+
+    moved = tmp_path / "moved"
+    moved.mkdir()
+    shutil.move(program, moved / "program")
+    try:
+        gone = symbolize(capture)
+        assert "innermost_work" not in gone
+        assert f"{program} (build id " in gone and "missing: it is not here" in gone
+        build_id = gone.split(f"{program} (build id ", 1)[1].split(")", 1)[0]
+
+        found = symbolize(capture, "--debug-dir", moved)
+        assert "innermost_work()" in found and f"from {moved / 'program'}" in found
+
+        by_id = tmp_path / "ids"
+        place = by_id / ".build-id" / build_id[:2]
+        place.mkdir(parents=True)
+        shutil.copy(moved / "program", place / f"{build_id[2:]}.debug")
+        assert "innermost_work()" in symbolize(capture, "--debug-dir", by_id)
+
+        other = tmp_path / "other"
+        other.mkdir()
+        bytes_of = (moved / "program").read_bytes()
+        changed = bytes_of.replace(bytes.fromhex(build_id), bytes.fromhex(build_id)[::-1])
+        assert changed != bytes_of
+        (other / "program").write_bytes(changed)
+        refused = symbolize(capture, "--debug-dir", other)
+        assert "innermost_work" not in refused and f", not {build_id}" in refused
+
+        assert "innermost_work()" in symbolize(capture, "--debug-dir", other, "--debug-dir", moved)
+        symbolize(capture, "--debug-dir", moved, "-o", tmp_path / "named.kymo")
+        (event,) = by_name(kymo.load(tmp_path / "named.kymo"), "work")
+        functions = [frame.rsplit(": ", 1)[-1] for frame in event.stack]
+        at = functions.index("innermost_work()")
+        assert functions[at + 1 : at + 3] == ["surrounding_work()", "main"]
+        assert "innermost_work()" in "".join(by_name(kymo.load(capture).symbolize([moved]), "work")[0].stack)
+    finally:
+        shutil.move(moved / "program", program)
+
+
+def test_symbolize_says_what_is_wrong(recorded, tmp_path):
+    capture = recorded / "app.kymo"
+    assert "is no folder" in symbolize(capture, "--debug-dir", tmp_path / "none", code=2)
+    assert "is the file to read" in symbolize(capture, "-o", capture, code=2)
+    assert "No such file" in symbolize(tmp_path / "none.kymo", code=2)
+    with kymo.profile() as prof, kymo.record_function("plain"):
+        pass
+    prof.trace.save(tmp_path / "plain.kymo")
+    assert symbolize(tmp_path / "plain.kymo").startswith("no native frames")

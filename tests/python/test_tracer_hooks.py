@@ -1,0 +1,267 @@
+"""The tracer beside others: hooks of the program, other tools, sessions that come and go."""
+
+import cProfile
+import gc
+import sys
+import threading
+import warnings
+
+import call_trees
+import pytest
+from call_trees import MODES, count, leaf, names, problems, run_program
+
+import kymo
+
+uses_profile_hook = pytest.mark.skipif(sys.version_info >= (3, 12), reason="calls come through sys.monitoring")
+uses_monitoring = pytest.mark.skipif(sys.version_info < (3, 12), reason="there is no sys.monitoring")
+
+
+def hook(frame, event, arg):
+    pass
+
+
+@pytest.fixture
+def no_hooks():
+    yield
+    sys.setprofile(None)
+    threading.setprofile(None)
+
+
+def test_a_foreign_profile_hook_is_not_replaced(no_hooks):
+    """P6"""
+    sys.setprofile(hook)
+    if sys.version_info < (3, 12):
+        with pytest.raises(kymo.Error, match="profile hook"):
+            kymo.profile(with_stack=True).start()
+    with kymo.profile(with_stack=True, c_calls=False) as prof:
+        leaf()
+    assert sys.getprofile() is hook
+    assert count(prof, "leaf") == 1
+
+
+@uses_profile_hook
+def test_a_foreign_profile_hook_on_another_thread_stays_and_is_told():
+    ready, go = threading.Event(), threading.Event()
+    seen = []
+
+    def other():
+        sys.setprofile(hook)
+        ready.set()
+        go.wait()
+        seen.append(sys.getprofile())
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    ready.wait()
+    with kymo.profile(with_stack=True) as prof:
+        leaf()
+        go.set()
+        thread.join()
+    assert seen == [hook]
+    assert count(prof, "leaf") == 1
+    assert "python_profile_hook" in problems(prof)
+
+
+@MODES
+def test_a_profile_hook_that_the_program_sets_meanwhile_is_its_own(no_hooks, c_calls):
+    def sets():
+        leaf()
+        sys.setprofile(hook)
+        leaf()
+
+    with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
+        sets()
+    assert sys.getprofile() is hook
+    sys.setprofile(None)
+    is_replaced = sys.version_info < (3, 12) and bool(c_calls)
+    assert count(prof, "leaf") == (1 if is_replaced else 2)
+    assert ("python_profile_hook" in problems(prof)) == is_replaced
+
+
+@MODES
+def test_the_profiler_of_the_standard_library_works_inside(c_calls):
+    with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
+        leaf()
+        inner = cProfile.Profile()
+        if sys.version_info < (3, 12):
+            inner.enable()
+            leaf()
+            inner.disable()
+        else:
+            inner.runcall(leaf)
+    assert any(entry.callcount == 1 for entry in inner.getstats() if getattr(entry.code, "co_name", "") == "leaf")
+    assert count(prof, "leaf") >= 1
+    assert sys.getprofile() is None
+
+
+@MODES
+def test_a_profile_hook_of_the_program_for_new_threads_works_inside(no_hooks, c_calls):
+    seen = []
+    threading.setprofile(lambda frame, event, arg: seen.append(frame.f_code.co_name))
+    with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
+        call_trees.in_thread(leaf)
+        leaf()
+    assert "leaf" in seen
+    assert count(prof, "leaf") >= 1
+
+
+@MODES
+def test_a_trace_function_works_inside(c_calls):
+    seen = []
+
+    def trace(frame, event, arg):
+        seen.append((frame.f_code.co_name, event))
+        return trace
+
+    def traced():
+        sys.settrace(trace)
+        leaf()
+        sys.settrace(None)
+
+    before = sys.gettrace()
+    with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
+        traced()
+    sys.settrace(before)
+    assert ("leaf", "call") in seen
+    assert count(prof, "leaf") == 1
+
+
+@uses_monitoring
+def test_tool_ids_of_others_are_left_to_them():
+    monitoring = sys.monitoring
+    monitoring.use_tool_id(3, "other")
+    try:
+        with kymo.profile(with_stack=True) as prof:
+            leaf()
+        assert monitoring.get_tool(3) == "other"
+    finally:
+        monitoring.free_tool_id(3)
+    assert count(prof, "leaf") == 1
+    assert [monitoring.get_tool(i) for i in (2, 3, 4)] == [None] * 3
+
+
+@uses_monitoring
+def test_without_a_free_tool_id_there_are_no_calls_and_a_problem():
+    monitoring = sys.monitoring
+    for i in (2, 3, 4):
+        monitoring.use_tool_id(i, "other")
+    try:
+        with kymo.profile(with_stack=True) as prof:
+            leaf()
+        assert [monitoring.get_tool(i) for i in (2, 3, 4)] == ["other"] * 3
+    finally:
+        for i in (2, 3, 4):
+            monitoring.free_tool_id(i)
+    assert count(prof, "leaf") == 0
+    assert "python_calls_missing" in problems(prof)
+
+
+@uses_monitoring
+def test_a_tool_id_that_the_program_takes_from_us_stays_with_it():
+    monitoring = sys.monitoring
+    with kymo.profile(with_stack=True) as prof:
+        leaf()
+        (ours,) = [i for i in range(6) if monitoring.get_tool(i) == "kymo"]
+        monitoring.free_tool_id(ours)
+        monitoring.use_tool_id(ours, "thief")
+    try:
+        assert monitoring.get_tool(ours) == "thief"
+    finally:
+        monitoring.free_tool_id(ours)
+    assert count(prof, "leaf") == 1
+    assert "python_calls_missing" in problems(prof)
+
+
+@uses_monitoring
+def test_events_that_another_tool_restarts_do_no_harm():
+    def calls():
+        leaf()
+        sys.monitoring.restart_events()
+        leaf()
+
+    with kymo.profile(with_stack=True) as prof:
+        calls()
+    assert count(prof, "leaf") == 2
+
+
+@MODES
+def test_the_hook_goes_with_the_last_session(c_calls):
+    """P7"""
+    outer = kymo.profile(with_stack=True, c_calls=c_calls)
+    inner = kymo.profile(with_stack=True, c_calls=c_calls)
+    outer.start()
+    inner.start()
+    leaf()
+    outer.stop()
+    leaf()
+    inner.stop()
+    leaf()
+    assert count(outer, "leaf") == 1
+    assert count(inner, "leaf") == 2
+    assert sys.getprofile() is None
+    if sys.version_info >= (3, 12):
+        assert "kymo" not in [sys.monitoring.get_tool(i) for i in range(6)]
+
+
+@MODES
+def test_a_profiler_that_is_dropped_warns_and_unhooks(c_calls):
+    def drop():
+        prof = kymo.profile(with_stack=True, c_calls=c_calls)
+        prof.start()
+        leaf()
+
+    with pytest.warns(ResourceWarning, match="dropped"):
+        drop()
+        gc.collect()
+    assert not kymo.is_enabled()
+    assert sys.getprofile() is None
+    with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
+        leaf()
+    assert count(prof, "leaf") == 1
+
+
+def test_a_profiler_that_is_dropped_raises_nothing_where_warnings_are_errors(capsys):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        kymo.profile(with_stack=True).start()
+        gc.collect()
+    assert "dropped" in capsys.readouterr().err
+
+
+def test_calls_of_a_program_in_a_folder_with_the_package_s_name_are_recorded(tmp_path):
+    folder = tmp_path / "kymo"
+    folder.mkdir()
+    (folder / "script.py").write_text("def in_a_folder_called_kymo():\n    pass\n")
+    scope = {}
+    exec(compile((folder / "script.py").read_text(), str(folder / "script.py"), "exec"), scope)
+    with kymo.profile(with_stack=True) as prof:
+        scope["in_a_folder_called_kymo"]()
+    assert count(prof, "in_a_folder_called_kymo") == 1
+    assert not [name for name in names(prof) if "_profile.py" in name]
+
+
+def test_subinterpreters_are_refused_clearly():
+    text = run_program(
+        """
+        import sys
+        try:
+            import _interpreters as interpreters
+        except ImportError:
+            import _xxsubinterpreters as interpreters
+        program = '''
+        try:
+            import kymo
+            kymo.profile(with_stack=True).start()
+        except (ImportError, RuntimeError) as error:
+            print("refused:", error, flush=True)
+        else:
+            print("started", flush=True)
+        '''
+        import textwrap
+        interpreter = interpreters.create()
+        error = interpreters.run_string(interpreter, textwrap.dedent(program))
+        if error is not None: print("refused:", error)
+        interpreters.destroy(interpreter)
+        """
+    )
+    assert text.startswith("refused:")

@@ -1,0 +1,229 @@
+"""The tracer in programs of their own: deep stacks, forks, ends of every kind."""
+
+import pytest
+from call_trees import MODES, run_program
+
+
+@MODES
+def test_very_deep_recursion_works_as_without_kymo(c_calls):
+    """P40; recording.md rule 24."""
+    assert (
+        run_program(f"""
+        import sys, kymo
+        sys.setrecursionlimit(100000)
+        def down(n):
+            return 0 if n == 0 else 1 + down(n - 1)
+        def leaf(): pass
+        with kymo.profile(with_stack=True, c_calls={c_calls!r}) as prof:
+            print(down(60000))
+            leaf()
+        print(sum(e.name.endswith(": leaf") for e in prof.events()))
+        """)
+        == "60000\n1\n"
+    )
+
+
+@MODES
+def test_small_stacks_hold_as_much_as_without_kymo(c_calls):
+    """recording.md rule 24."""
+    assert (
+        run_program(f"""
+        import sys, threading, kymo
+        threading.stack_size(256 * 1024)
+        def down(n):
+            return 0 if n == 0 else 1 + down(n - 1)
+        with kymo.profile(with_stack=True, c_calls={c_calls!r}) as prof:
+            thread = threading.Thread(target=lambda: print(down(900)))
+            thread.start()
+            thread.join()
+        """)
+        == "900\n"
+    )
+
+
+def test_a_session_that_lives_at_the_end_of_the_program_does_no_harm():
+    """P40"""
+    for c_calls in (False, True, "all"):
+        assert (
+            run_program(f"""
+            import kymo
+            class Late:
+                def __del__(self): print("late")
+            keep = Late()
+            prof = kymo.profile(with_stack=True, c_calls={c_calls!r})
+            prof.start()
+            print("end")
+            """)
+            == "end\nlate\n"
+        )
+
+
+@MODES
+def test_a_forked_child_runs_without_the_hook(c_calls):
+    """P35"""
+    assert (
+        run_program(f"""
+        import os, sys, kymo
+        def leaf(): pass
+        with kymo.profile(with_stack=True, c_calls={c_calls!r}) as prof:
+            leaf()
+            pid = os.fork()
+            if pid == 0:
+                leaf()
+                os.write(1, b"child\\n")
+                os._exit(0)
+            os.waitpid(pid, 0)
+            leaf()
+        print(sum(e.name.endswith(": leaf") for e in prof.events()))
+        """)
+        == "child\n2\n"
+    )
+
+
+@MODES
+def test_forks_while_threads_come_and_go_do_not_hang(c_calls):
+    """Locks that another thread held when the process forked are free in the child."""
+    assert (
+        run_program(f"""
+        import os, threading, kymo
+        def leaf(): pass
+        stop = False
+        def churn():
+            while not stop:
+                thread = threading.Thread(target=leaf)
+                thread.start()
+                thread.join()
+        threads = [threading.Thread(target=churn) for _ in range(3)]
+        with kymo.profile(with_stack=True, c_calls={c_calls!r}) as prof:
+            for thread in threads: thread.start()
+            for _ in range(30):
+                pid = os.fork()
+                if pid == 0:
+                    leaf()
+                    with kymo.profile(with_stack=True, c_calls={c_calls!r}) as own:
+                        leaf()
+                    os._exit(sum(e.name.endswith(": leaf") for e in own.events()))
+                assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 1
+            stop = True
+            for thread in threads: thread.join()
+        print("done")
+        """)
+        == "done\n"
+    )
+
+
+@MODES
+def test_a_forked_child_has_no_hook(c_calls):
+    assert (
+        run_program(f"""
+        import os, sys, kymo
+        def tools(): return [sys.monitoring.get_tool(i) for i in range(6)] if sys.version_info >= (3, 12) else []
+        with kymo.profile(with_stack=True, c_calls={c_calls!r}) as prof:
+            pid = os.fork()
+            if pid == 0:
+                os.write(1, repr((sys.getprofile(), "kymo" in tools())).encode())
+                os._exit(0)
+            os.waitpid(pid, 0)
+            print()
+            print("kymo" in tools() or sys.version_info < (3, 12))
+        """)
+        == "(None, False)\nTrue\n"
+    )
+
+
+@MODES
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_processes_of_multiprocessing_run_as_without_kymo(c_calls, method, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(f"""
+import multiprocessing, kymo
+def square(n): return n * n
+if __name__ == "__main__":
+    with kymo.profile(with_stack=True, c_calls={c_calls!r}) as prof:
+        with multiprocessing.get_context({method!r}).Pool(2) as pool:
+            print(pool.map(square, range(5)))
+""")
+    assert run_program(f"import runpy; runpy.run_path({str(program)!r}, run_name='__main__')") == "[0, 1, 4, 9, 16]\n"
+
+
+@MODES
+def test_subprocesses_and_exec_work(c_calls):
+    assert (
+        run_program(f"""
+        import os, subprocess, sys, kymo
+        with kymo.profile(with_stack=True, c_calls={c_calls!r}) as prof:
+            print(subprocess.run([sys.executable, "-c", "print(1)"], capture_output=True, text=True).stdout, end="")
+            print(subprocess.run(["true"], preexec_fn=lambda: None).returncode, flush=True)
+            pid = os.fork()
+            if pid == 0:
+                os.execv(sys.executable, [sys.executable, "-c", "print(2)"])
+            os.waitpid(pid, 0)
+        """)
+        == "1\n0\n2\n"
+    )
+
+
+@MODES
+@pytest.mark.parametrize(
+    ("end", "code"),
+    [("sys.exit(3)", 3), ("os._exit(4)", 4), ("raise SystemExit(5)", 5), ("1 / 0", 1), ("os.abort()", -6)],
+)
+def test_a_program_ends_as_without_kymo_while_a_session_runs(c_calls, end, code):
+    text = run_program(
+        f"""
+        import os, sys, threading, time, kymo
+        prof = kymo.profile(with_stack=True, c_calls={c_calls!r})
+        prof.start()
+        threading.Thread(target=time.sleep, args=(100,), daemon=True).start()
+        print("before", flush=True)
+        {end}
+        """,
+        code,
+    )
+    assert text == "before\n"
+
+
+@MODES
+def test_daemon_threads_that_run_at_the_end_do_no_harm(c_calls):
+    assert (
+        run_program(f"""
+        import threading, kymo
+        def leaf(): return 1
+        def forever():
+            while True: leaf(); len([])
+        threads = [threading.Thread(target=forever, daemon=True) for _ in range(3)]
+        for thread in threads[:1]: thread.start()
+        prof = kymo.profile(with_stack=True, c_calls={c_calls!r}, max_bytes=1 << 24, policy="ring")
+        prof.start()
+        for thread in threads[1:]: thread.start()
+        for _ in range(1000): leaf()
+        print("end")
+        """)
+        == "end\n"
+    )
+
+
+@MODES
+def test_signal_handlers_in_python_are_calls_like_any(c_calls):
+    assert (
+        run_program(f"""
+        import os, signal, kymo
+        def handler(number, frame): pass
+        signal.signal(signal.SIGUSR1, handler)
+        def kills():
+            os.kill(os.getpid(), signal.SIGUSR1)
+            for _ in range(100): pass
+        with kymo.profile(with_stack=True, c_calls={c_calls!r}) as prof:
+            kills()
+        (event,) = [e for e in prof.events() if e.name.endswith(": handler")]
+        print([parent for parent in event.stack if "kills" in parent] != [])
+        signal.signal(signal.SIGALRM, lambda *_: 1 / 0)
+        def spins():
+            signal.setitimer(signal.ITIMER_REAL, 0.01)
+            while True: len([])
+        with kymo.profile(with_stack=True, c_calls={c_calls!r}, max_bytes=1 << 24, policy="ring") as prof:
+            try: spins()
+            except ZeroDivisionError: print("caught")
+        """)
+        == "True\ncaught\n"
+    )

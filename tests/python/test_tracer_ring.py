@@ -1,0 +1,37 @@
+"""Ten million calls in a ring: memory stays, and what was dropped is told."""
+
+import os
+
+import pytest
+from conftest import needs_own_memory
+
+import kymo
+
+CALLS = 10_000_000
+
+
+def empty():
+    pass
+
+
+def many_calls(count):
+    for _ in range(count):
+        empty()
+
+
+def resident():
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@needs_own_memory
+@pytest.mark.parametrize("ring", [512 << 20, 16 << 20])
+def test_ten_million_calls_stay_within_their_ring_and_drops_are_counted(ring):
+    with kymo.profile(with_stack=True, c_calls=False, max_bytes=ring, policy="ring") as prof:
+        before = resident()
+        many_calls(CALLS)
+        grown = resident() - before
+    assert grown < min(ring, 16 * CALLS) * 1.1 + (8 << 20)
+    kept = sum(event.count for event in prof.key_averages() if event.key.endswith(": empty"))
+    overwritten = sum(count for code, _, count in prof.trace.problems if code == "overwritten")
+    assert (kept == CALLS) == (overwritten == 0) == (ring > 16 * CALLS)
