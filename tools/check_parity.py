@@ -20,6 +20,7 @@ SPANS = (
     ("L", 13, 25),
     ("E", 1, 12),
     ("S", 1, 21),
+    ("P", 1, 40),
 )
 NUMBERS = [f"{letter}{n}" for letter, first, last in SPANS for n in range(first, last + 1)]
 

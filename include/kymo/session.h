@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <kymo/detail/export.h>
 #include <kymo/remote.h>
@@ -25,6 +26,20 @@ enum class Threads : std::uint8_t {
     Tasks = 1,  ///< the thread that starts the session, and the tasks it hands out (propagated contexts)
 };
 
+/// Which Python calls a session with `with_stack` records: docs/python_tracer.md, "Filters".
+struct CallOptions {
+    /// Patterns: with a '/', or ending in ".py", a glob over the path of a file; else the dotted name of a
+    /// module, which covers its submodules. Nothing to include: everything.
+    std::vector<std::string> include{};
+    std::vector<std::string> exclude{};
+    bool fold_libraries = false;        ///< calls that library code makes into library code are left out
+    bool lines = false;                 ///< with each call the line that its caller is at
+    std::uint32_t max_depth = 0;        ///< of Python calls on a thread; 0: any
+    std::uint64_t min_duration_ns = 0;  ///< shorter calls are left out
+    std::uint64_t budget = 0;           ///< calls recorded, then that ends; 0: any number
+    bool operator==(const CallOptions&) const = default;
+};
+
 /// What a session records. A plain struct: name what you want to change.
 struct SessionOptions {
     std::string name{};  ///< shown in reports
@@ -42,6 +57,7 @@ struct SessionOptions {
     bool with_flops = false;       ///< what formulas of flops.h need; brings concrete_inputs with it
     bool with_stack = false;       ///< Python calls
     bool with_modules = false;
+    CallOptions calls{};  ///< which of the Python calls
 };
 
 /// One recording. Any number may run at once, nested or overlapping, started and stopped by any thread.

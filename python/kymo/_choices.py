@@ -2,7 +2,7 @@
 
 from kymo import _activities
 from kymo._activities import ProfilerActivity, RecordScope
-from kymo._kymo import Error
+from kymo._kymo import Error, check_call_patterns
 from kymo._warnings import warn
 
 _DEVICES = {
@@ -83,3 +83,33 @@ def choose_scopes(scopes, activities, filters):
     if wanted == set(RecordScope):
         return 0
     return sum(1 << scope for scope in wanted)
+
+
+def choose_calls(include, exclude, fold_libraries, min_duration_us, max_depth, call_budget, call_lines):
+    """Which calls are recorded, as keywords of Session.start."""
+    for option, number in (("max_depth", max_depth), ("call_budget", call_budget)):
+        if not isinstance(number, int) or isinstance(number, bool):
+            raise TypeError(f"{option} must be a whole number, not {number!r}")
+        if number < 0:
+            raise ValueError(f"{option} must not be negative, not {number}")
+    if not isinstance(min_duration_us, (int, float)) or isinstance(min_duration_us, bool):
+        raise TypeError(f"min_duration_us must be a number of microseconds, not {min_duration_us!r}")
+    if not 0 <= min_duration_us <= 1e15:
+        raise ValueError(f"min_duration_us must be a number of microseconds, not {min_duration_us}")
+    patterns = {"include": include, "exclude": exclude}
+    for option, given in patterns.items():
+        if isinstance(given, (str, bytes)):
+            raise TypeError(f"{option} must be a sequence of patterns, not one text: {given!r}")
+        try:
+            patterns[option] = tuple(given)
+        except TypeError:
+            raise TypeError(f"{option} must be a sequence of patterns, not {given!r}") from None
+        check_call_patterns(patterns[option], option)
+    return {
+        **patterns,
+        "fold_libraries": bool(fold_libraries),
+        "min_duration_us": float(min_duration_us),
+        "max_depth": max_depth,
+        "call_budget": call_budget,
+        "call_lines": bool(call_lines),
+    }

@@ -33,6 +33,9 @@ class profile(Results):
     scopes      the kinds of range to record (``RecordScope``); all by default
     c_calls     with ``with_stack``: whether calls into C are recorded too (True), and on Python 3.12 and later
                 also those of call sites that call Python functions as well ("all")
+    include     with ``with_stack``: only calls of files and modules that one of these patterns matches; exclude:
+                none of those. fold_libraries, min_duration_us, max_depth, call_budget and call_lines say more
+                about calls: docs/python_tracer.md
     """
 
     def __init__(
@@ -63,6 +66,13 @@ class profile(Results):
         threads=None,
         scopes=None,
         c_calls=True,
+        include=(),
+        exclude=(),
+        fold_libraries=False,
+        min_duration_us=0,
+        max_depth=0,
+        call_budget=0,
+        call_lines=False,
     ):
         if post_processing_timeout_s is not None and post_processing_timeout_s < 0:
             raise ValueError(f"post_processing_timeout_s must not be negative, not {post_processing_timeout_s}")
@@ -93,6 +103,9 @@ class profile(Results):
         self.profile_memory = profile_memory
         self.with_stack = with_stack
         self.c_calls = c_calls
+        self.call_filters = _choices.choose_calls(
+            include, exclude, fold_libraries, min_duration_us, max_depth, call_budget, call_lines
+        )
         self.with_flops = with_flops
         self.with_modules = with_modules
         self.execution_trace_observer = execution_trace_observer or _observer_from_environment()
@@ -300,6 +313,7 @@ class profile(Results):
             with_stack=self.with_stack,
             with_modules=self.with_modules,
             c_calls=self.c_calls,
+            **self.call_filters,
         )
         try:
             for key, value in self._metadata.items():

@@ -22,6 +22,7 @@ class profile(Results):
     profile_memory: bool
     with_stack: bool
     c_calls: bool | Literal["fast", "all"]
+    call_filters: dict[str, Any]
     with_flops: bool
     with_modules: bool
     acc_events: bool
@@ -64,6 +65,13 @@ class profile(Results):
         threads: Literal["all", "tasks"] | None = None,
         scopes: Iterable[RecordScope] | None = None,
         c_calls: bool | Literal["fast", "all"] = True,
+        include: Iterable[str] = (),
+        exclude: Iterable[str] = (),
+        fold_libraries: bool = False,
+        min_duration_us: float = 0,
+        max_depth: int = 0,
+        call_budget: int = 0,
+        call_lines: bool = False,
     ) -> None: ...
     def __enter__(self) -> profile: ...
     def __exit__(

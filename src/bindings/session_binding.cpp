@@ -4,9 +4,11 @@
 #include <nanobind/stl/string_view.h>
 
 #include <functional>
+#include <limits>
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <kymo/error.h>
 #include <kymo/observe.h>
@@ -14,6 +16,8 @@
 #include "bindings/bind.h"
 #include "bindings/errors.h"
 #include "bindings/guarded_session.h"
+#include "sources/python/call_patterns.h"
+#include "sources/python/python_text.h"
 #include "sources/python/tracer.h"
 
 namespace nb = nanobind;
@@ -58,6 +62,42 @@ void set_c_calls(SessionOptions& options, const nb::object& c_calls) {
     python::prepare_tracer(is_all);
 }
 
+std::vector<std::string> patterns_of(const nb::object& given, const char* option) {
+    std::vector<std::string> patterns;
+    // One text is no list of patterns, though it could be iterated over.
+    if (nb::isinstance<nb::str>(given) || nb::isinstance<nb::bytes>(given) || !PySequence_Check(given.ptr()))
+        throw nb::type_error((std::string(option) + " must be a sequence of patterns").c_str());
+    for (const nb::handle each : given) {
+        if (!nb::isinstance<nb::str>(each))
+            throw nb::type_error((std::string(option) + ": a pattern is a str, not " +
+                                  nb::cast<std::string>(nb::str(each.type().attr("__name__"))))
+                                     .c_str());
+        python::with_text(each.ptr(), [&](std::string_view text) { patterns.emplace_back(text); });
+        if (const char* const fault = python::fault_of_pattern(patterns.back()))
+            throw nb::value_error(
+                (std::string(option) + ": the pattern '" + patterns.back().c_str() + "' " + fault).c_str());
+    }
+    return patterns;
+}
+
+template <class Number>
+Number number_of(std::int64_t given, const char* option) {
+    if (given < 0 || static_cast<std::uint64_t>(given) > std::numeric_limits<Number>::max())
+        throw nb::value_error((std::string(option) + " must be a number from 0 to " +
+                               std::to_string(std::numeric_limits<Number>::max()) + ", not " +
+                               std::to_string(given))
+                                  .c_str());
+    return static_cast<Number>(given);
+}
+
+std::uint64_t ns_of(double us, const char* option) {
+    constexpr double kMost = 1e15;
+    if (!(us >= 0) || us > kMost)
+        throw nb::value_error(
+            (std::string(option) + " must be a number of microseconds, not " + std::to_string(us)).c_str());
+    return static_cast<std::uint64_t>(us * 1000);
+}
+
 /// Calls a method of a session. The GIL is not held meanwhile, so that threads of Python may come at once.
 template <class Use>
 auto with_session(GuardedSession& session, Use use) {
@@ -82,7 +122,9 @@ void bind_session(nb::module_& module) {
             [](GuardedSession& session, const std::string& name, const std::string& output,
                std::uint64_t max_bytes, const std::string& policy, const std::string& threads,
                std::uint32_t scopes, bool record_shapes, bool concrete_inputs, bool profile_memory,
-               bool with_flops, bool with_stack, bool with_modules, const nb::object& c_calls) {
+               bool with_flops, bool with_stack, bool with_modules, const nb::object& c_calls,
+               const nb::object& include, const nb::object& exclude, bool fold_libraries,
+               double min_duration_us, std::int64_t max_depth, std::int64_t call_budget, bool call_lines) {
                 SessionOptions options;
                 options.name = name;
                 options.output = output;
@@ -96,6 +138,13 @@ void bind_session(nb::module_& module) {
                 options.with_flops = with_flops;
                 options.with_stack = with_stack;
                 options.with_modules = with_modules;
+                options.calls.include = patterns_of(include, "include");
+                options.calls.exclude = patterns_of(exclude, "exclude");
+                options.calls.fold_libraries = fold_libraries;
+                options.calls.min_duration_ns = ns_of(min_duration_us, "min_duration_us");
+                options.calls.max_depth = number_of<std::uint32_t>(max_depth, "max_depth");
+                options.calls.budget = number_of<std::uint64_t>(call_budget, "call_budget");
+                options.calls.lines = call_lines;
                 set_c_calls(options, c_calls);
                 with_session(session, [&](Session& own) { own.start(options); });
                 python::apply_tracer();
@@ -105,7 +154,10 @@ void bind_session(nb::module_& module) {
             nb::arg("threads") = "all", nb::arg("scopes") = 0, nb::arg("record_shapes") = false,
             nb::arg("concrete_inputs") = false, nb::arg("profile_memory") = false,
             nb::arg("with_flops") = false, nb::arg("with_stack") = false, nb::arg("with_modules") = false,
-            nb::arg("c_calls") = true)
+            nb::arg("c_calls") = true, nb::arg("include") = nb::make_tuple(),
+            nb::arg("exclude") = nb::make_tuple(), nb::arg("fold_libraries") = false,
+            nb::arg("min_duration_us") = 0.0, nb::arg("max_depth") = 0, nb::arg("call_budget") = 0,
+            nb::arg("call_lines") = false)
         .def("stop",
              [](GuardedSession& self) {
                  python::check_tracer();
@@ -137,6 +189,10 @@ void bind_session(nb::module_& module) {
                                              [](Session& own) { return std::string(own.output_path()); });
                      })
         .def_prop_ro("id", [](GuardedSession& self) { return with_session(self, &Session::id); });
+    module.def(
+        "check_call_patterns",
+        [](const nb::object& patterns, const std::string& option) { patterns_of(patterns, option.c_str()); },
+        nb::arg("patterns"), nb::arg("option"), "Raises when one of these is no pattern; names the option.");
     module.def("hold_tracer", &python::hold_tracer, "Puts hooking and unhooking of the call tracer off.");
     module.def("release_tracer", &python::release_tracer, "Ends what hold_tracer() began.");
     module.def("set_node_id", &set_node_id, nb::arg("node"),

@@ -32,6 +32,7 @@ enum ChromeNumber : std::uint32_t {
     kStream = 1 << 9,
     kCallNumber = 1 << 10,
     kCallPart = 1 << 11,
+    kPythonThread = 1 << 12,
 };
 
 struct ChromeNumberKey {
@@ -49,6 +50,7 @@ inline constexpr ChromeNumberKey kChromeNumberKeys[] = {
     {kPythonParent, "Python parent id"}, {kCorrelation, "correlation"},
     {kDeviceNumber, "device"},           {kStream, "stream"},
     {kCallNumber, "Call number"},        {kCallPart, "Call part"},
+    {kPythonThread, "Python thread"},
 };
 
 /// Appends members of a JSON object to a text, each after the first with a comma before it.

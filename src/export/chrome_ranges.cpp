@@ -10,7 +10,7 @@ namespace kymo {
 namespace {
 
 /// Of what follows a range's duration, less its values and what its site says.
-constexpr std::size_t kMostOfRest = 12 * ChromeArguments::kNumberBytes + 4 * Stamp::kBlock;
+constexpr std::size_t kMostOfRest = 13 * ChromeArguments::kNumberBytes + 4 * Stamp::kBlock;
 constexpr std::uint16_t kFlagsShown = kBeganBefore | kUnfinished | kEndInferred;
 
 void append_member(std::string& members, std::string_view key, std::string_view value) {
@@ -232,6 +232,7 @@ char* ChromeRanges::put_numbers(char* out, Row row, const ChromeSite& site, cons
         const Row parent = frame_above(row);
         out = arguments_.put_number(out, kPythonId, std::int64_t{row} + 1);
         if (parent != kNoRow) out = arguments_.put_number(out, kPythonParent, std::int64_t{parent} + 1);
+        out = arguments_.put_number(out, kPythonThread, track.thread);
     } else if (site.kind == ChromeSite::Kind::Runtime) {
         launch = row;
     }

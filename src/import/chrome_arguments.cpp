@@ -52,6 +52,7 @@ constexpr NamedKey kKeys[] = {
     {"Python parent id", ChromeKey::PythonParent},
     {"Call number", ChromeKey::CallNumber},
     {"Call part", ChromeKey::CallPart},
+    {"Python thread", ChromeKey::PythonThread},
     {"track", ChromeKey::TrackKind},
     {"thread", ChromeKey::ThreadOwner},
     {"thread_pid", ChromeKey::ThreadPid},

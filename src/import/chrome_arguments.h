@@ -60,6 +60,7 @@ enum class ChromeKey : std::uint8_t {
     PythonParent,
     CallNumber,
     CallPart,
+    PythonThread,
     TrackKind,
     ThreadOwner,
     ThreadPid,

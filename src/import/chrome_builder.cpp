@@ -130,7 +130,7 @@ void ChromeBuilder::read_own(RangeFacts& facts, ChromeSiteKey& key) {
     }
     // Numbers that it makes up.
     for (const ChromeKey made : {ChromeKey::ExternalId, ChromeKey::EventIndex, ChromeKey::PythonId,
-                                 ChromeKey::PythonParent, ChromeKey::Correlation})
+                                 ChromeKey::PythonParent, ChromeKey::PythonThread, ChromeKey::Correlation})
         arguments_.forget(made);
 }
 

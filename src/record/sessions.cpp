@@ -489,6 +489,13 @@ RecordingNeeds Recorder::needs() noexcept {
         if (session->is_closed) continue;
         needs.scopes |= session->options.scopes.bits();
         needs.option_bits |= option_bits(session->options);
+        if (!session->options.with_stack) continue;
+        try {
+            needs.calls.push_back({session->id, session->options.calls});
+        } catch (const std::bad_alloc&) {  // without room for its filter there is none
+            needs.calls.clear();
+            return needs;
+        }
     }
     return needs;
 }

@@ -105,6 +105,27 @@ TEST(Sources, AreToldTheUnionOfWhatNestedSessionsAskFor) {
     EXPECT_EQ(fake.take_calls(), (Calls{"flush", "nothing"}));
 }
 
+TEST(Sources, AreToldWhichCallsEachSessionAsksFor) {
+    FakeSource& fake = source();
+    SessionOptions options{.with_stack = true};
+    options.calls.exclude = {"json"};
+    options.calls.max_depth = 3;
+    Session outer(options);
+    ASSERT_EQ(fake.last.calls.size(), 1u);
+    EXPECT_EQ(fake.last.calls[0], (SessionCalls{outer.id(), options.calls}));
+    Session plain(SessionOptions{});
+    EXPECT_EQ(fake.last.calls.size(), 1u);
+    Session inner(SessionOptions{.with_stack = true});
+    ASSERT_EQ(fake.last.calls.size(), 2u);
+    EXPECT_EQ(fake.last.calls[1], (SessionCalls{inner.id(), CallOptions{}}));
+    outer.stop();
+    ASSERT_EQ(fake.last.calls.size(), 1u);
+    EXPECT_EQ(fake.last.calls[0].session, inner.id());
+    plain.stop();
+    inner.stop();
+    EXPECT_TRUE(fake.last.calls.empty());
+}
+
 TEST(Sources, MayRecordWhileTheyAreFlushed) {
     FakeSource& fake = source();
     fake.records_when_flushed = true;

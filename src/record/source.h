@@ -4,7 +4,16 @@
 #include <cstdint>
 #include <vector>
 
+#include <kymo/session.h>
+
 namespace kymo {
+
+/// A live session with Python calls, and which of them it asks for.
+struct SessionCalls {
+    std::uint64_t session;
+    CallOptions options;
+    bool operator==(const SessionCalls&) const = default;
+};
 
 /// The calls that a thread was in when a tracer began, the outermost first. They are open in every trace of a
 /// session that stops before the thread records them itself.
@@ -21,6 +30,7 @@ struct AbsentStack {
 struct RecordingNeeds {
     std::uint32_t scopes = 0;       ///< bits by Scope; 0: nothing records
     std::uint32_t option_bits = 0;  ///< detail::OptionBits
+    std::vector<SessionCalls> calls{};
     bool is_recording() const noexcept { return scopes != 0; }
 };
 

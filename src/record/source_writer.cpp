@@ -57,6 +57,20 @@ void close_late(Opened opened) noexcept {
     if (index != detail::kNotOpen) pop_open(*state, index, Clock::now(), detail::kRecordUnfinished);
 }
 
+void drop_range(Opened opened) noexcept {
+    const AsEnabled enabled;
+    if (opened.index == detail::kOpenObserved) return detail::close_observed(opened.start);
+    const SlowPath path;
+    ThreadState* const state = path && detail::current_thread->owner != nullptr ? ending_thread() : nullptr;
+    if (state == nullptr) return;
+    const std::uint32_t index = find_open(*state, opened.index, opened.start);
+    if (index == detail::kNotOpen) return;
+    // Like a range that only kept count: its end says that what lies before it has lost a parent.
+    detail::OpenSlot& slot = *Recorder::get().slot(*state, index);
+    detail::store_relaxed(slot.what, load_relaxed(slot.what) & ~std::uint64_t{detail::kMaxSites - 1});
+    pop_open(*state, index, Clock::now(), 0);
+}
+
 void set_absent_threads(std::vector<AbsentStack> stacks) noexcept {
     Recorder::get().set_absent(std::move(stacks));
 }
@@ -131,6 +145,12 @@ void note_open_part(std::uint32_t thread, std::uint64_t start, std::uint64_t cal
 
 std::uint64_t source_ticks() noexcept {
     return Clock::now();
+}
+
+std::uint64_t source_ticks_of(std::uint64_t ns) noexcept {
+    const auto ticks =
+        static_cast<long double>(ns) * static_cast<long double>(Clock::ticks_per_second()) / 1e9L;
+    return ticks >= 9e18L ? std::uint64_t{1} << 63 : static_cast<std::uint64_t>(ticks);
 }
 
 void note_problem(std::string_view code, std::string_view text) noexcept {

@@ -36,6 +36,10 @@ KYMO_API std::size_t open_before(std::span<const std::uint32_t> sites, std::uint
 /// Closes a range of the calling thread whose end was not seen: it ends now and is marked unfinished.
 KYMO_API void close_late(detail::Opened opened) noexcept;
 
+/// Ends a range of the calling thread that is not to be recorded after all. What was recorded inside it, if
+/// anything was, stays.
+KYMO_API void drop_range(detail::Opened opened) noexcept;
+
 /// What is known of threads that have not had an event; replaces what was said before. Empty: nothing.
 KYMO_API void set_absent_threads(std::vector<AbsentStack> stacks) noexcept;
 /// A thread, by its number in the system, records its calls itself from now on.
@@ -81,6 +85,8 @@ KYMO_API void note_open_part(std::uint32_t thread, std::uint64_t start, std::uin
 
 /// Now, in the recorder's clock.
 KYMO_API std::uint64_t source_ticks() noexcept;
+/// How many of its ticks a time is.
+KYMO_API std::uint64_t source_ticks_of(std::uint64_t ns) noexcept;
 
 /// Puts a problem into the traces of the sessions that run.
 KYMO_API void note_problem(std::string_view code, std::string_view text) noexcept;

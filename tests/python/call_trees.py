@@ -118,6 +118,13 @@ def in_thread(work):
     thread.join()
 
 
+def make_module(name, file, source, **members):
+    """The namespace of a module that no file holds."""
+    scope = {"__name__": name, **members}
+    exec(compile(source, file, "exec"), scope)
+    return scope
+
+
 def leaf():
     return 1
 

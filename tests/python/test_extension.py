@@ -58,6 +58,24 @@ def test_extensions_of_nanobind_and_pybind11_record_into_the_session_of_python(e
     assert names == ["python outermost", "nanobind work", "pybind11 work", "python innermost"]
 
 
+def test_functions_of_extensions_are_named_by_module_and_class(extensions, monkeypatch):
+    monkeypatch.syspath_prepend(str(extensions))
+    import with_nanobind
+    import with_pybind11
+
+    def nothing():
+        pass
+
+    with kymo.profile(with_stack=True) as prof:
+        for module in (with_nanobind, with_pybind11):
+            module.work(nothing)
+            module.Tally().add(1)
+    names = {event.name for event in prof.events()}
+    assert "with_pybind11.work" in names
+    if sys.version_info >= (3, 12):  # the profile hook of 3.11 sees plain functions of C alone
+        assert {"with_pybind11.Tally.add", "with_nanobind.work", "with_nanobind.Tally.add"} <= names
+
+
 def test_a_process_with_such_extensions_has_one_libkymo(extensions):
     program = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"

@@ -15,6 +15,7 @@ import kymo
 
 @MODES
 def test_calls_are_ranges_that_nest_as_they_ran(c_calls):
+    """P11"""
     with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
         twice()
     assert call_trees.recorded(prof, twice) == [call_trees.reference(twice)]
@@ -33,6 +34,7 @@ def test_names_are_file_line_and_qualified_name_without_the_import_prefix():
 
 
 def test_c_functions_are_named_by_module_or_class():
+    """P11"""
     items = []
     with kymo.profile(with_stack=True) as prof:
         len(items)
@@ -55,6 +57,7 @@ def test_c_calls_is_checked():
 
 
 def test_without_with_stack_there_are_no_calls_even_beside_a_session_that_has_them():
+    """P1"""
     with kymo.profile() as plain, kymo.profile(with_stack=True) as traced:
         twice()
     assert count(plain, "leaf") == 0
@@ -72,6 +75,7 @@ def test_a_session_without_c_calls_does_not_get_those_of_another():
 
 @MODES
 def test_the_hook_goes_with_the_last_session(c_calls):
+    """P7"""
     outer = kymo.profile(with_stack=True, c_calls=c_calls)
     inner = kymo.profile(with_stack=True, c_calls=c_calls)
     outer.start()
@@ -88,6 +92,7 @@ def test_the_hook_goes_with_the_last_session(c_calls):
 
 @MODES
 def test_ranges_of_the_program_stand_in_their_calls(c_calls):
+    """P38"""
     def marked():
         with kymo.record_function("marked range"):
             leaf()
@@ -102,6 +107,7 @@ def test_ranges_of_the_program_stand_in_their_calls(c_calls):
 
 @MODES
 def test_frames_that_run_at_the_start_are_open_ranges(c_calls):
+    """P21"""
     prof = kymo.profile(with_stack=True, c_calls=c_calls)
 
     def starter():
@@ -139,6 +145,7 @@ def test_a_range_after_the_return_of_a_frame_that_ran_at_the_start_is_not_in_it(
 
 @MODES
 def test_each_stretch_of_a_generator_is_a_range_and_its_making_is_none(c_calls):
+    """P33"""
     def numbers():
         leaf()
         yield 1
@@ -199,6 +206,7 @@ def test_coroutines_of_asyncio_are_recorded(c_calls):
 
 @MODES
 def test_code_that_dies_keeps_its_name_and_its_address_is_not_mistaken(c_calls):
+    """P12, P13"""
     with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
         for i in range(200):
             scope = {}
@@ -210,6 +218,7 @@ def test_code_that_dies_keeps_its_name_and_its_address_is_not_mistaken(c_calls):
 
 
 def test_no_reference_is_kept():
+    """P13"""
     class Thing:
         def method(self):
             pass
@@ -225,6 +234,7 @@ def test_no_reference_is_kept():
 
 @MODES
 def test_recursion_errors_are_as_they_are(c_calls):
+    """P20"""
     def down():
         down()
 

@@ -16,6 +16,7 @@ sees_all_callables = pytest.mark.skipif(sys.version_info < (3, 12), reason="the 
 
 
 def test_c_functions_are_named_by_module_or_class():
+    """P11"""
     items = []
     with kymo.profile(with_stack=True) as prof:
         len(items)

@@ -28,6 +28,7 @@ def no_hooks():
 
 
 def test_a_foreign_profile_hook_is_not_replaced(no_hooks):
+    """P6"""
     sys.setprofile(hook)
     if sys.version_info < (3, 12):
         with pytest.raises(kymo.Error, match="profile hook"):
@@ -185,6 +186,7 @@ def test_events_that_another_tool_restarts_do_no_harm():
 
 @MODES
 def test_the_hook_goes_with_the_last_session(c_calls):
+    """P7"""
     outer = kymo.profile(with_stack=True, c_calls=c_calls)
     inner = kymo.profile(with_stack=True, c_calls=c_calls)
     outer.start()

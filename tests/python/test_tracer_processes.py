@@ -6,7 +6,7 @@ from call_trees import MODES, run_program
 
 @MODES
 def test_very_deep_recursion_works_as_without_kymo(c_calls):
-    """recording.md rule 24."""
+    """P40; recording.md rule 24."""
     assert (
         run_program(f"""
         import sys, kymo
@@ -42,6 +42,7 @@ def test_small_stacks_hold_as_much_as_without_kymo(c_calls):
 
 
 def test_a_session_that_lives_at_the_end_of_the_program_does_no_harm():
+    """P40"""
     for c_calls in (False, True, "all"):
         assert (
             run_program(f"""
@@ -59,6 +60,7 @@ def test_a_session_that_lives_at_the_end_of_the_program_does_no_harm():
 
 @MODES
 def test_a_forked_child_runs_without_the_hook(c_calls):
+    """P35"""
     assert (
         run_program(f"""
         import os, sys, kymo

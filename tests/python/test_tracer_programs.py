@@ -51,6 +51,7 @@ def test_every_kind_of_call_gives_the_tree_that_setprofile_sees(no_collection, c
 @given(plan=PLANS)
 @MODES
 def test_random_programs_give_the_tree_that_setprofile_sees(no_collection, c_calls, plan):
+    """P10, P26"""
     assert_same_tree(plan, c_calls)
 
 
@@ -58,6 +59,7 @@ def test_random_programs_give_the_tree_that_setprofile_sees(no_collection, c_cal
 @given(plans=st.lists(PLANS, min_size=2, max_size=4))
 @MODES
 def test_random_programs_on_threads_do_not_mix(no_collection, c_calls, plans):
+    """P3, P24"""
     programs = [make_program(plan) for plan in plans]
     for program in programs:
         program()

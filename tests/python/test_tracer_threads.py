@@ -17,6 +17,7 @@ BEGAN_BEFORE, UNFINISHED = 1, 2  # flags of a row
 
 @MODES
 def test_every_thread_is_seen_those_born_later_too(c_calls):
+    """P2, P4"""
     go, done = threading.Event(), threading.Event()
 
     def early():

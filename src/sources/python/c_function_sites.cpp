@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "record/source_writer.h"
+#include "sources/python/call_filter.h"
 #include "sources/python/python_text.h"
 
 namespace kymo::python {
@@ -93,6 +94,14 @@ Described describe(PyCFunctionObject* function) {
     std::string module;
     if (function->m_module != nullptr && PyUnicode_Check(function->m_module))
         with_text(function->m_module, [&](std::string_view text) { module = text; });
+    // A method of a class that pybind11 has made says so in its signature alone: `add(self: module.Class`.
+    const std::string_view text = method->ml_doc != nullptr ? method->ml_doc : "";
+    if (const std::string head = own + "(self: ";
+        self != nullptr && PyCapsule_CheckExact(self) && text.starts_with(head)) {
+        const std::size_t end = text.find_first_of(",)", head.size());
+        if (end != std::string_view::npos)
+            return {std::string(text.substr(head.size(), end - head.size())) + "." + own, module, false};
+    }
     return {module.empty() ? own : module + "." + own, module, false};
 }
 
@@ -117,9 +126,10 @@ std::uint32_t CFunctionSites::learn(PyObject* object) noexcept {
     try {
         const Described described = describe(function);
         // Kymo's own open and close ranges: one around them would not nest with those.
-        const bool is_own = described.name.starts_with("kymo.");
+        const bool is_left_out =
+            described.name.starts_with("kymo.") || !takes_module(module_text(described.module));
         const std::uint32_t site =
-            is_own ? 0 : traced_site(described.name, module_text(described.module), 0, Scope::CFunction);
+            is_left_out ? 0 : traced_site(described.name, module_text(described.module), 0, Scope::CFunction);
         if (!is_slot && function->m_ml != unknown_)
             remember(function->m_ml, site, described.is_lasting ? nullptr : object);
         return site;
@@ -156,8 +166,9 @@ std::string text_attribute(PyObject* object, const char* name) {
 // Whether the objects of a type are functions with names of their own, which are few and live long: they are
 // held while tracing goes on.
 bool are_functions(PyTypeObject* type) noexcept {
-    if ((type->tp_flags & Py_TPFLAGS_METHOD_DESCRIPTOR) != 0) return type->tp_dictoffset == 0;
     const std::string_view name = type->tp_name;
+    if (name == "numpy._ArrayFunctionDispatcher") return true;
+    if ((type->tp_flags & Py_TPFLAGS_METHOD_DESCRIPTOR) != 0) return type->tp_dictoffset == 0;
     return name == "numpy.ufunc" || name.ends_with("nb_func");
 }
 
@@ -199,9 +210,10 @@ std::uint32_t CFunctionSites::make_callable_site(PyObject* callable, const void*
     const KeptError error;
     try {
         const Described described = describe_callable(callable);
-        const bool is_own = described.name.starts_with("kymo.");
+        const bool is_left_out =
+            described.name.starts_with("kymo.") || !takes_module(module_text(described.module));
         const std::uint32_t site =
-            is_own ? 0 : traced_site(described.name, module_text(described.module), 0, Scope::CFunction);
+            is_left_out ? 0 : traced_site(described.name, module_text(described.module), 0, Scope::CFunction);
         PyObject* const type = reinterpret_cast<PyObject*>(Py_TYPE(callable));
         remember(key, site, key == key_of_objects(Py_TYPE(callable)) ? type : callable);
         return site;
@@ -210,6 +222,11 @@ std::uint32_t CFunctionSites::make_callable_site(PyObject* callable, const void*
     }
 }
 #endif
+
+void CFunctionSites::forget() noexcept {
+    clear();
+    for (Entry& entry : entries_) entry = {};
+}
 
 void CFunctionSites::clear() noexcept {
     for (std::size_t i = 0; i < kEntries; ++i) {

@@ -60,6 +60,8 @@ class CFunctionSites {
     }
     /// Lets go of everything held.
     void clear() noexcept;
+    /// Of everything known too: the filter is another one.
+    void forget() noexcept;
 
   private:
     static constexpr std::size_t kEntries = 4096;

@@ -6,6 +6,7 @@
 
 #include "record/source_writer.h"
 #include "sources/python/greenlets.h"
+#include "sources/python/import_prefixes.h"
 #include "sources/python/python_text.h"
 
 namespace kymo::python {
@@ -27,24 +28,6 @@ namespace {
 
 std::string own_folder;  // with a `/` at its end; guarded by the GIL
 
-// What is left of a file's path behind the longest folder from which modules are imported.
-std::string_view without_import_prefix(std::string_view file) {
-    PyObject* const path = PySys_GetObject("path");  // borrowed
-    std::size_t longest = 0;
-    if (path == nullptr || !PyList_Check(path)) return file;
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(path); ++i) {
-        PyObject* const folder = PyList_GET_ITEM(path, i);
-        if (!PyUnicode_Check(folder)) continue;
-        with_text(folder, [&](std::string_view text) {
-            while (!text.empty() && text.back() == '/') text.remove_suffix(1);
-            if (!text.empty() && text.size() > longest && file.size() > text.size() + 1 &&
-                file[text.size()] == '/' && file.substr(0, text.size()) == text)
-                longest = text.size() + 1;
-        });
-    }
-    return file.substr(longest);
-}
-
 // Of the package itself: what it does to record is no part of the program.
 bool is_own(PyCodeObject* code) {
     if (own_folder.empty()) return false;
@@ -58,7 +41,7 @@ bool is_own(PyCodeObject* code) {
 std::uint32_t make_site(PyCodeObject* code) {
     std::string file;
     with_text(code->co_filename, [&](std::string_view text) { file = text; });
-    std::string name(without_import_prefix(file));
+    std::string name = import_prefixes.shortened(file);
     name += '(';
     name += std::to_string(code->co_firstlineno);
     name += "): ";
@@ -97,13 +80,18 @@ CodeWord learn_code(PyCodeObject* code) noexcept {
     } catch (const std::bad_alloc&) {
         return word;
     }
+    set_code_word(code, word);
+    return word;
+}
+
+void set_code_word(PyCodeObject* code, CodeWord word) noexcept {
     auto* const object = reinterpret_cast<PyObject*>(code);
 #if PY_VERSION_HEX >= 0x030C0000
     PyUnstable_Code_SetExtra(object, code_slot, reinterpret_cast<void*>(word));
 #else
     _PyCode_SetExtra(object, code_slot, reinterpret_cast<void*>(word));
 #endif
-    return word;
+    PyErr_Clear();
 }
 
 }  // namespace kymo::python

@@ -58,6 +58,9 @@ inline CodeWord known_code(PyCodeObject* code) noexcept {
 /// is 0.
 CodeWord learn_code(PyCodeObject* code) noexcept;
 
+/// Changes what is remembered of a code object.
+void set_code_word(PyCodeObject* code, CodeWord word) noexcept;
+
 inline CodeWord code_word(PyCodeObject* code) noexcept {
     const CodeWord known = known_code(code);
     return known != 0 ? known : learn_code(code);

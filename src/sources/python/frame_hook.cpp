@@ -14,7 +14,9 @@
 #include "record/source_writer.h"
 #include "sources/python/asyncio_tasks.h"
 #include "sources/python/code_sites.h"
+#include "sources/python/filtered_calls.h"
 #include "sources/python/interpreter_frames.h"
+#include "sources/python/library_frames.h"
 #include "sources/python/live_calls.h"
 
 namespace kymo::python {
@@ -96,7 +98,7 @@ std::uintptr_t middle_of_stack() noexcept {
         while (frame != nullptr && frame != top.frame) frame = frame->previous;
         if (frame != nullptr) break;
         if (top.opened.index != detail::kNotOpen) {
-            if (top.is_part) end_part(top.frame, top.opened.start, false);
+            if (top.is_part()) end_part(top.frame, top.opened.start, false);
             close_late(top.opened);
         }
         trace.adopted.pop_back();
@@ -105,6 +107,14 @@ std::uintptr_t middle_of_stack() noexcept {
 }
 
 PyObject* run_frame(PyThreadState* state, _PyInterpreterFrame* frame, int is_throw);
+PyObject* run_filtered(PyThreadState* state, _PyInterpreterFrame* frame, int is_throw);
+
+bool is_ours(_PyFrameEvalFunction hook) noexcept {
+    return hook == run_frame || hook == run_filtered;
+}
+_PyFrameEvalFunction present_hook() noexcept {
+    return call_filter.is_on ? run_filtered : run_frame;
+}
 
 // Generators are made by running their function's first instruction: that is no call.
 inline bool is_no_call(CodeWord word, const _PyInterpreterFrame* frame) noexcept {
@@ -119,30 +129,99 @@ void begin_call_part(_PyInterpreterFrame* frame, CodeWord word, std::uint64_t st
         note_task(generator_of(frame), number);
 }
 
+// Whether the filter takes a call, of which it has not said by its name that it does not.
+inline bool passes(PyThreadState* state, const FrameThread& trace, CodeWord word) noexcept {
+    if (trace.depth >= call_filter.max_depth) return false;
+    return !call_filter.folds || (word & kCodeLibrary) == 0 || !is_library_frame(current_frame(state));
+}
+
+// The range of a call, with a filter or without.
+template <bool kFiltered>
+class FrameRange {
+  public:
+    FrameRange(PyThreadState* state, FrameThread& trace, _PyInterpreterFrame* frame, CodeWord word) noexcept
+        : trace_(trace) {
+        if constexpr (kFiltered) {
+            if ((word & kCodeExcluded) != 0 || !passes(state, trace, word)) return;
+            place_ = log_place();
+            opened_ = open_filtered(site_of(word), Scope::PythonFunction,
+                                    call_filter.has_lines ? line_of(current_frame(state)) : -1);
+            ++trace.depth;
+            is_counted_ = true;
+        } else {
+            opened_ = detail::open_range(site_of(word), Scope::PythonFunction);
+        }
+        if ((word & kCodeGenerator) == 0 || opened_.index == detail::kNotOpen) return;
+        part_ = frame;
+        begin_call_part(frame, word, opened_.start);
+    }
+    ~FrameRange() {
+        if (part_ != nullptr) end_part(part_, opened_.start, !is_suspended(part_));
+        if constexpr (kFiltered) {
+            if (is_counted_ && trace_.depth != 0) --trace_.depth;
+            if (opened_.index != detail::kNotOpen) close_filtered(opened_, place_);
+        } else {
+            if (opened_.index != detail::kNotOpen) detail::close_range(opened_);
+        }
+    }
+    FrameRange(const FrameRange&) = delete;
+    FrameRange& operator=(const FrameRange&) = delete;
+
+  private:
+    FrameThread& trace_;
+    _PyInterpreterFrame* part_ = nullptr;  ///< of a call that can be suspended
+    Opened opened_{0, detail::kNotOpen};
+    std::uint32_t place_ = 0;
+    bool is_counted_ = false;
+};
+
+template <bool kFiltered>
 [[gnu::noinline]] PyObject* run_unusual(PyThreadState* state, _PyInterpreterFrame* frame, int is_throw) {
     auto* trace = static_cast<FrameThread*>(detail::current_thread->tracer);
     if (trace == nullptr || trace->stack_floor == kToDo) trace = attend(state);
-    const CodeWord word = code_word(frame->f_code);
+    const CodeWord word =
+        kFiltered ? filtered_word(frame->f_code, frame->f_globals) : code_word(frame->f_code);
     if (trace == nullptr || is_no_call(word, frame)) return inner_eval(state, frame, is_throw);
     if (trace->adopted_top != nullptr && trace->adopted_top != current_frame(state)) settle(state, *trace);
     const void* const top = std::exchange(trace->adopted_top, nullptr);
-    const Opened opened = detail::open_range(site_of(word), Scope::PythonFunction);
-    const bool is_part = (word & kCodeGenerator) != 0 && opened.index != detail::kNotOpen;
-    if (is_part) begin_call_part(frame, word, opened.start);
     PyObject* result;
-    if (reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) >= trace->stack_floor) {
-        result = inner_eval(state, frame, is_throw);
-    } else {
-        // With a hook in place every Python call takes C stack, which it does not without. What is called
-        // from here on runs without it, to whatever depth.
-        PyInterpreterState* const interpreter = PyThreadState_GetInterpreter(state);
-        gaps.fetch_add(1, std::memory_order_relaxed);
-        if (is_on) _PyInterpreterState_SetEvalFrameFunc(interpreter, inner_eval);
-        result = inner_eval(state, frame, is_throw);
-        if (is_on) _PyInterpreterState_SetEvalFrameFunc(interpreter, run_frame);
+    {
+        const FrameRange<kFiltered> range(state, *trace, frame, word);
+        if (reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) >= trace->stack_floor) {
+            result = inner_eval(state, frame, is_throw);
+        } else {
+            // With a hook in place every Python call takes C stack, which it does not without. What is called
+            // from here on runs without it, to whatever depth.
+            PyInterpreterState* const interpreter = PyThreadState_GetInterpreter(state);
+            gaps.fetch_add(1, std::memory_order_relaxed);
+            if (is_on) _PyInterpreterState_SetEvalFrameFunc(interpreter, inner_eval);
+            result = inner_eval(state, frame, is_throw);
+            if (is_on) _PyInterpreterState_SetEvalFrameFunc(interpreter, present_hook());
+        }
     }
-    if (is_part) end_part(frame, opened.start, !is_suspended(frame));
-    if (opened.index != detail::kNotOpen) detail::close_range(opened);
+    trace->adopted_top = top;
+    return result;
+}
+
+// The hook while a filter is on.
+PyObject* run_filtered(PyThreadState* state, _PyInterpreterFrame* frame, int is_throw) {
+    ThreadState* const thread = detail::current_thread;
+    if ((detail::load_relaxed(thread->armed) & detail::scope_bit(Scope::PythonFunction)) == 0)
+        return inner_eval(state, frame, is_throw);
+    auto* const trace = static_cast<FrameThread*>(thread->tracer);
+    if (trace == nullptr || reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) < trace->stack_floor)
+        [[unlikely]]
+        return run_unusual<true>(state, frame, is_throw);
+    const CodeWord word = filtered_word(frame->f_code, frame->f_globals);
+    if ((word & kCodeExcluded) != 0 || is_no_call(word, frame)) return inner_eval(state, frame, is_throw);
+    const void* const top = trace->adopted_top;
+    if (top != nullptr && top != current_frame(state)) return run_unusual<true>(state, frame, is_throw);
+    trace->adopted_top = nullptr;
+    PyObject* result;
+    {
+        const FrameRange<true> range(state, *trace, frame, word);
+        result = inner_eval(state, frame, is_throw);
+    }
     trace->adopted_top = top;
     return result;
 }
@@ -162,7 +241,7 @@ void begin_call_part(_PyInterpreterFrame* frame, CodeWord word, std::uint64_t st
                                               int is_throw) {
     ThreadState* const thread = detail::current_thread;
     auto* const trace = static_cast<FrameThread*>(thread->tracer);
-    if (trace->adopted_top != current_frame(state)) return run_unusual(state, frame, is_throw);
+    if (trace->adopted_top != current_frame(state)) return run_unusual<false>(state, frame, is_throw);
     const void* const top = std::exchange(trace->adopted_top, nullptr);
     PyObject* const result = run_in_range(thread, site_of(known_code(frame->f_code)), state, frame, is_throw);
     trace->adopted_top = top;
@@ -179,7 +258,7 @@ PyObject* run_frame(PyThreadState* state, _PyInterpreterFrame* frame, int is_thr
     if (trace == nullptr || !is_usual(word) ||
         reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) < trace->stack_floor ||
         !detail::may_open(thread, site_of(word))) [[unlikely]]
-        return run_unusual(state, frame, is_throw);
+        return run_unusual<false>(state, frame, is_throw);
     if (trace->adopted_top != nullptr) return run_below_adopted(state, frame, is_throw);
     return run_in_range(thread, site_of(word), state, frame, is_throw);
 }
@@ -189,22 +268,35 @@ PyObject* run_frame(PyThreadState* state, _PyInterpreterFrame* frame, int is_thr
 bool start_frame_hook() noexcept {
     PyInterpreterState* const interpreter = PyInterpreterState_Main();
     const _PyFrameEvalFunction present = _PyInterpreterState_GetEvalFrameFunc(interpreter);
-    if (present != run_frame) inner_eval = present;
+    if (!is_ours(present)) inner_eval = present;
     {
         std::lock_guard lock(threads_mutex);
-        for (FrameThread* const thread : threads) thread->stack_floor = kToDo;
+        for (FrameThread* const thread : threads) {
+            thread->stack_floor = kToDo;
+            thread->depth = 0;
+        }
     }
     is_on = true;
-    _PyInterpreterState_SetEvalFrameFunc(interpreter, run_frame);
+    _PyInterpreterState_SetEvalFrameFunc(interpreter, present_hook());
     return true;
 }
 
-void stop_frame_hook() noexcept {
+void refilter_frame_hook() noexcept {
+    PyInterpreterState* const interpreter = PyInterpreterState_Main();
+    if (is_on && is_ours(_PyInterpreterState_GetEvalFrameFunc(interpreter)))
+        _PyInterpreterState_SetEvalFrameFunc(interpreter, present_hook());
+}
+
+void pause_frame_hook() noexcept {
     PyInterpreterState* const interpreter = PyInterpreterState_Main();
     is_on = false;
-    // Somebody who came later has us behind his own hook: we stay, and pass everything on.
-    if (_PyInterpreterState_GetEvalFrameFunc(interpreter) == run_frame)
+    if (is_ours(_PyInterpreterState_GetEvalFrameFunc(interpreter)))
         _PyInterpreterState_SetEvalFrameFunc(interpreter, inner_eval);
+}
+
+void stop_frame_hook() noexcept {
+    // Somebody who came later has us behind his own hook: we stay, and pass everything on.
+    pause_frame_hook();
     std::lock_guard lock(threads_mutex);
     for (FrameThread* const thread : threads) {
         while (!thread->adopted.empty()) {

@@ -23,10 +23,15 @@ struct FrameThread {
     const void* adopted_top = nullptr;
     std::vector<AdoptedFrame> adopted;  ///< those running calls, the outermost first
     std::uint32_t thread = 0;           ///< the recorder's number
+    std::uint32_t depth = 0;            ///< with a filter: recorded calls that have begun since tracing did
 };
 
 /// Both need the GIL. Starting may take over the calls that another hook has open.
 bool start_frame_hook() noexcept;
+/// The filter is another one.
+void refilter_frame_hook() noexcept;
+/// Takes the hook out; calls that are open still end when they do.
+void pause_frame_hook() noexcept;
 void stop_frame_hook() noexcept;
 /// In the child of a fork: the other threads are not there, whatever they were doing.
 void frame_hook_forked() noexcept;

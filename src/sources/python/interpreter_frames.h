@@ -42,12 +42,20 @@ inline bool is_awaited(const _PyInterpreterFrame* frame) noexcept {
     return frame->previous != nullptr && frame->previous->owner == FRAME_OWNED_BY_GENERATOR;
 }
 
-/// Calls visit(frame, code) for every call that a thread is in, the innermost first.
+/// Calls visit(frame, code, globals) for every call that a thread is in, the innermost first.
 template <class Visit>
 void visit_frames(PyThreadState* state, Visit visit) {
     for (_PyInterpreterFrame* frame = current_frame(state); frame != nullptr; frame = frame->previous) {
-        if (!_PyFrame_IsIncomplete(frame)) visit(frame, frame->f_code);
+        if (!_PyFrame_IsIncomplete(frame)) visit(frame, frame->f_code, frame->f_globals);
     }
+}
+
+/// The line that a frame, or else the one that called it, is at; -1: none.
+inline int line_of(_PyInterpreterFrame* frame) noexcept {
+    while (frame != nullptr && _PyFrame_IsIncomplete(frame)) frame = frame->previous;
+    if (frame == nullptr) return -1;
+    const int offset = _PyInterpreterFrame_LASTI(frame) * static_cast<int>(sizeof(_Py_CODEUNIT));
+    return PyCode_Addr2Line(frame->f_code, offset);
 }
 
 #else
@@ -78,12 +86,24 @@ void visit_frames(PyThreadState* state, Visit visit) {
     PyFrameObject* frame = PyThreadState_GetFrame(state);
     while (frame != nullptr) {
         PyCodeObject* const code = PyFrame_GetCode(frame);
-        visit(static_cast<const void*>(code), code);
+        PyObject* const globals = PyFrame_GetGlobals(frame);
+        visit(static_cast<const void*>(code), code, globals);
+        Py_XDECREF(globals);
         Py_DECREF(code);
         PyFrameObject* const outer = PyFrame_GetBack(frame);
         Py_DECREF(frame);
         frame = outer;
     }
+}
+
+/// The line that the caller of the running function is at; -1: there is none.
+inline int line_of_caller() noexcept {
+    PyFrameObject* const frame = PyThreadState_GetFrame(PyThreadState_Get());
+    PyFrameObject* const outer = frame != nullptr ? PyFrame_GetBack(frame) : nullptr;
+    const int line = outer != nullptr ? PyFrame_GetLineNumber(outer) : -1;
+    Py_XDECREF(outer);
+    Py_XDECREF(frame);
+    return line;
 }
 
 #endif

@@ -12,6 +12,7 @@
 #include "sources/python/asyncio_tasks.h"
 #include "sources/python/c_function_sites.h"
 #include "sources/python/code_sites.h"
+#include "sources/python/filtered_stack.h"
 #include "sources/python/greenlets.h"
 #include "sources/python/interpreter_frames.h"
 #include "sources/python/live_calls.h"
@@ -28,6 +29,7 @@ struct MonitoredThread {
     std::uint64_t period = 0;  ///< the start of monitoring that it has seen
     std::uint32_t thread = 0;
     ShadowStack stack;
+    FilteredStack filtered;  ///< calls that have begun while a filter was on
 };
 
 constexpr const char* kToolName = "kymo";
@@ -66,7 +68,8 @@ thread_local OwnThread own_thread;
         detail::current_thread->tracer = &trace;
         trace.thread = detail::thread_number();
         trace.period = watch_greenlets(trace.stack) ? period : period - 1;
-        trace.stack.adopt(start_frames.adopt(PyThreadState_Get()));
+        const std::vector<AdoptedFrame> adopted = start_frames.adopt(PyThreadState_Get());
+        call_filter.is_on ? trace.filtered.adopt(adopted) : trace.stack.adopt(adopted);
         return &trace;
     } catch (const std::bad_alloc&) {
         return nullptr;
@@ -88,17 +91,28 @@ MonitoredThread* monitored() noexcept {
 // Events say the code, not the frame: a call is known by its code. Returns of calls that are not there are
 // left alone.
 inline std::uintptr_t python_key(PyObject* code) noexcept {
-    return ShadowStack::python_key(code);
+    return CallKey::python(code);
+}
+
+// A part of a call has begun: of one that is new (`is_start`) or goes on, awaited by another or not.
+void begin_call_part(CodeWord word, bool is_start, std::uint64_t start, bool is_awaited) noexcept {
+    const void* const frame = running_frame();
+    const std::uint64_t number = begin_part(frame, is_start, start);
+    if (number != 0 && (word & kCodeCoroutine) != 0 && !is_awaited) note_task(generator_of(frame), number);
 }
 
 [[gnu::noinline]] void open_part(MonitoredThread& trace, PyObject* code, CodeWord word,
                                  bool is_start) noexcept {
     const bool is_awaited = trace.stack.is_in_part();
     const std::uint64_t start = trace.stack.open_part(python_key(code), site_of(word), Scope::PythonFunction);
-    if (start == 0) return;
-    const void* const frame = running_frame();
-    const std::uint64_t number = begin_part(frame, is_start, start);
-    if (number != 0 && (word & kCodeCoroutine) != 0 && !is_awaited) note_task(generator_of(frame), number);
+    if (start != 0) begin_call_part(word, is_start, start, is_awaited);
+}
+
+// Of PY_THROW (code, offset, exception): whether nothing of the generator has run before.
+bool is_throw_at_start(PyObject* const* args) noexcept {
+    const auto* const code = reinterpret_cast<PyCodeObject*>(args[0]);
+    const long offset = PyLong_Check(args[1]) ? PyLong_AsLong(args[1]) : -1;
+    return offset <= code->_co_firsttraceable * 2L;
 }
 
 // Each callback does what is usual by itself, and leaves the rest to a function that need not be quick.
@@ -121,8 +135,13 @@ inline std::uintptr_t python_key(PyObject* code) noexcept {
 [[gnu::noinline]] PyObject* end_unusual(std::uintptr_t key, bool is_last) noexcept {
     MonitoredThread* trace = own_thread.trace.get();
     if (trace == nullptr || trace->period != period) trace = monitored();
-    if (trace != nullptr)
-        trace->stack.close(key, [=](std::uint64_t start) { end_part(running_frame(), start, is_last); });
+    if (trace == nullptr) Py_RETURN_NONE;
+    const auto end_its_part = [=](std::uint64_t start) { end_part(running_frame(), start, is_last); };
+    // It may have begun before the filter was changed.
+    if (!trace->filtered.is_empty() && !trace->stack.holds(key))
+        trace->filtered.close(key, end_its_part);
+    else
+        trace->stack.close(key, end_its_part);
     Py_RETURN_NONE;
 }
 
@@ -146,31 +165,27 @@ PyObject* on_start(PyObject*, PyObject* const* args, Py_ssize_t count) {
     Py_RETURN_NONE;
 }
 
-// A generator goes on.
-PyObject* on_resume(PyObject*, PyObject* const* args, Py_ssize_t count) {
-    MonitoredThread* const trace = count >= 1 ? monitored() : nullptr;
+PyObject* start_part(PyObject* code, bool is_start) noexcept {
+    MonitoredThread* const trace = monitored();
     if (trace == nullptr) Py_RETURN_NONE;
-    const CodeWord word = code_word(reinterpret_cast<PyCodeObject*>(args[0]));
-    if ((word & kCodeSkipped) != 0) [[unlikely]]
-        trace->stack.skip(python_key(args[0]));
+    const CodeWord word = code_word(reinterpret_cast<PyCodeObject*>(code));
+    if ((word & kCodeSkipped) != 0)
+        trace->stack.skip(python_key(code));
     else
-        open_part(*trace, args[0], word, false);
+        open_part(*trace, code, word, is_start);
     Py_RETURN_NONE;
 }
 
-// code, offset, exception: one goes on by raising, perhaps before anything of it has run.
+// A generator goes on.
+PyObject* on_resume(PyObject*, PyObject* const* args, Py_ssize_t count) {
+    if (count < 1) Py_RETURN_NONE;
+    return start_part(args[0], false);
+}
+
+// One goes on by raising, perhaps before anything of it has run.
 PyObject* on_throw(PyObject*, PyObject* const* args, Py_ssize_t count) {
-    MonitoredThread* const trace = count >= 2 ? monitored() : nullptr;
-    if (trace == nullptr) Py_RETURN_NONE;
-    auto* const code = reinterpret_cast<PyCodeObject*>(args[0]);
-    const CodeWord word = code_word(code);
-    if ((word & kCodeSkipped) != 0) [[unlikely]] {
-        trace->stack.skip(python_key(args[0]));
-        Py_RETURN_NONE;
-    }
-    const long offset = PyLong_Check(args[1]) ? PyLong_AsLong(args[1]) : -1;
-    open_part(*trace, args[0], word, offset <= code->_co_firsttraceable * 2L);
-    Py_RETURN_NONE;
+    if (count < 2) Py_RETURN_NONE;
+    return start_part(args[0], is_throw_at_start(args));
 }
 
 PyObject* on_end(PyObject*, PyObject* const* args, Py_ssize_t count) {
@@ -192,10 +207,11 @@ bool is_python_function(PyObject* callable) noexcept {
 // this instruction again. Ends go with the calls, so not while a call into C from the same code runs, on
 // whichever thread: if it is from the same instruction its end would not come.
 [[gnu::noinline]] PyObject* after_python_call(PyObject* code) noexcept {
-    const std::uintptr_t key = ShadowStack::c_key(code);
+    const std::uintptr_t key = CallKey::c(code);
     std::lock_guard lock(threads_mutex);
     for (const MonitoredThread* const thread : threads) {
-        if (thread->period == period && thread->stack.holds(key)) Py_RETURN_NONE;
+        if (thread->period == period && (thread->stack.holds(key) || thread->filtered.holds(key)))
+            Py_RETURN_NONE;
     }
     return Py_NewRef(disable);
 }
@@ -205,9 +221,9 @@ bool is_python_function(PyObject* callable) noexcept {
     if (trace == nullptr) Py_RETURN_NONE;
     const std::uint32_t site = c_function_sites.site_of_callable(callable);
     if (site == 0)
-        trace->stack.skip(ShadowStack::c_key(code));
+        trace->stack.skip(CallKey::c(code));
     else
-        trace->stack.open(ShadowStack::c_key(code), site, Scope::CFunction);
+        trace->stack.open(CallKey::c(code), site, Scope::CFunction);
     Py_RETURN_NONE;
 }
 
@@ -223,7 +239,7 @@ PyObject* on_call(PyObject*, PyObject* const* args, Py_ssize_t count) {
     MonitoredThread* const trace = met(thread);
     const std::uint32_t site = c_function_sites.known_site(callable);
     if (trace == nullptr || site == 0 ||
-        !trace->stack.try_open(thread, ShadowStack::c_key(args[0]), site, Scope::CFunction)) [[unlikely]]
+        !trace->stack.try_open(thread, CallKey::c(args[0]), site, Scope::CFunction)) [[unlikely]]
         return call_unusual(args[0], callable);
     Py_RETURN_NONE;
 }
@@ -231,36 +247,130 @@ PyObject* on_call(PyObject*, PyObject* const* args, Py_ssize_t count) {
 // The same. Ends come for Python functions too, where they are called with unpacked arguments.
 PyObject* on_c_end(PyObject*, PyObject* const* args, Py_ssize_t count) {
     if (count < 3 || is_python_function(args[2])) Py_RETURN_NONE;
-    return end(ShadowStack::c_key(args[0]));
+    return end(CallKey::c(args[0]));
 }
 
-PyMethodDef start_method = {"on_start", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(on_start)),
-                            METH_FASTCALL, nullptr};
-PyMethodDef resume_method = {"on_resume", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(on_resume)),
-                             METH_FASTCALL, nullptr};
-PyMethodDef throw_method = {"on_throw", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(on_throw)),
-                            METH_FASTCALL, nullptr};
-PyMethodDef yield_method = {"on_yield", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(on_yield)),
-                            METH_FASTCALL, nullptr};
-PyMethodDef end_method = {"on_end", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(on_end)),
-                          METH_FASTCALL, nullptr};
-PyMethodDef call_method = {"on_call", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(on_call)),
-                           METH_FASTCALL, nullptr};
-PyMethodDef c_end_method = {"on_c_end", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(on_c_end)),
-                            METH_FASTCALL, nullptr};
+// ---- with a filter
+
+// What code left out by its name answers: its events need not come again, where they may be switched off.
+template <bool kMayDisable>
+PyObject* answer_excluded() noexcept {
+    return Py_NewRef(kMayDisable ? disable : Py_None);
+}
+
+void start_filtered(FilteredStack& stack, PyObject* code, CodeWord word, bool is_start) noexcept {
+    const bool is_library = (word & kCodeLibrary) != 0;
+    if ((word & kCodeSkipped) != 0) return stack.skip(python_key(code), is_library, true, false);
+    const bool is_too_deep = stack.depth() >= call_filter.max_depth;
+    if (is_too_deep || (call_filter.folds && is_library && stack.is_in_library()))
+        return stack.skip(python_key(code), is_library, false, is_too_deep);
+    const bool is_part = (word & kCodeGenerator) != 0;
+    const bool is_awaited = stack.is_in_part();
+    const std::uint64_t start =
+        stack.open(python_key(code) | (is_part ? CallKey::kPart : 0), site_of(word), Scope::PythonFunction,
+                   call_filter.has_lines ? line_of_caller() : -1, is_library);
+    if (is_part && start != 0) begin_call_part(word, is_start, start, is_awaited);
+}
+
+template <bool kMayDisable>
+PyObject* start_filtered(PyObject* code, bool is_start) noexcept {
+    MonitoredThread* const trace = monitored();
+    if (trace == nullptr) Py_RETURN_NONE;
+    const CodeWord word = filtered_word(reinterpret_cast<PyCodeObject*>(code), PyEval_GetGlobals());
+    if ((word & kCodeExcluded) != 0) return answer_excluded<kMayDisable>();
+    start_filtered(trace->filtered, code, word, is_start);
+    Py_RETURN_NONE;
+}
+
+PyObject* on_filtered_start(PyObject*, PyObject* const* args, Py_ssize_t count) {
+    if (count < 1) Py_RETURN_NONE;
+    return start_filtered<true>(args[0], true);
+}
+
+PyObject* on_filtered_resume(PyObject*, PyObject* const* args, Py_ssize_t count) {
+    if (count < 1) Py_RETURN_NONE;
+    return start_filtered<true>(args[0], false);
+}
+
+PyObject* on_filtered_throw(PyObject*, PyObject* const* args, Py_ssize_t count) {
+    if (count < 2) Py_RETURN_NONE;
+    return start_filtered<false>(args[0], is_throw_at_start(args));
+}
+
+void end_filtered(std::uintptr_t key, bool is_last) noexcept {
+    MonitoredThread* trace = own_thread.trace.get();
+    if (trace == nullptr || trace->period != period) trace = monitored();
+    if (trace == nullptr) return;
+    const auto end_its_part = [=](std::uint64_t start) { end_part(running_frame(), start, is_last); };
+    if (!trace->filtered.close(key, end_its_part)) trace->stack.close(key, end_its_part);
+}
+
+template <bool kMayDisable, bool kIsLast>
+PyObject* on_filtered_end(PyObject*, PyObject* const* args, Py_ssize_t count) {
+    if (count < 1) Py_RETURN_NONE;
+    const CodeWord word = filtered_word(reinterpret_cast<PyCodeObject*>(args[0]), PyEval_GetGlobals());
+    end_filtered(python_key(args[0]), kIsLast);
+    if ((word & kCodeExcluded) != 0) return answer_excluded<kMayDisable>();
+    Py_RETURN_NONE;
+}
+
+PyObject* on_filtered_call(PyObject*, PyObject* const* args, Py_ssize_t count) {
+    if (count < 3) Py_RETURN_NONE;
+    if (is_python_function(args[2])) {
+        if (keeps_call_events) Py_RETURN_NONE;
+        return after_python_call(args[0]);
+    }
+    MonitoredThread* const trace = monitored();
+    if (trace == nullptr) Py_RETURN_NONE;
+    auto* const code = reinterpret_cast<PyCodeObject*>(args[0]);
+    const std::uint32_t site = c_function_sites.site_of_callable(args[2]);
+    const std::uintptr_t key = CallKey::c(args[0]);
+    const bool is_folded =
+        call_filter.folds && (filtered_word(code, PyEval_GetGlobals()) & kCodeLibrary) != 0;
+    if (site == 0 || is_folded || trace->filtered.is_cut()) {
+        trace->filtered.skip(key, false, true, false);
+        Py_RETURN_NONE;
+    }
+    const int line =
+        call_filter.has_lines ? PyCode_Addr2Line(code, static_cast<int>(PyLong_AsLong(args[1]))) : -1;
+    trace->filtered.open(key, site, Scope::CFunction, line, false);
+    Py_RETURN_NONE;
+}
+
+PyObject* on_filtered_c_end(PyObject*, PyObject* const* args, Py_ssize_t count) {
+    if (count >= 3 && !is_python_function(args[2])) end_filtered(CallKey::c(args[0]), true);
+    Py_RETURN_NONE;
+}
+
+using Callback = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t);
+PyMethodDef method(const char* name, Callback callback) noexcept {
+    return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(callback)), METH_FASTCALL, nullptr};
+}
+
+// The callbacks without a filter and with one.
+PyMethodDef start_methods[] = {method("on_start", on_start), method("on_start", on_filtered_start)};
+PyMethodDef resume_methods[] = {method("on_resume", on_resume), method("on_resume", on_filtered_resume)};
+PyMethodDef throw_methods[] = {method("on_throw", on_throw), method("on_throw", on_filtered_throw)};
+PyMethodDef end_methods[] = {method("on_end", on_end), method("on_end", on_filtered_end<true, true>)};
+PyMethodDef yield_methods[] = {method("on_yield", on_yield),
+                               method("on_yield", on_filtered_end<true, false>)};
+PyMethodDef unwind_methods[] = {method("on_unwind", on_end),
+                                method("on_unwind", on_filtered_end<false, true>)};
+PyMethodDef call_methods[] = {method("on_call", on_call), method("on_call", on_filtered_call)};
+PyMethodDef c_end_methods[] = {method("on_c_end", on_c_end), method("on_c_end", on_filtered_c_end)};
 
 struct Event {
     const char* name;
-    PyMethodDef* method;
+    PyMethodDef* methods;
     bool is_of_c;
     bool is_asked_for;  ///< those that come with CALL are not to be asked for
 };
 const Event events[] = {
-    {"PY_START", &start_method, false, true}, {"PY_RESUME", &resume_method, false, true},
-    {"PY_THROW", &throw_method, false, true}, {"PY_RETURN", &end_method, false, true},
-    {"PY_YIELD", &yield_method, false, true}, {"PY_UNWIND", &end_method, false, true},
-    {"CALL", &call_method, true, true},       {"C_RETURN", &c_end_method, true, false},
-    {"C_RAISE", &c_end_method, true, false},
+    {"PY_START", start_methods, false, true}, {"PY_RESUME", resume_methods, false, true},
+    {"PY_THROW", throw_methods, false, true}, {"PY_RETURN", end_methods, false, true},
+    {"PY_YIELD", yield_methods, false, true}, {"PY_UNWIND", unwind_methods, false, true},
+    {"CALL", call_methods, true, true},       {"C_RETURN", c_end_methods, true, false},
+    {"C_RAISE", c_end_methods, true, false},
 };
 
 // A new reference to sys.monitoring; null with the error cleared.
@@ -322,7 +432,52 @@ long events_of_tool(PyObject* module) noexcept {
     return bits;
 }
 
+// Those of the present filter. Gives the events to ask for.
+long register_callbacks(PyObject* module, bool c_calls) noexcept {
+    long asked = 0;
+    for (const Event& event : events) {
+        if (event.is_of_c && !c_calls) continue;
+        const long bit = event_bit(module, event.name);
+        PyObject* const callback = PyCFunction_New(event.methods + (call_filter.is_on ? 1 : 0), nullptr);
+        if (callback == nullptr || bit == 0) {
+            Py_XDECREF(callback);
+            PyErr_Clear();
+            continue;
+        }
+        call(module, "register_callback", "(ilN)", tool, bit, callback);
+        if (event.is_asked_for) asked |= bit;
+    }
+    return asked;
+}
+
 }  // namespace
+
+void refilter_monitoring(bool c_calls) noexcept {
+    PyObject* const module = monitoring_module();
+    if (module == nullptr || !has_tool(module)) {
+        Py_XDECREF(module);
+        return;
+    }
+    c_function_sites.forget();
+    {
+        std::lock_guard lock(threads_mutex);
+        for (MonitoredThread* const thread : threads) thread->filtered.forget_filter();
+    }
+    register_callbacks(module, c_calls);
+    call(module, "restart_events", "()");
+    Py_DECREF(module);
+}
+
+void pause_monitoring() noexcept {
+    {
+        std::lock_guard lock(threads_mutex);
+        for (MonitoredThread* const thread : threads) {
+            thread->filtered.close_all(thread->thread, true);
+            if (thread->thread == detail::thread_number()) thread->stack.close_all_late();
+        }
+    }
+    stop_monitoring();
+}
 
 bool start_monitoring(bool c_calls, bool all_c_calls) noexcept {
     PyObject* const module = monitoring_module();
@@ -338,19 +493,7 @@ bool start_monitoring(bool c_calls, bool all_c_calls) noexcept {
     keeps_call_events = all_c_calls;
     follow_greenlets([]() noexcept { ++period; });
     c_function_sites.prepare();
-    long asked = 0;
-    for (const Event& event : events) {
-        if (event.is_of_c && !c_calls) continue;
-        const long bit = event_bit(module, event.name);
-        PyObject* const callback = PyCFunction_New(event.method, nullptr);
-        if (callback == nullptr || bit == 0) {
-            PyErr_Clear();
-            continue;
-        }
-        call(module, "register_callback", "(ilN)", tool, bit, callback);
-        if (event.is_asked_for) asked |= bit;
-    }
-    call(module, "set_events", "(il)", tool, asked);
+    call(module, "set_events", "(il)", tool, register_callbacks(module, c_calls));
     call(module, "restart_events", "()");
     Py_DECREF(module);
     return true;
@@ -390,7 +533,10 @@ void stop_monitoring() noexcept {
     follow_greenlets(nullptr);
     c_function_sites.clear();
     std::lock_guard lock(threads_mutex);
-    for (MonitoredThread* const thread : threads) thread->stack.close_all(thread->thread);
+    for (MonitoredThread* const thread : threads) {
+        thread->filtered.close_all(thread->thread, false);
+        thread->stack.close_all(thread->thread);
+    }
 }
 
 }  // namespace kymo::python

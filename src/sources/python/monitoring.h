@@ -9,6 +9,10 @@ namespace kymo::python {
 /// tool id is free.
 bool start_monitoring(bool c_calls, bool all_c_calls) noexcept;
 void stop_monitoring() noexcept;
+/// The filter is another one.
+void refilter_monitoring(bool c_calls) noexcept;
+/// Takes the hook out though sessions run: calls that are open end now, unfinished.
+void pause_monitoring() noexcept;
 /// Whether the program has left the tool id and its events alone. Needs the GIL.
 bool is_monitoring_whole() noexcept;
 /// In the child of a fork: the other threads are not there, whatever they were doing.

@@ -9,8 +9,10 @@
 #include "sources/python/asyncio_tasks.h"
 #include "sources/python/c_function_sites.h"
 #include "sources/python/code_sites.h"
+#include "sources/python/filtered_stack.h"
 #include "sources/python/greenlets.h"
 #include "sources/python/interpreter_frames.h"
+#include "sources/python/library_frames.h"
 #include "sources/python/live_calls.h"
 #include "sources/python/python_text.h"
 #include "sources/python/shadow_stack.h"
@@ -27,6 +29,7 @@ struct ProfileThread {
     ProfileThread* next;                 ///< of all of them
     ProfileThread** link;
     ShadowStack stack;
+    FilteredStack filtered;  ///< calls that have begun while a filter was on
 };
 
 // Guarded by the GIL.
@@ -41,8 +44,9 @@ bool was_replaced = false;  // since the start
 // then.
 void end_profile_thread(PyObject* object) {
     auto* const self = reinterpret_cast<ProfileThread*>(object);
-    if (!self->stack.is_empty() && is_on) {
+    if (!(self->stack.is_empty() && self->filtered.is_empty()) && is_on) {
         was_replaced = true;
+        self->filtered.close_all(self->thread, true);
         if (self->thread == detail::thread_number())
             self->stack.close_all_late();
         else
@@ -52,17 +56,27 @@ void end_profile_thread(PyObject* object) {
     *self->link = self->next;
     if (self->next != nullptr) self->next->link = self->link;
     self->stack.~ShadowStack();
+    self->filtered.~FilteredStack();
     PyObject_Free(object);
 }
 
 PyTypeObject profile_thread_type{};
 
 int on_event(PyObject* self, PyFrameObject* frame, int what, PyObject* arg);
+int on_filtered_event(PyObject* self, PyFrameObject* frame, int what, PyObject* arg);
+
+bool is_ours(Py_tracefunc hook) noexcept {
+    return hook == on_event || hook == on_filtered_event;
+}
+Py_tracefunc present_hook() noexcept {
+    return call_filter.is_on ? on_filtered_event : on_event;
+}
 
 ProfileThread* make_profile_thread() noexcept {
     auto* const self = PyObject_New(ProfileThread, &profile_thread_type);
     if (self == nullptr) return nullptr;
     new (&self->stack) ShadowStack;
+    new (&self->filtered) FilteredStack;
     self->thread = 0;
     self->is_met = false;
     self->next = first_thread;
@@ -92,7 +106,7 @@ void find_start_new_thread() noexcept {
     PyThreadState* const head = PyInterpreterState_ThreadHead(PyInterpreterState_Main());
     newest_thread = head->id;
     for (PyThreadState* state = head; state != nullptr; state = PyThreadState_Next(state)) {
-        if (state->c_profilefunc == on_event) continue;
+        if (is_ours(state->c_profilefunc)) continue;
         if (state->c_profilefunc != nullptr) {
             is_free = false;
             continue;
@@ -100,7 +114,7 @@ void find_start_new_thread() noexcept {
         ProfileThread* const thread = make_profile_thread();
         if (thread == nullptr) break;
         auto* const object = reinterpret_cast<PyObject*>(thread);
-        if (_PyEval_SetProfile(state, on_event, object) != 0) is_free = false;  // an audit hook says no
+        if (_PyEval_SetProfile(state, present_hook(), object) != 0) is_free = false;  // an audit hook says no
         Py_DECREF(object);
         PyErr_Clear();
     }
@@ -113,23 +127,56 @@ void meet(ProfileThread* self) noexcept {
     self->thread = detail::thread_number();
     self->is_met = watch_greenlets(self->stack);
     try {
-        self->stack.adopt(start_frames.adopt(PyThreadState_Get()));
+        const std::vector<AdoptedFrame> adopted = start_frames.adopt(PyThreadState_Get());
+        call_filter.is_on ? self->filtered.adopt(adopted) : self->stack.adopt(adopted);
     } catch (const std::bad_alloc&) {  // then its outer calls are missing
     }
 }
 
-[[gnu::noinline]] void open_part(ShadowStack& stack, _PyInterpreterFrame* frame, CodeWord word) noexcept {
-    const std::uint64_t start =
-        stack.open_part(ShadowStack::python_key(frame), site_of(word), Scope::PythonFunction);
-    if (start == 0) return;
+// A part of a call has begun.
+void begin_call_part(_PyInterpreterFrame* frame, CodeWord word, std::uint64_t start) noexcept {
     const std::uint64_t number = begin_part(frame, is_at_start(frame), start);
     if (number != 0 && (word & kCodeCoroutine) != 0 && !is_awaited(frame))
         note_task(generator_of(frame), number);
 }
 
-// The key of the C call that makes threads: its return is to be noticed.
-std::uintptr_t maker_key(const void* frame) noexcept {
-    return ShadowStack::c_key(frame) | 2;
+void start_part(ShadowStack& stack, _PyInterpreterFrame* frame, CodeWord word) noexcept {
+    const std::uint64_t start = stack.open_part(CallKey::python(frame), site_of(word), Scope::PythonFunction);
+    if (start != 0) begin_call_part(frame, word, start);
+}
+
+void start_filtered(FilteredStack& stack, _PyInterpreterFrame* frame) noexcept {
+    const std::uintptr_t key = CallKey::python(frame);
+    const CodeWord word = filtered_word(frame->f_code, frame->f_globals);
+    const bool is_library = (word & kCodeLibrary) != 0;
+    if ((word & (kCodeSkipped | kCodeExcluded)) != 0) return stack.skip(key, is_library, true, false);
+    const bool is_too_deep = stack.depth() >= call_filter.max_depth;
+    if (is_too_deep || (call_filter.folds && is_library && is_library_frame(frame->previous)))
+        return stack.skip(key, is_library, false, is_too_deep);
+    const bool is_part = (word & kCodeGenerator) != 0;
+    const std::uint64_t start =
+        stack.open(key | (is_part ? CallKey::kPart : 0), site_of(word), Scope::PythonFunction,
+                   call_filter.has_lines ? line_of(frame->previous) : -1, is_library);
+    if (is_part && start != 0) begin_call_part(frame, word, start);
+}
+
+void start_filtered_c(FilteredStack& stack, _PyInterpreterFrame* frame, std::uintptr_t key,
+                      std::uint32_t site) noexcept {
+    const bool is_folded =
+        call_filter.folds && (filtered_word(frame->f_code, frame->f_globals) & kCodeLibrary) != 0;
+    if (site == 0 || is_folded || stack.is_cut()) return stack.skip(key, false, true, false);
+    stack.open(key, site, Scope::CFunction, call_filter.has_lines ? line_of(frame) : -1, false);
+}
+
+// Ends a call that has begun with a filter or without. `frame`: the one that makes the event.
+void close_any(ProfileThread* self, std::uintptr_t key, _PyInterpreterFrame* frame) noexcept {
+    const auto end_its_part = [=](std::uint64_t start) { end_part(frame, start, !is_suspended(frame)); };
+    if (!call_filter.is_on) {
+        if (self->filtered.is_empty() || self->stack.holds(key)) return self->stack.close(key, end_its_part);
+        self->filtered.close(key, end_its_part);
+    } else if (!self->filtered.close(key, end_its_part)) {
+        self->stack.close(key, end_its_part);
+    }
 }
 
 // Whatever is not usual about an event.
@@ -141,24 +188,27 @@ std::uintptr_t maker_key(const void* frame) noexcept {
             // A thread that C has made gets its hook at the next call of any thread that has one.
             if (PyInterpreterState_ThreadHead(interpreter)->id != newest_thread && is_on) hook_threads();
             const CodeWord word = code_word(frame->f_code);
-            if ((word & kCodeSkipped) != 0)
-                self->stack.skip(ShadowStack::python_key(frame));
+            if (call_filter.is_on)
+                start_filtered(self->filtered, frame);
+            else if ((word & kCodeSkipped) != 0)
+                self->stack.skip(CallKey::python(frame));
             else if ((word & kCodeGenerator) != 0)
-                open_part(self->stack, frame, word);
+                start_part(self->stack, frame, word);
             else
-                self->stack.open(ShadowStack::python_key(frame), site_of(word), Scope::PythonFunction);
+                self->stack.open(CallKey::python(frame), site_of(word), Scope::PythonFunction);
             break;
         }
         case PyTrace_RETURN:
-            self->stack.close(ShadowStack::python_key(frame),
-                              [frame](std::uint64_t start) { end_part(frame, start, !is_suspended(frame)); });
+            close_any(self, CallKey::python(frame), frame);
             break;
         case PyTrace_C_CALL: {
             const bool is_function = PyCFunction_Check(arg);
             const bool makes_thread = is_function && PyCFunction_GET_FUNCTION(arg) == start_new_thread;
-            const std::uintptr_t key = makes_thread ? maker_key(frame) : ShadowStack::c_key(frame);
+            const std::uintptr_t key = makes_thread ? CallKey::maker(frame) : CallKey::c(frame);
             const std::uint32_t site = is_function ? c_function_sites.site(arg) : 0;
-            if (site == 0)
+            if (call_filter.is_on)
+                start_filtered_c(self->filtered, frame, key, site);
+            else if (site == 0)
                 self->stack.skip(key);
             else
                 self->stack.open(key, site, Scope::CFunction);
@@ -167,17 +217,22 @@ std::uintptr_t maker_key(const void* frame) noexcept {
         case PyTrace_C_RETURN:
         case PyTrace_C_EXCEPTION:
             if (PyCFunction_Check(arg) && PyCFunction_GET_FUNCTION(arg) == start_new_thread) {
-                self->stack.close(maker_key(frame));
+                close_any(self, CallKey::maker(frame), frame);
                 // A thread that Python code has just made gets its hook before it runs for the first time.
                 if (is_on) hook_threads();
             } else {
-                self->stack.close(ShadowStack::c_key(frame));
+                close_any(self, CallKey::c(frame), frame);
             }
             break;
         default:
             break;
     }
     return 0;
+}
+
+// The hook while a filter is on.
+int on_filtered_event(PyObject* object, PyFrameObject* frame, int what, PyObject* arg) {
+    return on_unusual_event(reinterpret_cast<ProfileThread*>(object), frame->f_frame, what, arg);
 }
 
 int on_event(PyObject* object, PyFrameObject* frame, int what, PyObject* arg) {
@@ -188,17 +243,16 @@ int on_event(PyObject* object, PyFrameObject* frame, int what, PyObject* arg) {
     if (what == PyTrace_C_CALL) {
         const std::uint32_t site = c_function_sites.known_site(arg);
         is_done = site != 0 && self->is_met &&
-                  self->stack.try_open(thread, ShadowStack::c_key(place), site, Scope::CFunction);
+                  self->stack.try_open(thread, CallKey::c(place), site, Scope::CFunction);
     } else if (what == PyTrace_C_RETURN || what == PyTrace_C_EXCEPTION) {
-        is_done = self->stack.try_close(thread, ShadowStack::c_key(place));
+        is_done = self->stack.try_close(thread, CallKey::c(place));
     } else if (what == PyTrace_CALL) {
         const CodeWord word = known_code(place->f_code);
         is_done = is_usual(word) && self->is_met &&
                   PyInterpreterState_ThreadHead(interpreter)->id == newest_thread &&
-                  self->stack.try_open(thread, ShadowStack::python_key(place), site_of(word),
-                                       Scope::PythonFunction);
+                  self->stack.try_open(thread, CallKey::python(place), site_of(word), Scope::PythonFunction);
     } else if (what == PyTrace_RETURN) {
-        is_done = self->stack.try_close(thread, ShadowStack::python_key(place));
+        is_done = self->stack.try_close(thread, CallKey::python(place));
     }
     return is_done ? 0 : on_unusual_event(self, place, what, arg);
 }
@@ -229,23 +283,48 @@ bool start_profile_hook() noexcept {
 }
 
 bool is_profile_hook_whole() noexcept {
-    if (was_replaced || PyThreadState_Get()->c_profilefunc != on_event) return false;
+    if (was_replaced || !is_ours(PyThreadState_Get()->c_profilefunc)) return false;
     for (PyThreadState* state = PyInterpreterState_ThreadHead(PyInterpreterState_Main()); state != nullptr;
          state = PyThreadState_Next(state)) {
-        if (state->c_profilefunc != nullptr && state->c_profilefunc != on_event) return false;
+        if (state->c_profilefunc != nullptr && !is_ours(state->c_profilefunc)) return false;
     }
     return true;
+}
+
+void refilter_profile_hook() noexcept {
+    const KeptError error;
+    c_function_sites.forget();
+    for (ProfileThread* thread = first_thread; thread != nullptr; thread = thread->next)
+        thread->filtered.forget_filter();
+    for (PyThreadState* state = PyInterpreterState_ThreadHead(PyInterpreterState_Main()); state != nullptr;
+         state = PyThreadState_Next(state)) {
+        if (!is_ours(state->c_profilefunc)) continue;
+        PyObject* const thread = Py_NewRef(state->c_profileobj);
+        _PyEval_SetProfile(state, present_hook(), thread);
+        Py_DECREF(thread);
+        PyErr_Clear();
+    }
+}
+
+void pause_profile_hook() noexcept {
+    for (ProfileThread* thread = first_thread; thread != nullptr; thread = thread->next) {
+        thread->filtered.close_all(thread->thread, true);
+        if (thread->thread == detail::thread_number()) thread->stack.close_all_late();
+    }
+    stop_profile_hook();
 }
 
 void stop_profile_hook() noexcept {
     const KeptError error;
     is_on = false;
     follow_greenlets(nullptr);
-    for (ProfileThread* thread = first_thread; thread != nullptr; thread = thread->next)
+    for (ProfileThread* thread = first_thread; thread != nullptr; thread = thread->next) {
+        thread->filtered.close_all(thread->thread, false);
         thread->stack.close_all(thread->thread);
+    }
     for (PyThreadState* state = PyInterpreterState_ThreadHead(PyInterpreterState_Main()); state != nullptr;
          state = PyThreadState_Next(state)) {
-        if (state->c_profilefunc != on_event) continue;
+        if (!is_ours(state->c_profilefunc)) continue;
         _PyEval_SetProfile(state, nullptr, nullptr);
         PyErr_Clear();
     }

@@ -8,6 +8,10 @@ namespace kymo::python {
 /// Both need the GIL. False: some thread has somebody else's profile hook, which stays.
 bool start_profile_hook() noexcept;
 void stop_profile_hook() noexcept;
+/// The filter is another one.
+void refilter_profile_hook() noexcept;
+/// Takes the hook out though sessions run: calls that are open end now, unfinished.
+void pause_profile_hook() noexcept;
 /// Whether no thread has somebody else's hook or none, in place of ours. Needs the GIL.
 bool is_profile_hook_whole() noexcept;
 

@@ -11,6 +11,7 @@
 #include <kymo/detail/hot_path.h>
 
 #include "record/source_writer.h"
+#include "sources/python/call_key.h"
 #include "sources/python/start_frames.h"
 
 namespace kymo::python {
@@ -32,13 +33,6 @@ class ShadowStack {
     ~ShadowStack() { std::free(list_); }
     ShadowStack(const ShadowStack&) = delete;
     ShadowStack& operator=(const ShadowStack&) = delete;
-
-    static std::uintptr_t python_key(const void* frame) noexcept {
-        return reinterpret_cast<std::uintptr_t>(frame);
-    }
-    static std::uintptr_t c_key(const void* frame) noexcept {
-        return reinterpret_cast<std::uintptr_t>(frame) | 1;
-    }
 
     /// The usual case of open(). False: nothing was done. `thread` is the calling one.
     [[gnu::always_inline]] bool try_open(detail::ThreadState* thread, std::uintptr_t key, std::uint32_t site,
@@ -68,14 +62,14 @@ class ShadowStack {
     /// A part of a call that can be suspended. Gives its start; 0: it is not recorded.
     std::uint64_t open_part(std::uintptr_t key, std::uint32_t site, Scope scope) noexcept {
         const detail::Opened opened = detail::open_range(site, scope);
-        add(opened, opened.index != detail::kNotOpen ? key | kPart : key);
+        add(opened, opened.index != detail::kNotOpen ? key | CallKey::kPart : key);
         return opened.start;
     }
     /// Whether the innermost call is a part.
     bool is_in_part() const noexcept {
         const std::uint32_t index = detail::current_thread->depth - 1;
-        if (index < detail::kInlineDepth && index >= list_depth_) return is_part(usual_[index].key);
-        return used_ != 0 && is_part(list_[used_ - 1].key);
+        if (index < detail::kInlineDepth && index >= list_depth_) return CallKey::is_part(usual_[index].key);
+        return used_ != 0 && CallKey::is_part(list_[used_ - 1].key);
     }
     /// A call that is not recorded.
     void skip(std::uintptr_t key) noexcept { push({{0, detail::kNotOpen}, key, 0}); }
@@ -85,7 +79,7 @@ class ShadowStack {
     void close(std::uintptr_t key, EndPart end_part) noexcept {
         const std::uint32_t index = detail::current_thread->depth - 1;
         const bool is_innermost =
-            index < detail::kInlineDepth && index >= list_depth_ && is_of(usual_[index].key, key);
+            index < detail::kInlineDepth && index >= list_depth_ && CallKey::is_of(usual_[index].key, key);
         Entry entry{};
         if (is_innermost) {
             entry = take_usual(index);
@@ -93,7 +87,7 @@ class ShadowStack {
             return;
         }
         if (entry.opened.index == detail::kNotOpen) return;
-        if (is_part(entry.key)) end_part(entry.opened.start);
+        if (CallKey::is_part(entry.key)) end_part(entry.opened.start);
         detail::close_range(entry.opened);
     }
     void close(std::uintptr_t key) noexcept {
@@ -102,8 +96,8 @@ class ShadowStack {
     /// Takes over calls whose ranges are open already. The stack is empty.
     void adopt(const std::vector<AdoptedFrame>& frames) noexcept {
         for (const AdoptedFrame& frame : frames) {
-            const bool is_part = frame.is_part && frame.opened.index != detail::kNotOpen;
-            add(frame.opened, python_key(frame.frame) | (is_part ? kPart : 0));
+            const bool is_part = frame.is_part() && frame.opened.index != detail::kNotOpen;
+            add(frame.opened, CallKey::python(frame.frame) | (is_part ? CallKey::kPart : 0));
         }
     }
     /// Ends what is open, on behalf of thread `thread`.
@@ -176,7 +170,7 @@ class ShadowStack {
     /// Whether a call of this key runs.
     bool holds(std::uintptr_t key) const noexcept {
         for (std::size_t i = used_; i-- != 0;) {
-            if (is_of(list_[i].key, key)) return true;
+            if (CallKey::is_of(list_[i].key, key)) return true;
         }
         return find_usual(key) != 0;
     }
@@ -198,12 +192,6 @@ class ShadowStack {
         std::uint32_t depth;  ///< ranges open right after it began
     };
 
-    static constexpr std::uintptr_t kPart = 2;  ///< in the key of a part, which is none of a call into C
-    static bool is_part(std::uintptr_t key) noexcept { return (key & 3) == kPart; }
-    static bool is_of(std::uintptr_t entry, std::uintptr_t key) noexcept {
-        return ((entry ^ key) & ~kPart) == 0;
-    }
-
     void add(detail::Opened opened, std::uintptr_t key) noexcept {
         if (opened.index < detail::kInlineDepth) {
             usual_[opened.index] = {key, opened.start};
@@ -220,7 +208,7 @@ class ShadowStack {
     // One further down (a greenlet's, which was switched away from) goes from the middle.
     [[gnu::noinline]] bool take(std::uintptr_t key, Entry& entry) noexcept {
         std::size_t at = used_;
-        while (at != 0 && !is_of(list_[at - 1].key, key)) --at;
+        while (at != 0 && !CallKey::is_of(list_[at - 1].key, key)) --at;
         const std::uint32_t place = find_usual(key);
         if (at == 0 && place == 0) return false;
         // The innermost of the two, where both have its key.
@@ -236,7 +224,8 @@ class ShadowStack {
     // The place of the innermost usual call of this key, from 1; 0: none. Slots may have moved down since.
     std::uint32_t find_usual(std::uintptr_t key) const noexcept {
         std::uint32_t place = detail::kInlineDepth;
-        while (place != 0 && (usual_[place - 1].key == 0 || !is_of(usual_[place - 1].key, key))) --place;
+        while (place != 0 && (usual_[place - 1].key == 0 || !CallKey::is_of(usual_[place - 1].key, key)))
+            --place;
         return place;
     }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "record/source_writer.h"
+#include "sources/python/call_filter.h"
 #include "sources/python/code_sites.h"
 #include "sources/python/interpreter_frames.h"
 #include "sources/python/python_text.h"
@@ -21,16 +22,21 @@ void StartFramesOfThreads::take(std::uint64_t start) {
     for (PyThreadState* state = PyInterpreterState_ThreadHead(PyThreadState_GetInterpreter(own));
          state != nullptr; state = PyThreadState_Next(state)) {
         StartFrames found;
-        visit_frames(state, [&](const void* frame, PyCodeObject* code) {
-            const CodeWord word = code_word(code);
+        visit_frames(state, [&](const void* frame, PyCodeObject* code, PyObject* globals) {
             found.frames.push_back(frame);
-            found.sites.push_back((word & kCodeSkipped) == 0 ? site_of(word) : 0);
-            found.are_parts.push_back((word & kCodeGenerator) != 0);
+            found.words.push_back(call_filter.is_on ? filtered_word(code, globals) : code_word(code));
         });
         if (found.frames.empty()) continue;
         std::reverse(found.frames.begin(), found.frames.end());
-        std::reverse(found.sites.begin(), found.sites.end());
-        std::reverse(found.are_parts.begin(), found.are_parts.end());
+        std::reverse(found.words.begin(), found.words.end());
+        bool is_in_library = false;
+        for (const CodeWord word : found.words) {
+            const bool is_left_out =
+                (word & (call_filter.is_on ? kCodeSkipped | kCodeExcluded : kCodeSkipped)) != 0;
+            const bool is_library = call_filter.folds && (word & kCodeLibrary) != 0;
+            found.sites.push_back(is_left_out || (is_in_library && is_library) ? 0 : site_of(word));
+            if (!is_left_out) is_in_library = is_library;
+        }
         found.start = start;
         AbsentStack stack;
         stack.os_tid = static_cast<std::int64_t>(state->native_thread_id);
@@ -61,20 +67,19 @@ std::vector<AdoptedFrame> StartFramesOfThreads::adopt(PyThreadState* state) {
         std::uint32_t site;
     };
     std::vector<Running> running;
-    visit_frames(state, [&](const void* frame, PyCodeObject* code) {
-        const CodeWord word = code_word(code);
-        running.push_back({frame, (word & kCodeSkipped) == 0 ? site_of(word) : 0});
+    visit_frames(state, [&](const void* frame, PyCodeObject* code, PyObject*) {
+        running.push_back({frame, site_of(code_word(code))});
     });
     std::reverse(running.begin(), running.end());
     std::size_t still_running = 0;
     while (still_running < found.frames.size() && still_running < running.size() &&
            found.frames[still_running] == running[still_running].frame &&
-           found.sites[still_running] == running[still_running].site)
+           site_of(found.words[still_running]) == running[still_running].site)
         ++still_running;
     for (std::size_t i = 0; i < found.frames.size(); ++i) {
         detail::Opened opened{0, detail::kNotOpen};
         if (found.sites[i] != 0 && open_before({&found.sites[i], 1}, found.start_of(i), &opened) != 1) break;
-        adopted.push_back({found.frames[i], opened, found.are_parts[i]});
+        adopted.push_back({found.frames[i], opened, found.words[i]});
     }
     // The thread has gone on without being seen: those calls end now.
     for (; adopted.size() > still_running; adopted.pop_back()) {

@@ -9,14 +9,16 @@
 
 #include <kymo/detail/hot_path.h>
 
+#include "sources/python/code_sites.h"
+
 namespace kymo::python {
 
 /// The running calls of one thread when tracing began, the outermost first. Frames are only ever compared.
 struct StartFrames {
     std::vector<const void*> frames;
     std::vector<std::uint32_t> sites;  ///< 0: not to be recorded
-    std::vector<bool> are_parts;       ///< generators and the like
-    std::uint64_t start = 0;           ///< ticks, just before the session's start
+    std::vector<CodeWord> words;
+    std::uint64_t start = 0;  ///< ticks, just before the session's start
     /// One tick apart: ranges are told apart by their starts.
     std::uint64_t start_of(std::size_t i) const noexcept { return start - (sites.size() - i); }
 };
@@ -25,7 +27,9 @@ struct StartFrames {
 struct AdoptedFrame {
     const void* frame;
     detail::Opened opened;
-    bool is_part = false;  ///< of a call that can be suspended
+    CodeWord word = 0;
+    /// Of a call that can be suspended.
+    bool is_part() const noexcept { return (word & kCodeGenerator) != 0; }
 };
 
 /// Those of every thread that has not had an event yet, by the number of its thread state. Guarded by the

@@ -7,7 +7,9 @@
 
 #include "record/source_writer.h"
 #include "sources/python/asyncio_tasks.h"
+#include "sources/python/c_function_sites.h"
 #include "sources/python/code_sites.h"
+#include "sources/python/filtered_calls.h"
 #include "sources/python/frame_hook.h"
 #include "sources/python/gc_ranges.h"
 #include "sources/python/live_calls.h"
@@ -40,7 +42,8 @@ std::atomic<Mode> wanted_mode{Mode::Off};
 std::atomic<bool> wants_all{false};
 std::atomic<std::uint64_t> start_ticks{0};  // of the session that is starting; 0: not known yet
 
-Mode present_mode = Mode::Off;  // guarded by the GIL
+Mode present_mode = Mode::Off;  // guarded by the GIL, as the next
+bool is_paused = false;         // the budget is spent: the hook is out
 
 // Sessions that are being started by somebody who will call apply_tracer() when all is ready.
 std::atomic<int> held{0};
@@ -60,7 +63,8 @@ class TracerSource final : public Source {
             if (scopes.contains(Scope::PythonFunction)) mode = Mode::PythonCalls;
             if (scopes.contains(Scope::CFunction)) mode = wants_all.load() ? Mode::AlsoAllC : Mode::AlsoC;
         }
-        if (wanted_mode.exchange(mode) == mode) return;
+        set_wanted_calls(needs.calls);
+        if (wanted_mode.exchange(mode) == mode && needs.calls.empty()) return;
         if (start_ticks.load() == 0) start_ticks.store(source_ticks());
         // We may not wait for the GIL here: the interpreter is asked to come by, unless somebody with the GIL
         // does it first.
@@ -82,6 +86,7 @@ class TracerSource final : public Source {
         wants_all.store(false);
         start_ticks.store(0);
         held.store(0);
+        forget_wanted_calls();
         forget_other_threads();
     }
 };
@@ -127,11 +132,13 @@ bool start_hook(Mode mode) noexcept {
 }
 
 void stop_hook(Mode mode) noexcept {
-    if (mode == Mode::PythonCalls) {
-        stop_frame_hook();
-    } else {
-        stop_profile_hook();
-    }
+    mode == Mode::PythonCalls ? stop_frame_hook() : stop_profile_hook();
+}
+void refilter_hook(Mode mode) noexcept {
+    mode == Mode::PythonCalls ? refilter_frame_hook() : refilter_profile_hook();
+}
+void pause_hook(Mode mode) noexcept {
+    mode == Mode::PythonCalls ? pause_frame_hook() : pause_profile_hook();
 }
 
 #else
@@ -150,6 +157,12 @@ bool start_hook(Mode mode) noexcept {
 void stop_hook(Mode) noexcept {
     stop_monitoring();
 }
+void refilter_hook(Mode mode) noexcept {
+    refilter_monitoring(mode != Mode::PythonCalls);
+}
+void pause_hook(Mode) noexcept {
+    pause_monitoring();
+}
 
 #endif
 
@@ -157,6 +170,11 @@ void stop_hook(Mode) noexcept {
 
 void add_tracer() {
     add_source(std::make_shared<TracerSource>());
+}
+
+void end_budget() noexcept {
+    note_problem("python_calls_ended", "the budget of calls is used up: later calls are not recorded");
+    if (Py_IsInitialized()) Py_AddPendingCall(apply_pending, nullptr);
 }
 
 void hold_tracer() noexcept {
@@ -172,7 +190,7 @@ void release_tracer() noexcept {
 
 void check_tracer() noexcept {
     const KeptError error;
-    if (present_mode != Mode::Off) check_hook(present_mode);
+    if (present_mode != Mode::Off && !is_paused) check_hook(present_mode);
     note_open_parts();
 }
 
@@ -183,10 +201,21 @@ void prepare_tracer(bool all_c_calls) noexcept {
 
 void apply_tracer() noexcept {
     if (held.load() != 0) return;
-    const Mode mode = wanted_mode.load(std::memory_order_relaxed);
-    if (mode == present_mode) return;
     if (PyInterpreterState_Get() != PyInterpreterState_Main()) return;
+    const Mode mode = wanted_mode.load(std::memory_order_relaxed);
+    const bool is_new_filter = renew_call_filter();
     const KeptError error;
+    if (mode == present_mode && is_paused == call_filter.is_spent()) {
+        if (is_new_filter && mode != Mode::Off && !is_paused) refilter_hook(mode);
+        return;
+    }
+    if (mode == present_mode && !is_paused) {
+        pause_hook(mode);
+        is_paused = true;
+        return;
+    }
+    is_paused = false;
+    if (is_new_filter) c_function_sites.forget();
     if (present_mode != Mode::Off) {
         stop_gc_ranges();
         stop_hook(present_mode);

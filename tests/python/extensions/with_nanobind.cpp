@@ -3,7 +3,13 @@
 
 #include <kymo/kymo.h>
 
+struct Tally {
+    int sum = 0;
+    void add(int more) { sum += more; }
+};
+
 NB_MODULE(with_nanobind, module) {
+    nanobind::class_<Tally>(module, "Tally").def(nanobind::init<>()).def("add", &Tally::add);
     module.def("work", [](const nanobind::callable& inner) {
         KYMO_RANGE("nanobind work", "size", 3);
         inner();

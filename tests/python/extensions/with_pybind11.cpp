@@ -2,7 +2,13 @@
 #include <kymo/kymo.h>
 #include <pybind11/pybind11.h>
 
+struct Tally {
+    int sum = 0;
+    void add(int more) { sum += more; }
+};
+
 PYBIND11_MODULE(with_pybind11, module) {
+    pybind11::class_<Tally>(module, "Tally").def(pybind11::init<>()).def("add", &Tally::add);
     module.def("work", [](const pybind11::function& inner) {
         KYMO_RANGE("pybind11 work");
         inner();

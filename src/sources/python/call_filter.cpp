@@ -1,0 +1,217 @@
+// call_filter.cpp: the filters of several sessions made one, and its answer for a code object.
+#include "sources/python/call_filter.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "record/source_writer.h"
+#include "sources/python/call_patterns.h"
+#include "sources/python/import_prefixes.h"
+#include "sources/python/python_text.h"
+
+namespace kymo::python {
+
+CallFilter call_filter;
+
+namespace {
+
+constexpr std::uint64_t kNoLimit = ~std::uint64_t{0};
+
+struct Patterns {
+    std::vector<CallPattern> include;
+    std::vector<CallPattern> exclude;
+};
+
+// What the sessions ask for; written without the GIL.
+std::mutex wanted_mutex;
+std::vector<SessionCalls> wanted;
+
+// Guarded by the GIL.
+std::vector<SessionCalls> present;
+std::vector<Patterns> patterns;  // one for each session: a call is recorded that any takes
+std::map<std::uint64_t, std::uint64_t>
+    limits;  // by session: CallFilter::recorded at which its budget is spent
+std::vector<std::string> library_folders;
+
+std::vector<CallPattern> compiled(const std::vector<std::string>& texts) {
+    std::vector<CallPattern> made;
+    for (const std::string& text : texts) made.emplace_back(text);
+    return made;
+}
+
+// Of the standard library; those of installed packages are known by their names.
+std::vector<std::string> find_library_folders() {
+    std::vector<std::string> folders;
+    PyObject* const folder = PySys_GetObject("_stdlib_dir");  // borrowed
+    if (folder != nullptr && PyUnicode_Check(folder))
+        with_text(folder, [&](std::string_view text) { folders.emplace_back(std::string(text) + "/"); });
+    PyObject* const modules = PyImport_GetModuleDict();
+    PyObject* const os = PyDict_GetItemString(modules, "os");  // borrowed, as the next
+    PyObject* const file = os != nullptr && PyModule_Check(os)
+                               ? PyDict_GetItemString(PyModule_GetDict(os), "__file__")
+                               : nullptr;
+    if (file != nullptr && PyUnicode_Check(file))
+        with_text(file,
+                  [&](std::string_view text) { folders.emplace_back(text.substr(0, text.rfind('/') + 1)); });
+    return folders;
+}
+
+bool is_library(std::string_view file) {
+    if (file.starts_with("<frozen ") || file.starts_with("<__array_function__")) return true;
+    if (file.find("/site-packages/") != std::string_view::npos ||
+        file.find("/dist-packages/") != std::string_view::npos)
+        return true;
+    return std::any_of(library_folders.begin(), library_folders.end(), [&](const std::string& folder) {
+        return folder.size() > 1 && file.starts_with(folder);
+    });
+}
+
+struct Subject {
+    std::string_view file;  ///< empty: a C function
+    std::string_view module;
+    std::string_view other_module;  ///< another name of the same
+};
+
+bool takes(const std::vector<CallPattern>& list, const Subject& subject) {
+    return std::any_of(list.begin(), list.end(), [&](const CallPattern& pattern) {
+        if (pattern.is_of_file()) return !subject.file.empty() && pattern.matches(subject.file);
+        return pattern.matches(subject.module) ||
+               (!subject.other_module.empty() && pattern.matches(subject.other_module));
+    });
+}
+
+bool is_taken(const Subject& subject) {
+    return std::any_of(patterns.begin(), patterns.end(), [&](const Patterns& each) {
+        return (each.include.empty() || takes(each.include, subject)) && !takes(each.exclude, subject);
+    });
+}
+
+bool has_patterns() noexcept {
+    return std::all_of(patterns.begin(), patterns.end(),
+                       [](const Patterns& each) { return !each.include.empty() || !each.exclude.empty(); }) &&
+           !patterns.empty();
+}
+
+bool is_of_notebook(std::string_view file) noexcept {
+    return file.starts_with("<ipython-input") || file.find("/ipykernel_") != std::string_view::npos;
+}
+
+bool is_excluded(PyCodeObject* code, PyObject* globals, const std::string& file) {
+    std::string module, from_file;
+    PyObject* const name =
+        globals != nullptr && PyDict_Check(globals) ? PyDict_GetItemString(globals, "__name__") : nullptr;
+    if (name != nullptr && PyUnicode_Check(name))
+        with_text(name, [&](std::string_view text) { module = text; });
+    if (module.empty() || module == "__main__")
+        from_file = is_of_notebook(file) ? "__main__" : module_of_file(file);
+    (void)code;
+    return !is_taken({file, module, from_file});
+}
+
+// The widest of what the sessions ask for.
+void merge() {
+    const std::uint32_t generation = call_filter.generation % kMostGenerations + 1;
+    const std::uint64_t recorded = call_filter.recorded;
+    call_filter = {};
+    call_filter.generation = generation;
+    call_filter.recorded = recorded;
+    patterns.clear();
+    bool folds = !present.empty();
+    bool is_unlimited = present.empty();
+    std::uint32_t depth = 0;
+    std::uint64_t least_ns = kNoLimit;
+    std::uint64_t limit = 0;
+    std::map<std::uint64_t, std::uint64_t> new_limits;
+    for (const SessionCalls& session : present) {
+        const CallOptions& options = session.options;
+        patterns.push_back({compiled(options.include), compiled(options.exclude)});
+        folds = folds && options.fold_libraries;
+        call_filter.has_lines = call_filter.has_lines || options.lines;
+        depth = std::max(depth, options.max_depth == 0 ? ~0u : options.max_depth);
+        least_ns = std::min(least_ns, options.min_duration_ns);
+        if (options.budget == 0) {
+            is_unlimited = true;
+            continue;
+        }
+        const auto known = limits.find(session.session);
+        const std::uint64_t own = known != limits.end()                  ? known->second
+                                  : options.budget < kNoLimit - recorded ? recorded + options.budget
+                                                                         : kNoLimit;
+        new_limits.emplace(session.session, own);
+        limit = std::max(limit, own);
+    }
+    limits = std::move(new_limits);
+    call_filter.folds = folds;
+    call_filter.max_depth = depth == 0 ? ~0u : depth;
+    call_filter.least_ticks = least_ns == kNoLimit ? 0 : source_ticks_of(least_ns);
+    call_filter.limit = is_unlimited ? kNoLimit : limit;
+    if (folds) library_folders = find_library_folders();
+    call_filter.is_on = has_patterns() || folds || call_filter.has_lines || call_filter.max_depth != ~0u ||
+                        call_filter.least_ticks != 0 || call_filter.limit != kNoLimit;
+    const bool is_one = std::all_of(present.begin(), present.end(), [](const SessionCalls& each) {
+        return each.options == present.front().options;
+    });
+    if (!is_one)
+        note_problem("python_calls_of_others",
+                     "sessions with different filters of calls ran at once: each has the calls that any of "
+                     "them asks for");
+}
+
+}  // namespace
+
+void set_wanted_calls(const std::vector<SessionCalls>& sessions) noexcept {
+    try {
+        std::lock_guard lock(wanted_mutex);
+        wanted = sessions;
+    } catch (const std::bad_alloc&) {  // the filter stays as it is
+    }
+}
+
+void forget_wanted_calls() noexcept {
+    std::construct_at(&wanted_mutex);
+    std::construct_at(&wanted);
+}
+
+bool renew_call_filter() noexcept {
+    const KeptError error;
+    try {
+        {
+            std::lock_guard lock(wanted_mutex);
+            if (wanted == present) return false;
+            present = wanted;
+        }
+        const bool was_on = call_filter.is_on;
+        merge();
+        return was_on || call_filter.is_on;
+    } catch (const std::bad_alloc&) {
+        call_filter.is_on = false;
+        return true;
+    }
+}
+
+CodeWord judge_code(PyCodeObject* code, PyObject* globals) noexcept {
+    const KeptError error;
+    constexpr CodeWord kOurs = kCodeExcluded | kCodeLibrary | ~CodeWord{0} << kCodeGenerationShift;
+    CodeWord word = code_word(code) & ~kOurs;
+    word |= CodeWord{call_filter.generation} << kCodeGenerationShift;
+    try {
+        std::string file;
+        with_text(code->co_filename, [&](std::string_view text) { file = absolute_file(text); });
+        if (call_filter.folds && is_library(file)) word |= kCodeLibrary;
+        if (has_patterns() && is_excluded(code, globals, file)) word |= kCodeExcluded;
+    } catch (const std::bad_alloc&) {
+        return word;
+    }
+    set_code_word(code, word);
+    return word;
+}
+
+bool takes_module(std::string_view module) {
+    return !call_filter.is_on || !has_patterns() || is_taken({{}, module, {}});
+}
+
+}  // namespace kymo::python

@@ -1,0 +1,126 @@
+// filtered_stack.h: the calls of one thread that have begun while a filter was on, recorded or not.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "record/source_writer.h"
+#include "sources/python/call_key.h"
+#include "sources/python/filtered_calls.h"
+#include "sources/python/start_frames.h"
+
+namespace kymo::python {
+
+/// Beside the thread's ShadowStack, with the same keys. Belongs to its thread. What finds no room is not
+/// recorded.
+class FilteredStack {
+  public:
+    /// Opens a call that the filter takes. `is_library`: of the function's code. Gives its start; 0: it is
+    /// not recorded.
+    std::uint64_t open(std::uintptr_t key, std::uint32_t site, Scope scope, int line,
+                       bool is_library) noexcept {
+        const std::uint32_t place = log_place();
+        if (!push({{0, detail::kNotOpen}, key, place | (is_library ? kLibrary : 0)})) return 0;
+        Entry& entry = entries_.back();
+        entry.opened = open_filtered(site, scope, line);
+        if ((key & 1) == 0) {
+            ++depth_;
+            entry.note |= kCounted;
+        }
+        return entry.opened.index != detail::kNotOpen ? entry.opened.start : 0;
+    }
+    /// Whether the innermost Python call is a part.
+    bool is_in_part() const noexcept { return !entries_.empty() && CallKey::is_part(entries_.back().key); }
+    /// A call that it does not take. `is_cut`: it is too deep. `is_transparent`: by its name.
+    void skip(std::uintptr_t key, bool is_library, bool is_transparent, bool is_cut) noexcept {
+        const std::uint32_t note =
+            (is_library ? kLibrary : 0) | (is_transparent ? kTransparent : 0) | (is_cut ? kCut : 0);
+        if (push({{0, detail::kNotOpen}, key, note})) cut_ += is_cut ? 1 : 0;
+    }
+    /// False: there is no such call. `end_part(start)` is called before the end of a part.
+    template <class EndPart>
+    bool close(std::uintptr_t key, EndPart end_part) noexcept {
+        std::size_t at = entries_.size();
+        while (at != 0 && !CallKey::is_of(entries_[at - 1].key, key)) --at;
+        if (at-- == 0) return false;
+        const Entry entry = entries_[at];
+        entries_.erase(entries_.begin() + static_cast<std::ptrdiff_t>(at));
+        depth_ -= (entry.note & kCounted) != 0 ? 1 : 0;
+        cut_ -= (entry.note & kCut) != 0 ? 1 : 0;
+        if (entry.opened.index == detail::kNotOpen) return true;
+        if (CallKey::is_part(entry.key)) end_part(entry.opened.start);
+        close_filtered(entry.opened, entry.note & ~15u);
+        return true;
+    }
+    /// Takes over calls whose ranges are open already.
+    void adopt(const std::vector<AdoptedFrame>& frames) noexcept {
+        for (const AdoptedFrame& frame : frames) {
+            const bool is_transparent = (frame.word & (kCodeSkipped | kCodeExcluded)) != 0;
+            push({frame.opened,
+                  reinterpret_cast<std::uintptr_t>(frame.frame) | (frame.is_part() ? CallKey::kPart : 0),
+                  ((frame.word & kCodeLibrary) != 0 ? kLibrary : 0) | (is_transparent ? kTransparent : 0)});
+        }
+    }
+    /// Recorded Python calls that have begun since tracing did.
+    std::uint32_t depth() const noexcept { return depth_; }
+    /// Whether something that is too deep runs.
+    bool is_cut() const noexcept { return cut_ != 0; }
+    /// Whether the innermost call that is not left out by its name is one of library code.
+    bool is_in_library() const noexcept {
+        for (std::size_t at = entries_.size(); at-- != 0;) {
+            if ((entries_[at].key & 1) == 0 && (entries_[at].note & kTransparent) == 0)
+                return (entries_[at].note & kLibrary) != 0;
+        }
+        return false;
+    }
+    bool is_empty() const noexcept { return entries_.empty(); }
+    bool holds(std::uintptr_t key) const noexcept {
+        for (const Entry& entry : entries_) {
+            if (CallKey::is_of(entry.key, key)) return true;
+        }
+        return false;
+    }
+    /// The filter is another one: what is open counts for nothing.
+    void forget_filter() noexcept {
+        depth_ = cut_ = 0;
+        for (Entry& entry : entries_) entry.note &= ~(kCounted | kCut);
+    }
+    /// Ends what is open, on behalf of thread `thread`. `is_late`: its ends will not be seen.
+    void close_all(std::uint32_t thread, bool is_late) noexcept {
+        while (!entries_.empty()) {
+            const detail::Opened opened = entries_.back().opened;
+            entries_.pop_back();
+            if (opened.index == detail::kNotOpen) continue;
+            if (is_late && thread == detail::thread_number()) {
+                close_late(opened);
+            } else {
+                detail::close_elsewhere(opened, thread);
+            }
+        }
+        depth_ = cut_ = 0;
+    }
+
+  private:
+    struct Entry {
+        detail::Opened opened;
+        std::uintptr_t key;
+        std::uint32_t note;  ///< log_place() when it began, and these:
+    };
+    static constexpr std::uint32_t kLibrary = 1, kTransparent = 2, kCounted = 4, kCut = 8;
+
+    bool push(const Entry& entry) noexcept {
+        try {
+            entries_.push_back(entry);
+            return true;
+        } catch (const std::bad_alloc&) {
+            return false;
+        }
+    }
+
+    std::vector<Entry> entries_;
+    std::uint32_t depth_ = 0;
+    std::uint32_t cut_ = 0;
+};
+
+}  // namespace kymo::python

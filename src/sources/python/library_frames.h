@@ -1,0 +1,23 @@
+// library_frames.h: whether library code makes a call, told from the interpreter's frames (Python 3.11).
+#pragma once
+
+#include "sources/python/call_filter.h"
+#include "sources/python/interpreter_frames.h"
+
+#if PY_VERSION_HEX < 0x030C0000
+
+namespace kymo::python {
+
+/// Whether a frame, or the nearest around it that is not left out by its name, is one of library code.
+inline bool is_library_frame(_PyInterpreterFrame* frame) noexcept {
+    for (; frame != nullptr; frame = frame->previous) {
+        if (_PyFrame_IsIncomplete(frame)) continue;
+        const CodeWord word = filtered_word(frame->f_code, frame->f_globals);
+        if ((word & (kCodeExcluded | kCodeSkipped)) == 0) return (word & kCodeLibrary) != 0;
+    }
+    return false;
+}
+
+}  // namespace kymo::python
+
+#endif
