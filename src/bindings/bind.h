@@ -18,5 +18,6 @@ void bind_memory(nanobind::module_& module);
 void bind_emitters(nanobind::module_& module);
 void bind_execution_trace(nanobind::module_& module);
 void bind_traceback(nanobind::module_& module);
+void bind_modules(nanobind::module_& module);
 
 }  // namespace kymo::bindings

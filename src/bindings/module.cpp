@@ -28,5 +28,6 @@ NB_MODULE(_kymo, module) {
     kymo::bindings::bind_emitters(module);
     kymo::bindings::bind_execution_trace(module);
     kymo::bindings::bind_traceback(module);
+    kymo::bindings::bind_modules(module);
     kymo::python::add_tracer();
 }

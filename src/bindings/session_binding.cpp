@@ -14,6 +14,7 @@
 #include "bindings/bind.h"
 #include "bindings/errors.h"
 #include "bindings/guarded_session.h"
+#include "sources/python/module_calls.h"
 #include "sources/python/tracer.h"
 
 namespace nb = nanobind;
@@ -98,6 +99,7 @@ void bind_session(nb::module_& module) {
                 options.with_modules = with_modules;
                 set_c_calls(options, c_calls);
                 with_session(session, [&](Session& own) { own.start(options); });
+                if (options.with_stack) python::describe_modules_again();
                 python::apply_tracer();
             },
             nb::kw_only(), nb::arg("name") = "", nb::arg("output") = "",

@@ -151,6 +151,13 @@ class JournalReader {
                         {record.key, {reinterpret_cast<const char*>(json.data()), json.size()}});
                 }
                 break;
+            case JournalKind::SiteValues:
+                if (SiteValuesRecord record; at.get(record)) {
+                    journal_.site_values.push_back(
+                        {record, at.tail<SiteValuesRecord>(record.payload_bytes)});
+                    saw(record.ticks);
+                }
+                break;
             default:
                 break;
         }

@@ -77,6 +77,12 @@ struct JournalFact {
     std::string json;
 };
 
+/// What is known of a site.
+struct JournalSiteValues {
+    detail::SiteValuesRecord record;
+    std::span<const std::byte> payload;  ///< lies in the stream that was read
+};
+
 /// The journal, in one pass. Records that are too short or speak of nothing known are skipped.
 struct Journal {
     std::map<std::uint32_t, JournalThread> threads;  ///< by logical id
@@ -88,13 +94,14 @@ struct Journal {
     std::vector<OpenRange> open_at_stop;  ///< of the session asked for
     std::vector<JournalMessage> messages;
     std::vector<JournalFact> facts;
+    std::vector<JournalSiteValues> site_values;
     std::uint64_t latest_ticks = 0;
 
     const JournalSession* find_session(std::uint64_t id) const noexcept;
 };
 
 /// `session`: whose OpenAtStop, RemoteEvents and Metadata records are wanted (0: of the first session). The
-/// stream must outlive the journal's messages.
+/// stream must outlive the journal's messages and values.
 Journal read_journal(std::span<const std::byte> stream, std::uint64_t session);
 
 }  // namespace kymo

@@ -186,6 +186,8 @@ class Recorder {
     void disable(const char* why) noexcept;
     /// Puts a problem into the captures being written, and on standard error once.
     void note(std::string_view code, std::string_view text) noexcept;
+    void add_site_values(std::uint32_t site, std::uint64_t ticks,
+                         std::span<const KeyedValue> values) noexcept;
     struct Usage {
         std::size_t threads, sessions, memory_bytes, journal_bytes;
     };

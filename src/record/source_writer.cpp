@@ -4,8 +4,10 @@
 #include <algorithm>
 
 #include "record/clock.h"
+#include "record/journal.h"
 #include "record/recorder.h"
 #include "record/thread_log.h"
+#include "record/value_encoding.h"
 
 namespace kymo {
 
@@ -49,6 +51,35 @@ void close_late(Opened opened) noexcept {
     if (state == nullptr) return;
     const std::uint32_t index = find_open(*state, opened.index, opened.start);
     if (index != detail::kNotOpen) pop_open(*state, index, Clock::now(), detail::kRecordUnfinished);
+}
+
+void Recorder::add_site_values(std::uint32_t site, std::uint64_t ticks,
+                               std::span<const KeyedValue> values) noexcept {
+    std::lock_guard lock(mutex_);
+    if (sessions_.empty()) return;
+    alignas(8) std::byte payload[detail::kMaxPayloadBytes];
+    for (std::size_t next = 0; next < values.size();) {
+        // As many as fit; one that is too long for a record of its own is cut.
+        ValueEncoder encoder(payload, payload + sizeof payload);
+        const std::size_t first = next;
+        for (; next < values.size(); ++next) {
+            std::byte* const before = encoder.end();
+            if (next != first && before - payload > static_cast<std::ptrdiff_t>(sizeof payload / 2)) break;
+            encoder.add(names_.intern(values[next].key), 0, values[next].value, {true, true});
+        }
+        detail::SiteValuesRecord record{};
+        record.ticks = ticks;
+        record.site = site;
+        record.payload_bytes = static_cast<std::uint32_t>(encoder.end() - payload);
+        publish_names();
+        journal(detail::JournalKind::SiteValues, record,
+                {payload, static_cast<std::size_t>(encoder.end() - payload)});
+    }
+}
+
+void add_site_values(std::uint32_t site, std::uint64_t ticks, std::span<const KeyedValue> values) noexcept {
+    const SlowPath path;
+    if (path && site != 0) Recorder::get().add_site_values(site, ticks, values);
 }
 
 std::uint64_t source_ticks() noexcept {

@@ -10,6 +10,7 @@
 
 #include <kymo/detail/export.h>
 #include <kymo/detail/hot_path.h>
+#include <kymo/value.h>
 
 #include "record/source.h"
 
@@ -33,6 +34,11 @@ KYMO_API std::size_t open_before(std::span<const std::uint32_t> sites, std::uint
 
 /// Closes a range of the calling thread whose end was not seen: it ends now and is marked unfinished.
 KYMO_API void close_late(detail::Opened opened) noexcept;
+
+/// Tells the running sessions that asked for calls what is known of a site of the call tracer. It is whole
+/// when all of its values have been given with one `ticks`; entries that do not fit are cut.
+KYMO_API void add_site_values(std::uint32_t site, std::uint64_t ticks,
+                              std::span<const KeyedValue> values) noexcept;
 
 /// Now, in the recorder's clock.
 KYMO_API std::uint64_t source_ticks() noexcept;

@@ -210,6 +210,7 @@ enum class JournalKind : std::uint16_t {
     Context = 11,
     RemoteEvents = 12,
     Metadata = 13,
+    SiteValues = 14,
 };
 
 struct ThreadBornRecord {
@@ -324,6 +325,14 @@ struct MetadataRecord {
     std::uint64_t session;
     std::uint32_t key;
     std::uint32_t json_bytes;
+};
+/// What a source knows of a site beyond its name: values as in the payload of ranges follow, padded to 8. What
+/// does not fit into one record is in several of the same ticks.
+struct SiteValuesRecord {
+    StreamRecord head;
+    std::uint64_t ticks;
+    std::uint32_t site;
+    std::uint32_t payload_bytes;
 };
 struct ContextRecord {  // followed by `count` u64 session ids
     StreamRecord head;

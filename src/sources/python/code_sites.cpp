@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "record/source_writer.h"
+#include "sources/python/module_calls.h"
 #include "sources/python/python_text.h"
 
 namespace kymo::python {
@@ -66,6 +67,15 @@ std::uint32_t make_site(PyCodeObject* code) {
                        static_cast<std::uint32_t>(code->co_firstlineno), Scope::PythonFunction);
 }
 
+void set_word(PyCodeObject* code, CodeWord word) noexcept {
+    auto* const object = reinterpret_cast<PyObject*>(code);
+#if PY_VERSION_HEX >= 0x030C0000
+    PyUnstable_Code_SetExtra(object, code_slot, reinterpret_cast<void*>(word));
+#else
+    _PyCode_SetExtra(object, code_slot, reinterpret_cast<void*>(word));
+#endif
+}
+
 }  // namespace
 
 CodeWord learn_code(PyCodeObject* code) noexcept {
@@ -78,13 +88,16 @@ CodeWord learn_code(PyCodeObject* code) noexcept {
     } catch (const std::bad_alloc&) {
         return word;
     }
-    auto* const object = reinterpret_cast<PyObject*>(code);
-#if PY_VERSION_HEX >= 0x030C0000
-    PyUnstable_Code_SetExtra(object, code_slot, reinterpret_cast<void*>(word));
-#else
-    _PyCode_SetExtra(object, code_slot, reinterpret_cast<void*>(word));
-#endif
+    if (is_module_code(code)) word |= kCodeModule;
+    set_word(code, word);
     return word;
+}
+
+void mark_code(PyCodeObject* code, CodeWord bit, bool is_set) noexcept {
+    const CodeWord word = code_slot >= 0 ? known_code(code) : 0;
+    if (word == 0) return;
+    const KeptError error;
+    set_word(code, is_set ? word | bit : word & ~bit);
 }
 
 }  // namespace kymo::python

@@ -15,6 +15,8 @@ inline constexpr CodeWord kCodeKnown = 1;
 inline constexpr CodeWord kCodeGenerator =
     2;                                       ///< makes a generator, a coroutine or an asynchronous generator
 inline constexpr CodeWord kCodeSkipped = 4;  ///< its calls are not recorded: Kymo's own
+inline constexpr CodeWord kCodeModule =
+    128;  ///< its calls may be those of a registered object: ask module_calls.h for the site
 inline constexpr unsigned kCodeSiteShift = 8;
 
 inline std::uint32_t site_of(CodeWord word) noexcept {
@@ -48,6 +50,9 @@ inline CodeWord known_code(PyCodeObject* code) noexcept {
 /// Makes its site and remembers it. Never fails and never changes the error indicator: without room the site
 /// is 0.
 CodeWord learn_code(PyCodeObject* code) noexcept;
+
+/// Sets or clears a bit of a code object's word, should it have one.
+void mark_code(PyCodeObject* code, CodeWord bit, bool is_set) noexcept;
 
 inline CodeWord code_word(PyCodeObject* code) noexcept {
     const CodeWord known = known_code(code);

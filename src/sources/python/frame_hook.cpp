@@ -13,7 +13,9 @@
 
 #include "record/source_writer.h"
 #include "sources/python/code_sites.h"
+#include "sources/python/first_argument.h"
 #include "sources/python/interpreter_frames.h"
+#include "sources/python/module_calls.h"
 
 namespace kymo::python {
 
@@ -114,7 +116,10 @@ inline bool is_no_call(CodeWord word, const _PyInterpreterFrame* frame) noexcept
     if (trace == nullptr || is_no_call(word, frame)) return inner_eval(state, frame, is_throw);
     if (trace->adopted_top != nullptr && trace->adopted_top != current_frame(state)) settle(state, *trace);
     const void* const top = std::exchange(trace->adopted_top, nullptr);
-    const Opened opened = detail::open_range(site_of(word), Scope::PythonFunction);
+    std::uint32_t site = site_of(word);
+    if ((word & kCodeModule) != 0)
+        site = module_site(word, frame->f_code, kymo_first_argument_in(frame, frame->f_code));
+    const Opened opened = detail::open_range(site, Scope::PythonFunction);
     PyObject* result;
     if (reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) >= trace->stack_floor) {
         result = inner_eval(state, frame, is_throw);
@@ -145,7 +150,10 @@ PyObject* run_frame(PyThreadState* state, _PyInterpreterFrame* frame, int is_thr
     const void* const top = trace->adopted_top;
     if (top != nullptr && top != current_frame(state)) [[unlikely]]
         return run_unusual(state, frame, is_throw);
-    if (is_no_call(word, frame)) return inner_eval(state, frame, is_throw);
+    if ((word & (kCodeGenerator | kCodeSkipped | kCodeModule)) != 0) [[unlikely]] {
+        if (is_no_call(word, frame)) return inner_eval(state, frame, is_throw);
+        if ((word & kCodeModule) != 0) return run_unusual(state, frame, is_throw);
+    }
     trace->adopted_top = nullptr;
     const std::uint32_t site = site_of(word);
     const Opened opened = detail::may_open(thread, site) ? detail::open_slot(thread, site)

@@ -11,6 +11,8 @@
 #include "record/source_writer.h"
 #include "sources/python/c_function_sites.h"
 #include "sources/python/code_sites.h"
+#include "sources/python/first_argument.h"
+#include "sources/python/module_calls.h"
 #include "sources/python/python_text.h"
 #include "sources/python/shadow_stack.h"
 #include "sources/python/start_frames.h"
@@ -80,12 +82,21 @@ inline std::uintptr_t python_key(PyObject* code) noexcept {
     return ShadowStack::python_key(code);
 }
 
+// A call that is not recorded, or one of a module.
+[[gnu::noinline]] void open_unusual(MonitoredThread* trace, PyObject* object, CodeWord word) noexcept {
+    if ((word & kCodeSkipped) != 0) return trace->stack.skip(python_key(object));
+    auto* const code = reinterpret_cast<PyCodeObject*>(object);
+    const std::uint32_t site = module_site(word, code, kymo_first_argument(PyThreadState_Get(), 0, code));
+    if (trace->period != period) return;  // meanwhile another thread has ended tracing
+    trace->stack.open(python_key(object), site, Scope::PythonFunction);
+}
+
 PyObject* on_start(PyObject*, PyObject* const* args, Py_ssize_t count) {
     MonitoredThread* const trace = count >= 1 ? monitored() : nullptr;
     if (trace == nullptr) Py_RETURN_NONE;
     const CodeWord word = code_word(reinterpret_cast<PyCodeObject*>(args[0]));
-    if ((word & kCodeSkipped) != 0) [[unlikely]]
-        trace->stack.skip(python_key(args[0]));
+    if ((word & (kCodeSkipped | kCodeModule)) != 0) [[unlikely]]
+        open_unusual(trace, args[0], word);
     else
         trace->stack.open(python_key(args[0]), site_of(word), Scope::PythonFunction);
     Py_RETURN_NONE;

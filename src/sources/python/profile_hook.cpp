@@ -8,7 +8,9 @@
 #include "record/source_writer.h"
 #include "sources/python/c_function_sites.h"
 #include "sources/python/code_sites.h"
+#include "sources/python/first_argument.h"
 #include "sources/python/interpreter_frames.h"
+#include "sources/python/module_calls.h"
 #include "sources/python/python_text.h"
 #include "sources/python/shadow_stack.h"
 #include "sources/python/start_frames.h"
@@ -99,6 +101,18 @@ void find_start_new_thread() noexcept {
     }
 }
 
+// A call that is not recorded, or one of a module.
+[[gnu::noinline]] void open_unusual(ProfileThread* self, _PyInterpreterFrame* place, CodeWord word) noexcept {
+    const std::uintptr_t key = ShadowStack::python_key(place);
+    if ((word & kCodeSkipped) != 0) return self->stack.skip(key);
+    // Asking the module may let other threads run: one of them may end tracing, and drop this.
+    auto* const object = reinterpret_cast<PyObject*>(self);
+    Py_INCREF(object);
+    const std::uint32_t site = module_site(word, place->f_code, kymo_first_argument_in(place, place->f_code));
+    if (is_on) self->stack.open(key, site, Scope::PythonFunction);
+    Py_DECREF(object);
+}
+
 int on_event(PyObject* object, PyFrameObject* frame, int what, PyObject* arg) {
     auto* const self = reinterpret_cast<ProfileThread*>(object);
     if (self->thread == 0) [[unlikely]]
@@ -110,8 +124,8 @@ int on_event(PyObject* object, PyFrameObject* frame, int what, PyObject* arg) {
             // One that C has made gets it at the next call of any thread that has one.
             if (PyInterpreterState_ThreadHead(interpreter)->id != newest_thread && is_on) [[unlikely]]
                 hook_threads();
-            if ((word & kCodeSkipped) != 0) [[unlikely]]
-                self->stack.skip(ShadowStack::python_key(place));
+            if ((word & (kCodeSkipped | kCodeModule)) != 0) [[unlikely]]
+                open_unusual(self, place, word);
             else
                 self->stack.open(ShadowStack::python_key(place), site_of(word), Scope::PythonFunction);
             break;

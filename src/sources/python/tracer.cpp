@@ -8,6 +8,7 @@
 #include "record/source_writer.h"
 #include "sources/python/code_sites.h"
 #include "sources/python/frame_hook.h"
+#include "sources/python/module_calls.h"
 #include "sources/python/monitoring.h"
 #include "sources/python/profile_hook.h"
 #include "sources/python/python_text.h"
@@ -49,6 +50,7 @@ class TracerSource final : public Source {
             if (scopes.contains(Scope::PythonFunction)) mode = Mode::PythonCalls;
             if (scopes.contains(Scope::CFunction)) mode = wants_all.load() ? Mode::AlsoAllC : Mode::AlsoC;
         }
+        want_module_children((needs.option_bits & detail::kOptionModules) != 0);
         if (wanted_mode.exchange(mode) == mode) return;
         if (start_ticks.load() == 0) start_ticks.store(source_ticks());
         // We may not wait for the GIL here: the interpreter is asked to come by, unless somebody with the GIL
@@ -133,6 +135,7 @@ void apply_tracer() noexcept {
     }
     if (mode == Mode::Off) {
         wants_all.store(false);
+        forget_modules();
         return;
     }
     if (!claim_code_slot()) {
