@@ -450,21 +450,25 @@ def test_what_raises_never_reaches_the_program(layers, c_calls):
 
 
 def test_what_is_asked_of_objects_is_no_part_of_the_trace():
-    def parameters(own):
+    def parameters_asked(own):
         return {"w": numpy.zeros(2)}
+
+    def name_asked(own):
+        return "Named"
 
     class Asked:
         def __call__(self):
             pass
 
-    kymo.register_module_type(Asked, name=lambda own: "Named", parameters=parameters)
+    kymo.register_module_type(Asked, name=name_asked, parameters=parameters_asked)
     try:
         with kymo.profile(with_stack=True) as prof:
             Asked()()
     finally:
         kymo.unregister_module_type(Asked)
     assert names(prof) == ["nn.Module: Named_0"]
-    assert not any("parameters" in node.name or "lambda" in node.name for node in depth_first(prof.tree()))
+    assert not any(node.name.endswith(("parameters_asked", "name_asked")) for node in depth_first(prof.tree()))
+    assert len(nodes_named(prof, "nn.Module: Named_0")[0].extra_fields.module.parameters) == 1
 
 
 def test_only_the_exact_types_named_count_as_arrays():

@@ -26,10 +26,10 @@ struct Known {
     std::string class_name;
 };
 
-// All guarded by the GIL.
-std::vector<std::shared_ptr<const ModuleType>> types;
-std::unordered_map<PyObject*, Known> known_objects;
-std::unordered_map<std::string, std::uint32_t> counts;  // by prefix and name
+// All guarded by the GIL. Never destroyed: when the process ends there is no interpreter to give objects back to.
+auto& types = *new std::vector<std::shared_ptr<const ModuleType>>;
+auto& known_objects = *new std::unordered_map<PyObject*, Known>;
+auto& counts = *new std::unordered_map<std::string, std::uint32_t>;  // by prefix and name
 std::uint64_t round_number = 1;
 DescribeModule describe_module = nullptr;
 MeetCode meet_code = nullptr;
@@ -219,8 +219,8 @@ void want_module_children(bool wanted) noexcept {
 
 void forget_modules() noexcept {
     const KeptError error;
-    auto dropped = std::move(known_objects);
-    known_objects.clear();
+    std::unordered_map<PyObject*, Known> dropped;
+    dropped.swap(known_objects);
     counts.clear();
     for (auto& [object, known] : dropped) Py_CLEAR(known.reference);
 }
