@@ -37,9 +37,9 @@ from kymo._kymo import report_out_of_memory as report_out_of_memory
 from kymo._kymo import set_node_id as set_node_id
 from kymo._kymo import thread_name as thread_name
 from kymo._live import is_enabled as is_enabled
-from kymo._profile import profile as profile
 from kymo._modules import register_module_type as register_module_type
 from kymo._modules import unregister_module_type as unregister_module_type
+from kymo._profile import profile as profile
 from kymo._schedule import ProfilerAction as ProfilerAction
 from kymo._schedule import schedule as schedule
 from kymo._steps import KinetoStepTracker as KinetoStepTracker

@@ -94,25 +94,7 @@ class Trace:
     def with_metadata(self, key: str, value: Any) -> Trace: ...
     def info(self) -> dict[str, Any]: ...
     def events(self, **options: Any) -> EventList: ...
-    class ModuleTable:
-    def __init__(self, trace: Trace) -> None: ...
-    def find(self, range: int, /) -> tuple[Any, ...] | None: ...
-    def hierarchy(self, range: int, /) -> str: ...
-
-def register_module_type(
-    cls: type,
-    code: CodeType,
-    name: Callable[[Any], str] | None,
-    parameters: Any,
-    gradients: Any,
-    state: Any,
-    children: Any,
-    arrays: tuple[type, ...],
-    prefix: str,
-    is_optimizer: bool,
-) -> None: ...
-def unregister_module_type(cls: type) -> int: ...
-def key_averages(
+    def key_averages(
         self,
         group_by_input_shapes: bool = False,
         group_by_stack_n: int = 0,
@@ -256,6 +238,24 @@ class EventTree:
     def operation(self, node: int, /) -> tuple[Any, ...]: ...
     def allocation(self, node: int, /) -> tuple[Any, ...]: ...
 
+class ModuleTable:
+    def __init__(self, trace: Trace) -> None: ...
+    def find(self, range: int, /) -> tuple[Any, ...] | None: ...
+    def hierarchy(self, range: int, /) -> str: ...
+
+def register_module_type(
+    cls: type,
+    code: CodeType,
+    name: Callable[[Any], str] | None,
+    parameters: Any,
+    gradients: Any,
+    state: Any,
+    children: Any,
+    arrays: tuple[type, ...],
+    prefix: str,
+    is_optimizer: bool,
+) -> None: ...
+def unregister_module_type(cls: type) -> int: ...
 def key_averages(
     trace: Trace,
     by_input_shape: bool = False,

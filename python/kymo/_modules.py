@@ -47,9 +47,9 @@ def register_module_type(
     class. parameters, gradients, state, children: each the name of an attribute that the object itself holds (read
     where it lies: no property and no __getattr__ runs), or a callable that gets the object. Parameters are a dict by
     name, a list, or a list of groups, dicts that have "params"; gradients and state a dict by parameter or by its name,
-    or a list in the same order; gradients may be ".x", the attribute x of each parameter; the state of a parameter is an
-    array or a dict of arrays; children are a dict of modules by name. What is no array is skipped; with `arrays`, only
-    objects of exactly these types count as arrays. prefix: what names begin with.
+    or a list in the same order; gradients may be ".x", the attribute x of each parameter; the state of a parameter is
+    an array or a dict of arrays; children are a dict of modules by name. What is no array is skipped; with `arrays`,
+    only objects of exactly these types count as arrays. prefix: what names begin with.
 
     Registering the same class and call again replaces what was said. Takes effect at once, also in sessions that run.
     """

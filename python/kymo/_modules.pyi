@@ -1,3 +1,5 @@
+"""Classes whose calls are recorded as calls of modules and optimizers."""
+
 from collections.abc import Callable
 from types import CodeType
 from typing import Any, Literal

@@ -73,7 +73,7 @@ class EventRows {
     nanobind::object use_device_;
     bool with_flops_;
     std::optional<ModuleTable> modules_;  ///< made when needed
-    std::vector<SiteNames> names_;  ///< per site, made when needed
+    std::vector<SiteNames> names_;        ///< per site, made when needed
     std::array<nanobind::object, 256> devices_;
     std::unordered_map<std::size_t, PyObject*> alive_;  ///< borrowed: an object that goes says so
     std::unordered_map<std::size_t, nanobind::object> kept_;

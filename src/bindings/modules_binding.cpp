@@ -97,8 +97,8 @@ void meet_code(PyCodeObject* code) {
     }
 }
 
-/// (whether it is an optimizer, class, number, address, address of the class, function, parameters); parameters
-/// are (name, array, gradient, [(name, array) of each state]), arrays as array_object() has them.
+/// (whether it is an optimizer, class, number, address, address of the class, function, parameters);
+/// parameters are (name, array, gradient, [(name, array) of each state]), arrays as array_object() has them.
 nb::object module_object(const Trace& trace, const ModuleInfo* module) {
     if (module == nullptr) return nb::none();
     nb::list parameters;
@@ -109,8 +109,8 @@ nb::object module_object(const Trace& trace, const ModuleInfo* module) {
         parameters.append(nb::make_tuple(text_object(parameter.name), array_object(trace, parameter.array),
                                          array_object(trace, parameter.gradient), states));
     }
-    return nb::make_tuple(module->is_optimizer, text_object(module->class_name), module->number,
-                          module->self, module->cls, text_object(module->function), parameters);
+    return nb::make_tuple(module->is_optimizer, text_object(module->class_name), module->number, module->self,
+                          module->cls, text_object(module->function), parameters);
 }
 
 /// With its trace, which it reads.

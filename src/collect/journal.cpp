@@ -153,8 +153,7 @@ class JournalReader {
                 break;
             case JournalKind::SiteValues:
                 if (SiteValuesRecord record; at.get(record)) {
-                    journal_.site_values.push_back(
-                        {record, at.tail<SiteValuesRecord>(record.payload_bytes)});
+                    journal_.site_values.push_back({record, at.tail<SiteValuesRecord>(record.payload_bytes)});
                     saw(record.ticks);
                 }
                 break;

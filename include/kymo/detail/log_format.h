@@ -326,8 +326,8 @@ struct MetadataRecord {
     std::uint32_t key;
     std::uint32_t json_bytes;
 };
-/// What a source knows of a site beyond its name: values as in the payload of ranges follow, padded to 8. What
-/// does not fit into one record is in several of the same ticks.
+/// What a source knows of a site beyond its name: values as in the payload of ranges follow, padded to 8.
+/// What does not fit into one record is in several of the same ticks.
 struct SiteValuesRecord {
     StreamRecord head;
     std::uint64_t ticks;

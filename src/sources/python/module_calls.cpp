@@ -26,7 +26,8 @@ struct Known {
     std::string class_name;
 };
 
-// All guarded by the GIL. Never destroyed: when the process ends there is no interpreter to give objects back to.
+// All guarded by the GIL. Never destroyed: when the process ends there is no interpreter to give objects back
+// to.
 auto& types = *new std::vector<std::shared_ptr<const ModuleType>>;
 auto& known_objects = *new std::unordered_map<PyObject*, Known>;
 auto& counts = *new std::unordered_map<std::string, std::uint32_t>;  // by prefix and name
