@@ -125,7 +125,12 @@ struct ListItems {
 };
 
 /// What a value is to its range.
-enum class ArgumentRole : std::uint8_t { Keyword = 0, Input = 1, Output = 2 };
+enum class ArgumentRole : std::uint8_t {
+    Keyword = 0,
+    Input = 1,
+    Output = 2,
+    Site = 3  ///< it is known of the site, and stands with the site's first range (see modules.h)
+};
 
 /// Metadata of an array. Its sizes, and after them its strides if it has them, are
 /// Trace::array_extents()[first_extent ...].

@@ -51,9 +51,11 @@ _LATER = {
     "nvtx": None,
     "profile": "_profile",
     "profiler": None,
+    "register_module_type": "_modules",
     "schedule": "_schedule",
     "supported_activities": "_activities",
     "tensorboard_trace_handler": "_handlers",
+    "unregister_module_type": "_modules",
 }
 
 __all__ = [
@@ -92,6 +94,7 @@ __all__ = [
     "profiler",
     "record_function",
     "record_function_fast",
+    "register_module_type",
     "report_allocation",
     "report_out_of_memory",
     "schedule",
@@ -99,6 +102,7 @@ __all__ = [
     "supported_activities",
     "tensorboard_trace_handler",
     "thread_name",
+    "unregister_module_type",
 ]
 
 

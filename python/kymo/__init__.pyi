@@ -37,6 +37,8 @@ from kymo._kymo import report_out_of_memory as report_out_of_memory
 from kymo._kymo import set_node_id as set_node_id
 from kymo._kymo import thread_name as thread_name
 from kymo._live import is_enabled as is_enabled
+from kymo._modules import register_module_type as register_module_type
+from kymo._modules import unregister_module_type as unregister_module_type
 from kymo._profile import profile as profile
 from kymo._schedule import ProfilerAction as ProfilerAction
 from kymo._schedule import schedule as schedule
@@ -82,9 +84,11 @@ __all__ = [
     "record_function_fast",
     "report_allocation",
     "report_out_of_memory",
+    "register_module_type",
     "schedule",
     "set_node_id",
     "supported_activities",
     "tensorboard_trace_handler",
     "thread_name",
+    "unregister_module_type",
 ]

@@ -106,6 +106,7 @@ class FunctionEvent(FormattedTimesMixin):
         self.python_id = python_id
         self.python_parent_id = python_parent_id
         self.python_module_id = python_module_id
+        self.module_hierarchy = ""
 
     def append_kernel(self, name, device, duration):
         """Says that this call started work of a device that took so many microseconds."""

@@ -26,6 +26,7 @@ _IDS = (
     "python_id",
     "python_parent_id",
 )
+_MODULE = ("python_module_id", "module_hierarchy")
 _SHARES = ("self_cpu_percent", "total_cpu_percent", "total_device_percent")  # a table sets them: no change
 _BYTES = ("cpu_memory_usage", "device_memory_usage")
 
@@ -40,7 +41,6 @@ class RecordedEvent(FunctionEvent, EventRow):
     self_cpu_percent = -1
     total_cpu_percent = -1
     total_device_percent = -1
-    python_module_id = -1
 
     def __setattr__(self, name, value):
         if isinstance(getattr(FunctionEvent, name, None), property):
@@ -164,6 +164,7 @@ _READERS = {
     _DETAIL: lambda rows, index: rows.detail(index),
     _INPUTS: lambda rows, index: rows.inputs(index),
     _IDS: lambda rows, index: rows.ids(index),
+    _MODULE: lambda rows, index: rows.module(index),
     _BYTES: lambda rows, index: rows.bytes(index),
     ("time_range",): lambda rows, index: (rows.time_range(index),),
     ("stack",): lambda rows, index: (rows.stack(index),),
@@ -188,6 +189,5 @@ _ALL_FIELDS = (
     "self_cpu_percent",
     "total_cpu_percent",
     "total_device_percent",
-    "python_module_id",
     "_metadata_json",
 )

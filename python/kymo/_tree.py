@@ -77,6 +77,20 @@ class _PyFrameState(_Fields):
     __slots__ = ("line_number", "file_name", "function_name")
 
 
+class _NNModuleInfo(_Fields):
+    """The object of a module's call, as it was at its first call: addresses of it and of its class, the class's name,
+    its number among those of that name, and its parameters: (name, metadata, metadata of the gradient or None).
+    """
+
+    __slots__ = ("self_ptr", "cls_ptr", "cls_name", "id", "parameters")
+
+
+class _OptimizerInfo(_Fields):
+    """The same of an optimizer; its parameters are (metadata, gradient or None, [(name, metadata) of each state])."""
+
+    __slots__ = ("self_ptr", "cls_ptr", "cls_name", "id", "parameters")
+
+
 class _ExtraFields_PyCall(_Fields):
     __slots__ = ("callsite", "caller", "module", "optimizer")
 
@@ -196,7 +210,7 @@ class _ProfilerEvent:
             address, size, allocated, reserved, device, index = self._tree.allocation(self._node)
             return _ExtraFields_Allocation(address, None, None, size, allocated, reserved, _device(device, index))
         if tag is _EventType.PyCall:
-            return _ExtraFields_PyCall(self._frame(), self._caller(), None, None)
+            return _ExtraFields_PyCall(self._frame(), self._caller(), *self._objects())
         if tag is _EventType.PyCCall:
             return _ExtraFields_PyCCall(self._caller())
         if tag is _EventType.TorchOp:
@@ -204,8 +218,25 @@ class _ProfilerEvent:
             return _ExtraFields_TorchOp(self.name, [_input(value) for value in inputs], scope, sequence, False)
         return _ExtraFields_Kineto(self.name)
 
+    def _objects(self):
+        """(module, optimizer): what this is a call of; None: no such."""
+        found = self._tree.modules.find(self._node)
+        if found is None:
+            return None, None
+        is_optimizer, name, number, address, cls, _, parameters = found
+        if is_optimizer:
+            taken = [
+                (_input(array), _input(grad), [(key, _input(state)) for key, state in states])
+                for _, array, grad, states in parameters
+            ]
+            return None, _OptimizerInfo(address, cls, name, number, taken)
+        taken = [(key, _input(array), _input(grad)) for key, array, grad, _ in parameters]
+        return _NNModuleInfo(address, cls, name, number, taken), None
+
     def _frame(self):
         _, _, _, file, line = self._tree.operation(self._node)
+        if (found := self._tree.modules.find(self._node)) is not None:
+            return _PyFrameState(line, file, found[5])
         name = self.name
         head, separator, function = name.partition("): ")
         if separator and not file:  # "file.py(12): f"
@@ -232,9 +263,23 @@ class _ProfilerEvent:
         return f"<_ProfilerEvent {self.tag.name} {self.name!r} id={self.id} duration={self.duration_time_ns} ns>"
 
 
+class _Tree(_kymo.EventTree):
+    """With the modules of its trace."""
+
+    def __init__(self, trace):
+        super().__init__(trace)
+        self._trace = trace
+
+    @property
+    def modules(self):
+        if "_modules" not in self.__dict__:
+            self._modules = _kymo.ModuleTable(self._trace)
+        return self._modules
+
+
 def nodes(trace):
     """The roots of a trace's tree, in order of time."""
-    tree = _kymo.EventTree(trace)
+    tree = _Tree(trace)
     return [_ProfilerEvent(tree, node) for node in tree.roots()]
 
 

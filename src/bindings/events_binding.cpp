@@ -132,6 +132,7 @@ void bind_events(nb::module_& module) {
         .def("inputs",
              [](const EventRows& rows, std::size_t event) { return rows.inputs(rows.checked(event)); })
         .def("ids", [](const EventRows& rows, std::size_t event) { return rows.ids(rows.checked(event)); })
+        .def("module", [](EventRows& rows, std::size_t event) { return rows.module(rows.checked(event)); })
         .def("kernels", [](EventRows& rows, std::size_t event) { return rows.kernels(rows.checked(event)); })
         .def("stack",
              [](const EventRows& rows, std::size_t event) {

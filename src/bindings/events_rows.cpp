@@ -271,6 +271,16 @@ nb::tuple EventRows::ids(std::size_t event) const {
                           caller == kNoRow ? -1 : number(caller));
 }
 
+/// (number of the module among those of its class, modules that it ran in)
+nb::tuple EventRows::module(std::size_t event) {
+    const Row row = events_.range(event);
+    if (row == kNoRow) return nb::make_tuple(-1, "");
+    if (!modules_) modules_.emplace(events_.trace());
+    const ModuleInfo* const module = modules_->find(row);
+    return nb::make_tuple(module == nullptr ? std::int64_t{-1} : std::int64_t{module->number},
+                          text_object(modules_->hierarchy(row)));
+}
+
 /// (name, number of the device, microseconds) of each
 nb::list EventRows::kernels(std::size_t event) {
     const Trace& trace = events_.trace();

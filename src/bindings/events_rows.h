@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <kymo/event_list.h>
+#include <kymo/modules.h>
 
 namespace kymo::bindings {
 
@@ -47,6 +48,7 @@ class EventRows {
     nanobind::tuple detail(std::size_t event) const;
     nanobind::tuple inputs(std::size_t event) const;
     nanobind::tuple ids(std::size_t event) const;
+    nanobind::tuple module(std::size_t event);
     nanobind::list kernels(std::size_t event);
 
     int traverse(visitproc visit, void* argument);
@@ -70,7 +72,8 @@ class EventRows {
     nanobind::object device_type_;
     nanobind::object use_device_;
     bool with_flops_;
-    std::vector<SiteNames> names_;  ///< per site, made when needed
+    std::optional<ModuleTable> modules_;  ///< made when needed
+    std::vector<SiteNames> names_;        ///< per site, made when needed
     std::array<nanobind::object, 256> devices_;
     std::unordered_map<std::size_t, PyObject*> alive_;  ///< borrowed: an object that goes says so
     std::unordered_map<std::size_t, nanobind::object> kept_;

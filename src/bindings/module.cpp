@@ -30,5 +30,6 @@ NB_MODULE(_kymo, module) {
     kymo::bindings::bind_execution_trace(module);
     kymo::bindings::bind_traceback(module);
     kymo::bindings::bind_program(module);
+    kymo::bindings::bind_modules(module);
     kymo::python::add_tracer();
 }

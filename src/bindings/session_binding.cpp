@@ -17,6 +17,7 @@
 #include "bindings/errors.h"
 #include "bindings/guarded_session.h"
 #include "sources/python/call_patterns.h"
+#include "sources/python/module_calls.h"
 #include "sources/python/python_text.h"
 #include "sources/python/tracer.h"
 
@@ -147,6 +148,7 @@ void bind_session(nb::module_& module) {
                 options.calls.lines = call_lines;
                 set_c_calls(options, c_calls);
                 with_session(session, [&](Session& own) { own.start(options); });
+                if (options.with_stack) python::describe_modules_again();
                 python::apply_tracer();
             },
             nb::kw_only(), nb::arg("name") = "", nb::arg("output") = "",

@@ -235,28 +235,44 @@ bool ArgumentDecoder::read_top(std::span<const std::byte>& rest, RangeDetail& de
     return true;
 }
 
-void ArgumentDecoder::decode(std::span<const std::byte> payload, Row row, std::vector<ArgumentSlice>& index,
-                             RangeDetail& detail) {
-    const auto first = static_cast<std::uint32_t>(data_.arguments.size());
+bool ArgumentDecoder::read_of_site(std::span<const std::byte>& rest) {
+    Argument value;
+    if (!read_value(rest, value, {true, true, ArgumentRole::Site}, 0)) return false;
+    data_.arguments.push_back(value);
+    return true;
+}
+
+void ArgumentDecoder::decode(std::span<const std::byte> payload, RangeDetail& detail, bool is_of_site) {
     while (!payload.empty()) {
         const std::size_t items = data_.list_items.size();
         const std::size_t arrays = data_.arrays.size();
         const std::size_t extents = data_.array_extents.size();
-        if (!read_top(payload, detail)) {
-            data_.list_items.resize(items);
-            data_.arrays.resize(arrays);
-            data_.array_extents.resize(extents);
-            ++damaged_;
-            break;
-        }
+        if (is_of_site ? read_of_site(payload) : read_top(payload, detail)) continue;
+        data_.list_items.resize(items);
+        data_.arrays.resize(arrays);
+        data_.array_extents.resize(extents);
+        ++damaged_;
+        break;
     }
-    const auto count = static_cast<std::uint32_t>(data_.arguments.size()) - first;
-    if (count != 0) index.push_back({row, first, count});
+}
+
+void ArgumentDecoder::add_slice(std::vector<ArgumentSlice>& index, Row row, std::size_t first) {
+    const std::size_t count = data_.arguments.size() - first;
+    if (count != 0)
+        index.push_back({row, static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(count)});
 }
 
 void ArgumentDecoder::decode_range(std::span<const std::byte> payload, Row row) {
+    decode_range(payload, {}, row);
+}
+
+void ArgumentDecoder::decode_range(std::span<const std::byte> payload,
+                                   std::span<const std::span<const std::byte>> of_site, Row row) {
     RangeDetail detail;
-    decode(payload, row, data_.range_arguments, detail);
+    const std::size_t first = data_.arguments.size();
+    decode(payload, detail, false);
+    for (const std::span<const std::byte> part : of_site) decode(part, detail, true);
+    add_slice(data_.range_arguments, row, first);
     if (detail.sequence < 0 && detail.forward_thread == 0 && detail.id == 0) return;
     detail.range = row;
     data_.range_details.push_back(detail);
@@ -264,7 +280,9 @@ void ArgumentDecoder::decode_range(std::span<const std::byte> payload, Row row) 
 
 void ArgumentDecoder::decode_instant(std::span<const std::byte> payload, Row row) {
     RangeDetail unused;
-    decode(payload, row, data_.instant_arguments, unused);
+    const std::size_t first = data_.arguments.size();
+    decode(payload, unused, false);
+    add_slice(data_.instant_arguments, row, first);
 }
 
 }  // namespace kymo

@@ -24,6 +24,9 @@ class ArgumentDecoder {
     /// Appends the arguments of one row and, if there are any, a slice of the index; and the row's detail.
     /// Rows are given in ascending order. A payload that breaks off gives what is whole before that.
     void decode_range(std::span<const std::byte> payload, Row row);
+    /// The same with what is known of its site, which is kept whatever the session asked for.
+    void decode_range(std::span<const std::byte> payload, std::span<const std::span<const std::byte>> of_site,
+                      Row row);
     /// Likewise; instants have no details.
     void decode_instant(std::span<const std::byte> payload, Row row);
 
@@ -39,9 +42,10 @@ class ArgumentDecoder {
         ArgumentRole role;
     };
 
-    void decode(std::span<const std::byte> payload, Row row, std::vector<ArgumentSlice>& index,
-                RangeDetail& detail);
+    void decode(std::span<const std::byte> payload, RangeDetail& detail, bool is_of_site);
     bool read_top(std::span<const std::byte>& rest, RangeDetail& detail);
+    bool read_of_site(std::span<const std::byte>& rest);
+    void add_slice(std::vector<ArgumentSlice>& index, Row row, std::size_t first);
     bool read_facts(std::span<const std::byte>& rest, RangeDetail& detail);
     bool read_stack(std::span<const std::byte>& rest);
     bool read_value(std::span<const std::byte>& rest, Argument& value, const Kept& kept, int nesting);

@@ -173,6 +173,12 @@ class JournalReader {
                                                          std::pair{record.call, flags});
                 }
                 break;
+            case JournalKind::SiteValues:
+                if (SiteValuesRecord record; at.get(record)) {
+                    journal_.site_values.push_back({record, at.tail<SiteValuesRecord>(record.payload_bytes)});
+                    saw(record.ticks);
+                }
+                break;
             default:
                 break;
         }

@@ -89,6 +89,12 @@ struct JournalFact {
 /// Of ranges that are or were open, by thread and start in ticks: the call and its PartRecordFlags.
 using OpenParts = std::map<std::pair<std::uint32_t, std::uint64_t>, std::pair<std::uint64_t, std::uint8_t>>;
 
+/// What is known of a site.
+struct JournalSiteValues {
+    detail::SiteValuesRecord record;
+    std::span<const std::byte> payload;  ///< lies in the stream that was read
+};
+
 /// The journal, in one pass. Records that are too short or speak of nothing known are skipped.
 struct Journal {
     std::map<std::uint32_t, JournalThread> threads;  ///< by logical id
@@ -101,13 +107,14 @@ struct Journal {
     OpenParts open_parts;
     std::vector<JournalMessage> messages;
     std::vector<JournalFact> facts;
+    std::vector<JournalSiteValues> site_values;
     std::uint64_t latest_ticks = 0;
 
     const JournalSession* find_session(std::uint64_t id) const noexcept;
 };
 
 /// `session`: whose OpenAtStop, RemoteEvents and Metadata records are wanted (0: of the first session). The
-/// stream must outlive the journal's messages.
+/// stream must outlive the journal's messages and values.
 Journal read_journal(std::span<const std::byte> stream, std::uint64_t session);
 
 }  // namespace kymo

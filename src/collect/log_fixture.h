@@ -360,6 +360,15 @@ class LogWriter {
         if (!tail.empty()) std::memcpy(tail.data(), sessions.data(), tail.size());
         return journal(detail::JournalKind::Context, record, tail);
     }
+    /// What is known of a site.
+    LogWriter& site_values(std::string_view name, std::uint64_t ticks,
+                           const std::vector<std::byte>& payload) {
+        detail::SiteValuesRecord record{};
+        record.ticks = ticks;
+        record.site = site(name);
+        record.payload_bytes = static_cast<std::uint32_t>(payload.size());
+        return journal(detail::JournalKind::SiteValues, record, payload);
+    }
     /// Events of another process; `head.reserved` says whether its clock is ours.
     LogWriter& remote(detail::RemoteEventsRecord record, std::string_view prefix, std::string_view message) {
         record.prefix = string(prefix);

@@ -10,6 +10,7 @@
 #include "collect/problem_list.h"
 #include "collect/remote_events.h"
 #include "collect/replayed_log.h"
+#include "collect/site_values.h"
 #include "trace/facts.h"
 
 namespace kymo {
@@ -68,6 +69,7 @@ class TableFiller {
         ArgumentDecoder arguments(*state_.data, strings, state_.view.values, state_.modules);
         fill_process(strings);
         fill_threads();
+        site_values_.choose(state_);
         add_thread_tracks(strings, arguments);
         add_async_tracks(strings, arguments);
         merge_parts();
@@ -148,12 +150,20 @@ class TableFiller {
             track.range_count = static_cast<Row>(replay.rows);
             state_.data->tracks.push_back(track);
             for (const PayloadRef& ref : replay.payloads) {
-                arguments.decode_range({ref.data, ref.bytes}, track.first_range + ref.row);
+                const Row row = track.first_range + ref.row;
+                add_site_values_before(row, arguments);
+                arguments.decode_range({ref.data, ref.bytes}, site_values_.take(row), row);
             }
             for (const PartRef& ref : replay.parts) {
                 parts_.push_back({track.first_range + ref.row, ref.flags, ref.call});
             }
+            add_site_values_before(track.first_range + track.range_count, arguments);
         }
+    }
+
+    void add_site_values_before(Row end, ArgumentDecoder& arguments) {
+        for (Row row = site_values_.next_row(); row < end; row = site_values_.next_row())
+            arguments.decode_range({}, site_values_.take(row), row);
     }
 
     // Each async track holds ranges that do not overlap: none is another's child by accident.
@@ -185,8 +195,10 @@ class TableFiller {
                 state_.data->range_parent[row] = kNoRow;
                 state_.data->range_depth[row] = 0;
                 state_.data->range_flags[row] = range.flags;
-                if (range.payload_bytes != 0) {
-                    arguments.decode_range({range.payload, range.payload_bytes}, static_cast<Row>(row));
+                const auto of_site = site_values_.take_of_site(range.site);
+                if (range.payload_bytes != 0 || !of_site.empty()) {
+                    arguments.decode_range({range.payload, range.payload_bytes}, of_site,
+                                           static_cast<Row>(row));
                 }
                 if (range.call != 0) parts_.push_back({static_cast<Row>(row), range.part, range.call});
                 ++track.range_count;
@@ -344,6 +356,7 @@ class TableFiller {
     }
 
     ReplayedLog& state_;
+    SiteValues site_values_;
     std::map<std::uint32_t, Row> thread_rows_;
     std::vector<PartRef> parts_;
     std::uint64_t damaged_memory_ = 0;

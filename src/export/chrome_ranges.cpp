@@ -32,7 +32,8 @@ ChromeRanges::ChromeRanges(const Trace& trace, const ChromeRows& rows, ChromeTex
       links_(trace.links()),
       slices_(trace.data().range_arguments),
       details_(trace.range_details()),
-      arguments_(trace, out) {
+      arguments_(trace, out),
+      modules_(trace) {
     host_sites_ = make_sites(false);
     if (!rows.devices.empty()) device_sites_ = make_sites(true);
     make_flows();
@@ -57,6 +58,11 @@ std::vector<ChromeSite> ChromeRanges::make_sites(bool on_device) {
         }
         if (site.overload != 0) append_member(members, "Overload name", trace_.string(site.overload));
         if (site.raw_name != 0) append_member(members, "Mangled name", trace_.string(site.raw_name));
+        const auto number = static_cast<std::uint32_t>(made.size());
+        if (const ModuleInfo* const module = modules_.find_site(number); module != nullptr && !on_device) {
+            if (!members.empty()) members += ',';
+            members += "\"Python module id\":" + std::to_string(module->number);
+        }
         if (site.scope != usual_scope(category)) append_member(members, "scope", scope_name(site.scope));
         std::string tail = members.empty() ? "},\n" : ",\"args\":{" + members + "}},\n";
         largest_stamps_ = std::max(largest_stamps_, head.size() + tail.size());
@@ -168,7 +174,8 @@ void ChromeRanges::write_track(std::size_t index) {
         out = put_literal(out, ",\"dur\":");
         out = put_micros(out, to - from);
         const bool is_plain = site.kind == ChromeSite::Kind::Plain && !on_device && row != next_sparse_ &&
-                              (ranges_.flags[row] & kFlagsShown) == 0 && !has_links(row);
+                              (ranges_.flags[row] & kFlagsShown) == 0 && !has_links(row) &&
+                              !modules_.has_parts();
         if (is_plain) [[likely]] {
             out_.take(site.tail.put(out));
             continue;
@@ -190,6 +197,11 @@ void ChromeRanges::write_rest(char* out, Row row, const ChromeSite& site, const 
             {trace_.data().arguments.data() + slices_[slice_].first, slices_[slice_].count});
         out = out_.room(largest_stamps_ + kMostOfRest + Stamp::kBlock);
     }
+    if (modules_.has_parts() && site.kind != ChromeSite::Kind::Python && !is_of_device(track)) {
+        out_.take(out);
+        append_hierarchy(row);
+        out = out_.room(largest_stamps_ + kMostOfRest + Stamp::kBlock);
+    }
     out = put_numbers(out, row, site, track);
     if (is_sparse && detail_ < details_.size() && details_[detail_].range == row)
         out = arguments_.put_detail(out, details_[detail_]);
@@ -198,6 +210,15 @@ void ChromeRanges::write_rest(char* out, Row row, const ChromeSite& site, const 
     out_.take(put_literal(out, "}},\n"));
     if (!incoming_.empty()) write_flows(row, row_stamp, from);
     if (is_sparse) seek(row + 1);
+}
+
+/// In which modules it ran.
+void ChromeRanges::append_hierarchy(Row row) {
+    std::string member;
+    const std::string hierarchy = modules_.hierarchy(row);
+    if (hierarchy.empty()) return;
+    append_member(member, "Module Hierarchy", hierarchy);
+    arguments_.append_rendered(Stamp(std::move(member)));
 }
 
 void ChromeRanges::write_flows(Row row, const Stamp& row_stamp, std::uint64_t from) {

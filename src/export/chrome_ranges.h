@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include <kymo/modules.h>
 #include <kymo/trace.h>
 
 #include "export/chrome_arguments.h"
@@ -48,6 +49,7 @@ class ChromeRanges {
     void write_track(std::size_t index);
     void write_rest(char* out, Row row, const ChromeSite& site, const TrackInfo& track,
                     const Stamp& row_stamp, std::uint64_t from);
+    void append_hierarchy(Row row);
     void write_flows(Row row, const Stamp& row_stamp, std::uint64_t from);
     char* put_flags(char* out, std::uint16_t flags);
     char* put_numbers(char* out, Row row, const ChromeSite& site, const TrackInfo& track);
@@ -73,6 +75,7 @@ class ChromeRanges {
     const std::span<const ArgumentSlice> slices_;
     const std::span<const RangeDetail> details_;
     ChromeArguments arguments_;
+    const ModuleTable modules_;
     std::vector<ChromeSite> host_sites_;
     std::vector<ChromeSite> device_sites_;  ///< empty where the trace has no tracks of devices
     std::size_t largest_stamps_ = 0;

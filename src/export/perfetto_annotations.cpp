@@ -41,7 +41,7 @@ class PerfettoAnnotations::Writer {
     void add_facts(std::span<const Argument> values, const PerfettoFacts& facts) {
         constexpr std::uint16_t kShown = kBeganBefore | kUnfinished | kEndInferred | kRemote;
         const bool has_positions = std::any_of(values.begin(), values.end(), [](const Argument& value) {
-            return value.role != ArgumentRole::Keyword;
+            return value.role == ArgumentRole::Input || value.role == ArgumentRole::Output;
         });
         if (!has_positions && (facts.flags & kShown) == 0 && facts.detail == nullptr && facts.overload == 0 &&
             facts.raw_name == 0) {

@@ -193,6 +193,8 @@ class Recorder {
     /// Which call a range of a thread that is open is part of.
     void note_open_part(std::uint32_t thread, std::uint64_t start, std::uint64_t call,
                         std::uint8_t flags) noexcept;
+    void add_site_values(std::uint32_t site, std::uint64_t ticks,
+                         std::span<const KeyedValue> values) noexcept;
     struct Usage {
         std::size_t threads, sessions, memory_bytes, journal_bytes;
     };

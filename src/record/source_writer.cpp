@@ -9,6 +9,7 @@
 #include <kymo/detail/log_format.h>
 
 #include "record/clock.h"
+#include "record/journal.h"
 #include "record/recorder.h"
 #include "record/thread_log.h"
 #include "record/value_encoding.h"
@@ -141,6 +142,35 @@ void write_task(std::uint64_t call, std::string_view name) noexcept {
 void note_open_part(std::uint32_t thread, std::uint64_t start, std::uint64_t call,
                     std::uint8_t flags) noexcept {
     Recorder::get().note_open_part(thread, start, call, flags);
+}
+
+void Recorder::add_site_values(std::uint32_t site, std::uint64_t ticks,
+                               std::span<const KeyedValue> values) noexcept {
+    std::lock_guard lock(mutex_);
+    if (sessions_.empty()) return;
+    alignas(8) std::byte payload[detail::kMaxPayloadBytes];
+    for (std::size_t next = 0; next < values.size();) {
+        // As many as fit; one that is too long for a record of its own is cut.
+        ValueEncoder encoder(payload, payload + sizeof payload);
+        const std::size_t first = next;
+        for (; next < values.size(); ++next) {
+            std::byte* const before = encoder.end();
+            if (next != first && before - payload > static_cast<std::ptrdiff_t>(sizeof payload / 2)) break;
+            encoder.add(names_.intern(values[next].key), 0, values[next].value, {true, true});
+        }
+        detail::SiteValuesRecord record{};
+        record.ticks = ticks;
+        record.site = site;
+        record.payload_bytes = static_cast<std::uint32_t>(encoder.end() - payload);
+        publish_names();
+        journal(detail::JournalKind::SiteValues, record,
+                {payload, static_cast<std::size_t>(encoder.end() - payload)});
+    }
+}
+
+void add_site_values(std::uint32_t site, std::uint64_t ticks, std::span<const KeyedValue> values) noexcept {
+    const SlowPath path;
+    if (path && site != 0) Recorder::get().add_site_values(site, ticks, values);
 }
 
 std::uint64_t source_ticks() noexcept {

@@ -12,6 +12,7 @@
 
 #include <kymo/detail/export.h>
 #include <kymo/detail/hot_path.h>
+#include <kymo/value.h>
 
 #include "record/source.h"
 
@@ -82,6 +83,11 @@ KYMO_API void write_task(std::uint64_t call, std::string_view name) noexcept;
 /// The same of a range that is open and may stay so until the session ends; `thread`: the recorder's number.
 KYMO_API void note_open_part(std::uint32_t thread, std::uint64_t start, std::uint64_t call,
                              std::uint8_t flags) noexcept;
+
+/// Tells the running sessions that asked for calls what is known of a site of the call tracer. It is whole
+/// when all of its values have been given with one `ticks`; entries that do not fit are cut.
+KYMO_API void add_site_values(std::uint32_t site, std::uint64_t ticks,
+                              std::span<const KeyedValue> values) noexcept;
 
 /// Now, in the recorder's clock.
 KYMO_API std::uint64_t source_ticks() noexcept;

@@ -68,7 +68,7 @@ class RandomTrace {
             const bool is_device = lane == lanes_.back();
             for (std::int64_t i = 0; i < ranges_per_lane; ++i) {
                 const std::int64_t scope = below(5);
-                const std::string name = "n" + std::to_string(scope) + std::to_string(below(4));
+                const std::string name = "n" + std::to_string(scope) + std::to_string(below(3));
                 const std::uint32_t site = training_site((is_device ? "kernel " : "") + name, scopes[scope]);
                 const std::int64_t duration = below(one_in(3) ? 4000 : 100);
                 const auto range = assembler_.add_range(lane, below(10'000), duration, site);
@@ -242,7 +242,7 @@ class RandomTrace {
         std::vector<Argument> list;
         for (std::int64_t i = 1 + below(5); i-- != 0;) {
             Argument value = argument(0);
-            value.role = static_cast<ArgumentRole>(below(3));
+            value.role = static_cast<ArgumentRole>(below(4));
             if (value.role == ArgumentRole::Keyword) value.key = text();
             list.push_back(value);
         }

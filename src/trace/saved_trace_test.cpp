@@ -210,7 +210,7 @@ TEST(TraceDamage, IsFoundInEveryTable) {
         [](TraceData& d) { d.range_arguments[0].first = ~0u; },
         [](TraceData& d) { d.arguments[0].key = 1'000'000; },
         [](TraceData& d) { d.arguments[0].kind = static_cast<ValueKind>(7); },
-        [](TraceData& d) { d.arguments[0].role = static_cast<ArgumentRole>(3); },
+        [](TraceData& d) { d.arguments[0].role = static_cast<ArgumentRole>(4); },
         [](TraceData& d) {
             d.list_items[4].kind = ValueKind::List;
             d.list_items[4].list = {4, 1};

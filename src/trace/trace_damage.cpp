@@ -192,7 +192,7 @@ class DamageSearch {
 
     const char* value(const Argument& value) const {
         if (value.kind > ValueKind::Array || value.left_out > ValueKind::Array ||
-            value.role > ArgumentRole::Output)
+            value.role > ArgumentRole::Site)
             return "a value is of an unknown kind";
         if (!is_string(value.key) || (value.kind == ValueKind::String && !is_string(value.string)))
             return "a value has a string that is not there";

@@ -99,6 +99,7 @@ class TraceDump {
             text += text.empty() ? " (" : ", ";
             if (argument.role == ArgumentRole::Input) text += "in ";
             if (argument.role == ArgumentRole::Output) text += "out ";
+            if (argument.role == ArgumentRole::Site) text += "site ";
             if (argument.key != 0) text += string(argument.key) + "=";
             text += value(argument);
         }

@@ -245,6 +245,7 @@ enum class JournalKind : std::uint16_t {
     RemoteEvents = 12,
     Metadata = 13,
     OpenPart = 14,
+    SiteValues = 15,
 };
 
 struct ThreadBornRecord {
@@ -367,6 +368,14 @@ struct OpenPartRecord {
     std::uint64_t call;
     std::uint32_t thread;
     std::uint32_t flags;  ///< PartRecordFlags
+};
+/// What a source knows of a site beyond its name: values as in the payload of ranges follow, padded to 8.
+/// What does not fit into one record is in several of the same ticks.
+struct SiteValuesRecord {
+    StreamRecord head;
+    std::uint64_t ticks;
+    std::uint32_t site;
+    std::uint32_t payload_bytes;
 };
 struct ContextRecord {  // followed by `count` u64 session ids
     StreamRecord head;

@@ -7,6 +7,7 @@
 #include "record/source_writer.h"
 #include "sources/python/greenlets.h"
 #include "sources/python/import_prefixes.h"
+#include "sources/python/module_calls.h"
 #include "sources/python/python_text.h"
 
 namespace kymo::python {
@@ -80,6 +81,7 @@ CodeWord learn_code(PyCodeObject* code) noexcept {
     } catch (const std::bad_alloc&) {
         return word;
     }
+    if (is_module_code(code)) word |= kCodeModule;
     set_code_word(code, word);
     return word;
 }
@@ -92,6 +94,13 @@ void set_code_word(PyCodeObject* code, CodeWord word) noexcept {
     _PyCode_SetExtra(object, code_slot, reinterpret_cast<void*>(word));
 #endif
     PyErr_Clear();
+}
+
+void mark_code(PyCodeObject* code, CodeWord bit, bool is_set) noexcept {
+    const CodeWord word = code_slot >= 0 ? known_code(code) : 0;
+    if (word == 0) return;
+    const KeptError error;
+    set_code_word(code, is_set ? word | bit : word & ~bit);
 }
 
 }  // namespace kymo::python

@@ -16,11 +16,13 @@ inline constexpr CodeWord kCodeGenerator =
     2;                                       ///< makes a generator, a coroutine or an asynchronous generator
 inline constexpr CodeWord kCodeSkipped = 4;  ///< its calls are not recorded: Kymo's own
 inline constexpr CodeWord kCodeCoroutine = 8;  ///< a coroutine, which may be a task's
+inline constexpr CodeWord kCodeModule =
+    16;  ///< its calls may be those of a registered object: ask module_calls.h for the site
 inline constexpr unsigned kCodeSiteShift = 8;
 
 /// Its calls are recorded as they come: nothing about it is special.
 inline bool is_usual(CodeWord word) noexcept {
-    return (word & (kCodeKnown | kCodeSkipped | kCodeGenerator)) == kCodeKnown;
+    return (word & (kCodeKnown | kCodeSkipped | kCodeGenerator | kCodeModule)) == kCodeKnown;
 }
 
 inline std::uint32_t site_of(CodeWord word) noexcept {
@@ -60,6 +62,8 @@ CodeWord learn_code(PyCodeObject* code) noexcept;
 
 /// Changes what is remembered of a code object.
 void set_code_word(PyCodeObject* code, CodeWord word) noexcept;
+/// Sets or clears a bit of a code object's word, should it have one.
+void mark_code(PyCodeObject* code, CodeWord bit, bool is_set) noexcept;
 
 inline CodeWord code_word(PyCodeObject* code) noexcept {
     const CodeWord known = known_code(code);

@@ -15,9 +15,11 @@
 #include "sources/python/asyncio_tasks.h"
 #include "sources/python/code_sites.h"
 #include "sources/python/filtered_calls.h"
+#include "sources/python/first_argument.h"
 #include "sources/python/interpreter_frames.h"
 #include "sources/python/library_frames.h"
 #include "sources/python/live_calls.h"
+#include "sources/python/module_calls.h"
 
 namespace kymo::python {
 
@@ -135,6 +137,11 @@ inline bool passes(PyThreadState* state, const FrameThread& trace, CodeWord word
     return !call_filter.folds || (word & kCodeLibrary) == 0 || !is_library_frame(current_frame(state));
 }
 
+std::uint32_t site_of_call(_PyInterpreterFrame* frame, CodeWord word) noexcept {
+    if ((word & kCodeModule) == 0) return site_of(word);
+    return module_site(word, frame->f_code, kymo_first_argument_in(frame, frame->f_code));
+}
+
 // The range of a call, with a filter or without.
 template <bool kFiltered>
 class FrameRange {
@@ -143,13 +150,17 @@ class FrameRange {
         : trace_(trace) {
         if constexpr (kFiltered) {
             if ((word & kCodeExcluded) != 0 || !passes(state, trace, word)) return;
+            const std::uint32_t site = site_of_call(frame, word);
+            if (!is_on) return;  // meanwhile another thread has ended tracing
             place_ = log_place();
-            opened_ = open_filtered(site_of(word), Scope::PythonFunction,
+            opened_ = open_filtered(site, Scope::PythonFunction,
                                     call_filter.has_lines ? line_of(current_frame(state)) : -1);
             ++trace.depth;
             is_counted_ = true;
         } else {
-            opened_ = detail::open_range(site_of(word), Scope::PythonFunction);
+            const std::uint32_t site = site_of_call(frame, word);
+            if (!is_on) return;
+            opened_ = detail::open_range(site, Scope::PythonFunction);
         }
         if ((word & kCodeGenerator) == 0 || opened_.index == detail::kNotOpen) return;
         part_ = frame;

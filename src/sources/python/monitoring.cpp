@@ -13,9 +13,11 @@
 #include "sources/python/c_function_sites.h"
 #include "sources/python/code_sites.h"
 #include "sources/python/filtered_stack.h"
+#include "sources/python/first_argument.h"
 #include "sources/python/greenlets.h"
 #include "sources/python/interpreter_frames.h"
 #include "sources/python/live_calls.h"
+#include "sources/python/module_calls.h"
 #include "sources/python/python_text.h"
 #include "sources/python/shadow_stack.h"
 #include "sources/python/start_frames.h"
@@ -115,6 +117,13 @@ bool is_throw_at_start(PyObject* const* args) noexcept {
     return offset <= code->_co_firsttraceable * 2L;
 }
 
+// Asking a module may let other threads run: tracing may have ended meanwhile.
+std::uint32_t site_of_call(PyObject* object, CodeWord word) noexcept {
+    if ((word & kCodeModule) == 0) return site_of(word);
+    auto* const code = reinterpret_cast<PyCodeObject*>(object);
+    return module_site(word, code, kymo_first_argument(PyThreadState_Get(), 0, code));
+}
+
 // Each callback does what is usual by itself, and leaves the rest to a function that need not be quick.
 
 [[gnu::noinline]] PyObject* start_unusual(PyObject* code) noexcept {
@@ -125,8 +134,8 @@ bool is_throw_at_start(PyObject* const* args) noexcept {
         trace->stack.skip(python_key(code));
     else if ((word & kCodeGenerator) != 0)
         open_part(*trace, code, word, true);
-    else
-        trace->stack.open(python_key(code), site_of(word), Scope::PythonFunction);
+    else if (const std::uint32_t site = site_of_call(code, word); trace->period == period)
+        trace->stack.open(python_key(code), site, Scope::PythonFunction);
     Py_RETURN_NONE;
 }
 
@@ -258,7 +267,8 @@ PyObject* answer_excluded() noexcept {
     return Py_NewRef(kMayDisable ? disable : Py_None);
 }
 
-void start_filtered(FilteredStack& stack, PyObject* code, CodeWord word, bool is_start) noexcept {
+void start_filtered(MonitoredThread& trace, PyObject* code, CodeWord word, bool is_start) noexcept {
+    FilteredStack& stack = trace.filtered;
     const bool is_library = (word & kCodeLibrary) != 0;
     if ((word & kCodeSkipped) != 0) return stack.skip(python_key(code), is_library, true, false);
     const bool is_too_deep = stack.depth() >= call_filter.max_depth;
@@ -266,8 +276,10 @@ void start_filtered(FilteredStack& stack, PyObject* code, CodeWord word, bool is
         return stack.skip(python_key(code), is_library, false, is_too_deep);
     const bool is_part = (word & kCodeGenerator) != 0;
     const bool is_awaited = stack.is_in_part();
+    const std::uint32_t site = site_of_call(code, word);
+    if (trace.period != period) return;
     const std::uint64_t start =
-        stack.open(python_key(code) | (is_part ? CallKey::kPart : 0), site_of(word), Scope::PythonFunction,
+        stack.open(python_key(code) | (is_part ? CallKey::kPart : 0), site, Scope::PythonFunction,
                    call_filter.has_lines ? line_of_caller() : -1, is_library);
     if (is_part && start != 0) begin_call_part(word, is_start, start, is_awaited);
 }
@@ -278,7 +290,7 @@ PyObject* start_filtered(PyObject* code, bool is_start) noexcept {
     if (trace == nullptr) Py_RETURN_NONE;
     const CodeWord word = filtered_word(reinterpret_cast<PyCodeObject*>(code), PyEval_GetGlobals());
     if ((word & kCodeExcluded) != 0) return answer_excluded<kMayDisable>();
-    start_filtered(trace->filtered, code, word, is_start);
+    start_filtered(*trace, code, word, is_start);
     Py_RETURN_NONE;
 }
 

@@ -10,10 +10,12 @@
 #include "sources/python/c_function_sites.h"
 #include "sources/python/code_sites.h"
 #include "sources/python/filtered_stack.h"
+#include "sources/python/first_argument.h"
 #include "sources/python/greenlets.h"
 #include "sources/python/interpreter_frames.h"
 #include "sources/python/library_frames.h"
 #include "sources/python/live_calls.h"
+#include "sources/python/module_calls.h"
 #include "sources/python/python_text.h"
 #include "sources/python/shadow_stack.h"
 #include "sources/python/start_frames.h"
@@ -145,7 +147,24 @@ void start_part(ShadowStack& stack, _PyInterpreterFrame* frame, CodeWord word) n
     if (start != 0) begin_call_part(frame, word, start);
 }
 
-void start_filtered(FilteredStack& stack, _PyInterpreterFrame* frame) noexcept {
+// The site of what may be a module's call; 0: there is nothing to record any more. Asking the module may let
+// other threads run: one of them may end tracing, and drop this.
+std::uint32_t site_of_module(ProfileThread* self, _PyInterpreterFrame* frame, CodeWord word) noexcept {
+    auto* const object = reinterpret_cast<PyObject*>(self);
+    Py_INCREF(object);
+    const std::uint32_t site = module_site(word, frame->f_code, kymo_first_argument_in(frame, frame->f_code));
+    const bool is_last = Py_REFCNT(object) == 1;
+    Py_DECREF(object);
+    return is_on && !is_last ? site : 0;
+}
+
+void start_module(ProfileThread* self, _PyInterpreterFrame* frame, CodeWord word) noexcept {
+    if (const std::uint32_t site = site_of_module(self, frame, word))
+        self->stack.open(CallKey::python(frame), site, Scope::PythonFunction);
+}
+
+void start_filtered(ProfileThread* self, _PyInterpreterFrame* frame) noexcept {
+    FilteredStack& stack = self->filtered;
     const std::uintptr_t key = CallKey::python(frame);
     const CodeWord word = filtered_word(frame->f_code, frame->f_globals);
     const bool is_library = (word & kCodeLibrary) != 0;
@@ -154,9 +173,10 @@ void start_filtered(FilteredStack& stack, _PyInterpreterFrame* frame) noexcept {
     if (is_too_deep || (call_filter.folds && is_library && is_library_frame(frame->previous)))
         return stack.skip(key, is_library, false, is_too_deep);
     const bool is_part = (word & kCodeGenerator) != 0;
-    const std::uint64_t start =
-        stack.open(key | (is_part ? CallKey::kPart : 0), site_of(word), Scope::PythonFunction,
-                   call_filter.has_lines ? line_of(frame->previous) : -1, is_library);
+    const std::uint32_t site = (word & kCodeModule) != 0 ? site_of_module(self, frame, word) : site_of(word);
+    if (site == 0) return;
+    const std::uint64_t start = stack.open(key | (is_part ? CallKey::kPart : 0), site, Scope::PythonFunction,
+                                           call_filter.has_lines ? line_of(frame->previous) : -1, is_library);
     if (is_part && start != 0) begin_call_part(frame, word, start);
 }
 
@@ -189,11 +209,13 @@ void close_any(ProfileThread* self, std::uintptr_t key, _PyInterpreterFrame* fra
             if (PyInterpreterState_ThreadHead(interpreter)->id != newest_thread && is_on) hook_threads();
             const CodeWord word = code_word(frame->f_code);
             if (call_filter.is_on)
-                start_filtered(self->filtered, frame);
+                start_filtered(self, frame);
             else if ((word & kCodeSkipped) != 0)
                 self->stack.skip(CallKey::python(frame));
             else if ((word & kCodeGenerator) != 0)
                 start_part(self->stack, frame, word);
+            else if ((word & kCodeModule) != 0)
+                start_module(self, frame, word);
             else
                 self->stack.open(CallKey::python(frame), site_of(word), Scope::PythonFunction);
             break;

@@ -21,6 +21,13 @@ class KeptError {
     PyObject* traceback_ = nullptr;
 };
 
+/// Forgets the error that is set, if any. An interrupt that the user sent comes again at the next chance.
+inline void drop_error() noexcept {
+    if (PyErr_Occurred() != nullptr && PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) != 0)
+        PyErr_SetInterrupt();
+    PyErr_Clear();
+}
+
 /// Calls `use` with the text of a str as UTF-8, escaped where it has no such form. No error is set
 /// afterwards.
 template <class Use>

@@ -7,24 +7,48 @@
 #include "record/source_writer.h"
 #include "sources/python/call_filter.h"
 #include "sources/python/code_sites.h"
+#include "sources/python/first_argument.h"
 #include "sources/python/interpreter_frames.h"
+#include "sources/python/module_calls.h"
 #include "sources/python/python_text.h"
 
 namespace kymo::python {
 
 StartFramesOfThreads start_frames;
 
+namespace {
+
+// A running call of what may be a module. Asked only when no stack is being walked any more: that may let
+// other threads run.
+struct ModuleFrame {
+    std::uint64_t thread;
+    std::size_t index;  // of StartFrames::sites
+    CodeWord word;
+    PyCodeObject* code;  // held, as is `self`
+    PyObject* self;
+};
+
+}  // namespace
+
 void StartFramesOfThreads::take(std::uint64_t start) {
     clear();
     const KeptError error;
-    std::vector<AbsentStack> absent;
+    std::vector<ModuleFrame> modules;
     PyThreadState* const own = PyThreadState_Get();
     for (PyThreadState* state = PyInterpreterState_ThreadHead(PyThreadState_GetInterpreter(own));
          state != nullptr; state = PyThreadState_Next(state)) {
         StartFrames found;
+        const std::size_t first_module = modules.size();
         visit_frames(state, [&](const void* frame, PyCodeObject* code, PyObject* globals) {
+            const CodeWord word = call_filter.is_on ? filtered_word(code, globals) : code_word(code);
+            if ((word & kCodeModule) != 0) {
+                PyObject* const self = kymo_first_argument(state, found.frames.size(), code);
+                Py_INCREF(reinterpret_cast<PyObject*>(code));
+                modules.push_back(
+                    {PyThreadState_GetID(state), found.frames.size(), word, code, Py_XNewRef(self)});
+            }
             found.frames.push_back(frame);
-            found.words.push_back(call_filter.is_on ? filtered_word(code, globals) : code_word(code));
+            found.words.push_back(word);
         });
         if (found.frames.empty()) continue;
         std::reverse(found.frames.begin(), found.frames.end());
@@ -37,14 +61,35 @@ void StartFramesOfThreads::take(std::uint64_t start) {
             found.sites.push_back(is_left_out || (is_in_library && is_library) ? 0 : site_of(word));
             if (!is_left_out) is_in_library = is_library;
         }
+        for (std::size_t i = first_module; i < modules.size(); ++i)
+            modules[i].index = found.frames.size() - 1 - modules[i].index;
         found.start = start;
+        found.os_tid = static_cast<std::int64_t>(state->native_thread_id);
+        threads_.emplace(PyThreadState_GetID(state), std::move(found));
+    }
+    for (const ModuleFrame& module : modules) {
+        const std::uint32_t site = module_site(module.word, module.code, module.self);
+        const auto place = threads_.find(module.thread);
+        if (place != threads_.end() && module.index < place->second.sites.size() &&
+            place->second.sites[module.index] != 0)
+            place->second.sites[module.index] = site;
+        Py_XDECREF(module.self);
+        Py_DECREF(reinterpret_cast<PyObject*>(module.code));
+    }
+    tell_absent(PyThreadState_GetID(own));
+}
+
+// The calls of threads that may never have an event; `own` is the calling one.
+void StartFramesOfThreads::tell_absent(std::uint64_t own) {
+    std::vector<AbsentStack> absent;
+    for (const auto& [id, found] : threads_) {
+        if (id == own) continue;
         AbsentStack stack;
-        stack.os_tid = static_cast<std::int64_t>(state->native_thread_id);
+        stack.os_tid = found.os_tid;
         for (std::size_t i = 0; i < found.sites.size(); ++i) {
             if (found.sites[i] != 0) stack.calls.push_back({found.sites[i], found.start_of(i)});
         }
-        if (state != own) absent.push_back(std::move(stack));
-        threads_.emplace(PyThreadState_GetID(state), std::move(found));
+        absent.push_back(std::move(stack));
     }
     if (!absent.empty()) set_absent_threads(std::move(absent));
 }

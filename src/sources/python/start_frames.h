@@ -19,6 +19,7 @@ struct StartFrames {
     std::vector<std::uint32_t> sites;  ///< 0: not to be recorded
     std::vector<CodeWord> words;
     std::uint64_t start = 0;  ///< ticks, just before the session's start
+    std::int64_t os_tid = 0;
     /// One tick apart: ranges are told apart by their starts.
     std::uint64_t start_of(std::size_t i) const noexcept { return start - (sites.size() - i); }
 };
@@ -44,6 +45,7 @@ class StartFramesOfThreads {
     std::vector<AdoptedFrame> adopt(PyThreadState* state);
 
   private:
+    void tell_absent(std::uint64_t own);
     std::map<std::uint64_t, StartFrames> threads_;
 };
 

@@ -13,6 +13,7 @@
 #include "sources/python/frame_hook.h"
 #include "sources/python/gc_ranges.h"
 #include "sources/python/live_calls.h"
+#include "sources/python/module_calls.h"
 #include "sources/python/monitoring.h"
 #include "sources/python/profile_hook.h"
 #include "sources/python/python_text.h"
@@ -63,6 +64,7 @@ class TracerSource final : public Source {
             if (scopes.contains(Scope::PythonFunction)) mode = Mode::PythonCalls;
             if (scopes.contains(Scope::CFunction)) mode = wants_all.load() ? Mode::AlsoAllC : Mode::AlsoC;
         }
+        want_module_children((needs.option_bits & detail::kOptionModules) != 0);
         set_wanted_calls(needs.calls);
         if (wanted_mode.exchange(mode) == mode && needs.calls.empty()) return;
         if (start_ticks.load() == 0) start_ticks.store(source_ticks());
@@ -226,6 +228,7 @@ void apply_tracer() noexcept {
     }
     if (mode == Mode::Off) {
         wants_all.store(false);
+        forget_modules();
         return;
     }
     if (!claim_code_slot()) {

@@ -1,0 +1,229 @@
+// module_calls.cpp: which code is a module's call, which object it is called for, and how that is named.
+#include "sources/python/module_calls.h"
+
+#include <algorithm>
+#include <atomic>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include <kymo/observe.h>
+
+#include "record/source_writer.h"
+#include "sources/python/python_text.h"
+
+namespace kymo::python {
+
+namespace {
+
+/// An object that has been called. Known by its address as long as it lives.
+struct Known {
+    PyObject* reference = nullptr;  ///< weak; the object itself where there are no weak references to it
+    bool is_weak = true;
+    std::uint32_t site = 0;
+    std::uint32_t number = 0;
+    std::uint64_t described = 0;  ///< the round in which it was described last
+    std::string class_name;
+};
+
+// All guarded by the GIL. Never destroyed: when the process ends there is no interpreter to give objects back
+// to.
+auto& types = *new std::vector<std::shared_ptr<const ModuleType>>;
+auto& known_objects = *new std::unordered_map<PyObject*, Known>;
+auto& counts = *new std::unordered_map<std::string, std::uint32_t>;  // by prefix and name
+std::uint64_t round_number = 1;
+DescribeModule describe_module = nullptr;
+MeetCode meet_code = nullptr;
+thread_local bool is_asking = false;
+
+std::atomic<bool> wants_children{false};
+
+bool is_alive(const Known& known, PyObject* object) noexcept {
+    if (!known.is_weak) return true;
+#if PY_VERSION_HEX >= 0x030D0000
+    PyObject* found = nullptr;
+    if (PyWeakref_GetRef(known.reference, &found) < 0) PyErr_Clear();
+    Py_XDECREF(found);
+    return found == object;
+#else
+    return PyWeakref_GET_OBJECT(known.reference) == object;
+#endif
+}
+
+// What an object's class is called.
+std::string class_name_of(const ModuleType& type, PyObject* self) {
+    std::string text;
+    PyObject* given = nullptr;
+    if (type.name != nullptr) {
+        const EnableGuard off(false);
+        given = PyObject_CallOneArg(type.name, self);
+        if (given == nullptr || !PyUnicode_Check(given)) {
+            Py_CLEAR(given);
+            drop_error();
+        }
+    }
+    if (given == nullptr) given = PyType_GetName(Py_TYPE(self));
+    with_text(given, [&](std::string_view name) { text = name; });
+    Py_XDECREF(given);
+    return text;
+}
+
+Known* learn(const ModuleType& type, PyObject* self) {
+    std::string class_name = class_name_of(type, self);
+    // Asking may have let another thread come here first.
+    const auto [place, is_new] = known_objects.try_emplace(self);
+    Known& known = place->second;
+    if (!is_new) {
+        if (is_alive(known, self)) return &known;
+        Py_CLEAR(known.reference);
+        known = Known();
+    }
+    known.reference = PyWeakref_NewRef(self, nullptr);
+    if (known.reference == nullptr) {
+        PyErr_Clear();
+        known.reference = Py_NewRef(self);
+        known.is_weak = false;
+    }
+    known.class_name = std::move(class_name);
+    std::string name = type.prefix + known.class_name;
+    known.number = counts[name]++;
+    name += '_';
+    name += std::to_string(known.number);
+    std::string file;
+    with_text(type.code->co_filename, [&](std::string_view text) { file = text; });
+    known.site = traced_site(name, file.empty() ? std::string_view("(unknown)") : std::string_view(file),
+                             static_cast<std::uint32_t>(type.code->co_firstlineno), Scope::PythonFunction);
+    return &known;
+}
+
+void describe(const ModuleType& type, PyObject* self, const Known& known) {
+    const std::uint32_t site = known.site;
+    const std::uint64_t ticks = source_ticks();
+    std::vector<KeyedValue> values;
+    std::shared_ptr<void> held;
+    const ModuleInstance instance{type, self, known.class_name, known.number, wants_children.load()};
+    {
+        const EnableGuard off(false);
+        describe_module(instance, values, held);
+        drop_error();
+    }
+    add_site_values(site, ticks, values);
+}
+
+std::uint32_t site_of_object(PyCodeObject* code, PyObject* self) {
+    std::shared_ptr<const ModuleType> type;
+    for (auto at = types.rbegin(); at != types.rend() && type == nullptr; ++at) {
+        if ((*at)->code == code && PyType_IsSubtype(Py_TYPE(self), (*at)->cls) != 0) type = *at;
+    }
+    if (type == nullptr) return 0;
+    const auto found = known_objects.find(self);
+    Known* known =
+        found != known_objects.end() && is_alive(found->second, self) ? &found->second : learn(*type, self);
+    const std::uint32_t site = known->site;
+    if (known->described != round_number && site != 0 && describe_module != nullptr && !is_asking) {
+        known->described = round_number;
+        is_asking = true;
+        try {
+            describe(*type, self, *known);
+        } catch (const std::exception&) {  // then only its name is known
+        }
+        is_asking = false;
+    }
+    return site;
+}
+
+}  // namespace
+
+ModuleType::~ModuleType() {
+    Py_XDECREF(reinterpret_cast<PyObject*>(cls));
+    Py_XDECREF(reinterpret_cast<PyObject*>(code));
+    for (PyObject* const object : {name, parameters, gradients, state, children, arrays}) Py_XDECREF(object);
+}
+
+void set_module_callbacks(DescribeModule describe, MeetCode meet) noexcept {
+    describe_module = describe;
+    meet_code = meet;
+}
+
+void add_module_type(std::shared_ptr<const ModuleType> type) {
+    std::shared_ptr<const ModuleType> before;  // goes last: dropping it may run Python code
+    PyCodeObject* const code = type->code;
+    const auto same = std::find_if(types.begin(), types.end(), [&](const auto& other) {
+        return other->code == type->code && other->cls == type->cls;
+    });
+    if (same != types.end()) {
+        before = std::move(*same);
+        types.erase(same);
+    }
+    types.push_back(std::move(type));
+    mark_code(code, kCodeModule, true);
+}
+
+std::size_t remove_module_type(PyTypeObject* cls) {
+    std::vector<std::shared_ptr<const ModuleType>> removed;
+    for (std::size_t i = 0; i < types.size();) {
+        if (types[i]->cls != cls) {
+            ++i;
+            continue;
+        }
+        removed.push_back(std::move(types[i]));
+        types.erase(types.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+    for (const auto& type : removed) {
+        const bool is_used = std::any_of(types.begin(), types.end(),
+                                         [&](const auto& other) { return other->code == type->code; });
+        if (!is_used) mark_code(type->code, kCodeModule, false);
+    }
+    return removed.size();
+}
+
+std::shared_ptr<const ModuleType> module_type_of(PyObject* object) {
+    for (auto at = types.rbegin(); at != types.rend(); ++at) {
+        if (PyType_IsSubtype(Py_TYPE(object), (*at)->cls) != 0) return *at;
+    }
+    return nullptr;
+}
+
+bool is_module_code(PyCodeObject* code) noexcept {
+    const auto is_registered = [&] {
+        return std::any_of(types.begin(), types.end(), [&](const auto& type) { return type->code == code; });
+    };
+    if (is_registered()) return true;
+    if (meet_code == nullptr || is_asking) return false;
+    is_asking = true;
+    meet_code(code);
+    is_asking = false;
+    return is_registered();
+}
+
+std::uint32_t module_site(CodeWord word, PyCodeObject* code, PyObject* self) noexcept {
+    if (self == nullptr) return site_of(word);
+    const KeptError error;
+    std::uint32_t site = 0;
+    Py_INCREF(self);
+    try {
+        site = site_of_object(code, self);
+    } catch (const std::bad_alloc&) {  // then it is a call like any other
+    }
+    Py_DECREF(self);
+    PyErr_Clear();
+    return site != 0 ? site : site_of(word);
+}
+
+void describe_modules_again() noexcept {
+    ++round_number;
+}
+
+void want_module_children(bool wanted) noexcept {
+    wants_children.store(wanted);
+}
+
+void forget_modules() noexcept {
+    const KeptError error;
+    std::unordered_map<PyObject*, Known> dropped;
+    dropped.swap(known_objects);
+    counts.clear();
+    for (auto& [object, known] : dropped) Py_CLEAR(known.reference);
+}
+
+}  // namespace kymo::python
