@@ -92,4 +92,4 @@ def test_an_extension_records_under_kymo_run_though_its_program_never_imports_th
     )
     output_of(sys.executable, "-m", "kymo", "run", "-o", tmp_path / "x.kymo", tmp_path / "x.py")
     trace = kymo.load(tmp_path / "x.kymo")
-    assert [event.name for event in trace.events()] == ["nanobind work"]
+    assert [event.name for event in trace.events()].count("nanobind work") == 1

@@ -93,6 +93,7 @@ def test_the_hook_goes_with_the_last_session(c_calls):
 @MODES
 def test_ranges_of_the_program_stand_in_their_calls(c_calls):
     """P38"""
+
     def marked():
         with kymo.record_function("marked range"):
             leaf()
@@ -146,6 +147,7 @@ def test_a_range_after_the_return_of_a_frame_that_ran_at_the_start_is_not_in_it(
 @MODES
 def test_each_stretch_of_a_generator_is_a_range_and_its_making_is_none(c_calls):
     """P33"""
+
     def numbers():
         leaf()
         yield 1
@@ -219,6 +221,7 @@ def test_code_that_dies_keeps_its_name_and_its_address_is_not_mistaken(c_calls):
 
 def test_no_reference_is_kept():
     """P13"""
+
     class Thing:
         def method(self):
             pass
@@ -235,6 +238,7 @@ def test_no_reference_is_kept():
 @MODES
 def test_recursion_errors_are_as_they_are(c_calls):
     """P20"""
+
     def down():
         down()
 

@@ -29,8 +29,25 @@ namespace {
 
 std::string own_folder;  // with a `/` at its end; guarded by the GIL
 
+void find_own_folder() noexcept {
+    if (!own_folder.empty()) return;
+    PyObject* const modules = PyImport_GetModuleDict();  // borrowed
+    PyObject* const package =
+        modules != nullptr ? PyDict_GetItemString(modules, "kymo") : nullptr;  // borrowed
+    PyObject* const file = package != nullptr ? PyObject_GetAttrString(package, "__file__") : nullptr;
+    if (file != nullptr && PyUnicode_Check(file)) {
+        with_text(file, [](std::string_view text) {
+            const std::size_t end = text.rfind('/');
+            if (end != std::string_view::npos) own_folder = text.substr(0, end + 1);
+        });
+    }
+    Py_XDECREF(file);
+    PyErr_Clear();
+}
+
 // Of the package itself: what it does to record is no part of the program.
 bool is_own(PyCodeObject* code) {
+    find_own_folder();
     if (own_folder.empty()) return false;
     bool is_own = false;
     with_text(code->co_filename, [&](std::string_view file) {
@@ -52,22 +69,6 @@ std::uint32_t make_site(PyCodeObject* code) {
 }
 
 }  // namespace
-
-void find_own_folder() noexcept {
-    if (!own_folder.empty()) return;
-    PyObject* const modules = PyImport_GetModuleDict();  // borrowed
-    PyObject* const package =
-        modules != nullptr ? PyDict_GetItemString(modules, "kymo") : nullptr;  // borrowed
-    PyObject* const file = package != nullptr ? PyObject_GetAttrString(package, "__file__") : nullptr;
-    if (file != nullptr && PyUnicode_Check(file)) {
-        with_text(file, [](std::string_view text) {
-            const std::size_t end = text.rfind('/');
-            if (end != std::string_view::npos) own_folder = text.substr(0, end + 1);
-        });
-    }
-    Py_XDECREF(file);
-    PyErr_Clear();
-}
 
 CodeWord learn_code(PyCodeObject* code) noexcept {
     const KeptError error;

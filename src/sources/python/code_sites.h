@@ -35,9 +35,6 @@ inline std::uint32_t site_of(CodeWord word) noexcept {
 /// Asks the interpreter for a slot, once. False: there is none left. Needs the GIL.
 bool claim_code_slot() noexcept;
 
-/// Notes where the package lies: its calls are no part of the program. Needs the GIL.
-void find_own_folder() noexcept;
-
 /// The word of a code object that has been seen; 0: it has not.
 inline CodeWord known_code(PyCodeObject* code) noexcept {
 #if PY_VERSION_HEX < 0x030E0000

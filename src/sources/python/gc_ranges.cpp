@@ -48,9 +48,18 @@ void end_collection(PyObject* info) noexcept {
     close_with_numbers(ended, numbers);
 }
 
+// The interpreter's own last collections are no part of the program.
+bool is_ending() noexcept {
+#if PY_VERSION_HEX >= 0x030D0000
+    return Py_IsFinalizing() != 0;
+#else
+    return _Py_IsFinalizing() != 0;
+#endif
+}
+
 // phase, info
 PyObject* on_collection(PyObject*, PyObject* const* args, Py_ssize_t count) {
-    if (count >= 2 && callbacks != nullptr && PyUnicode_Check(args[0])) {
+    if (count >= 2 && callbacks != nullptr && !is_ending() && PyUnicode_Check(args[0])) {
         const KeptError error;
         if (PyUnicode_CompareWithASCIIString(args[0], "start") == 0) {
             begin_collection();

@@ -36,7 +36,7 @@ class LiveCalls {
 
   private:
     std::size_t home(const void* frame) const noexcept {
-        return (reinterpret_cast<std::uintptr_t>(frame) * 0x9e3779b97f4a7c15u >> 20) & mask_;
+        return (reinterpret_cast<std::uintptr_t>(frame) >> 4) * 0x9e3779b97f4a7c15u >> 32 & mask_;
     }
     bool grow() noexcept;
 

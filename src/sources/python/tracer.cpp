@@ -236,12 +236,12 @@ void apply_tracer() noexcept {
         return;
     }
     watch_forks();
-    find_own_folder();
     try {
         live_calls.clear();
         start_frames.take(start_ticks.exchange(0));
+        start_gc_ranges();  // imports a module, which is to be no part of the program
         if (start_hook(mode)) present_mode = mode;
-        if (present_mode != Mode::Off) start_gc_ranges();
+        if (present_mode == Mode::Off) stop_gc_ranges();
     } catch (const std::bad_alloc&) {
         note_problem("python_calls_missing", "no memory");
     }
