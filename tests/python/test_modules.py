@@ -74,7 +74,7 @@ def nodes_named(prof, name):
 
 @MODES
 def test_objects_are_numbered_by_class_name_in_order_of_their_first_calls(layers, c_calls):
-    """upstream: test_profiler_experimental_tree_with_stack_and_modules (P15, P19)"""
+    """upstream: test_profiler_experimental_tree_with_stack_and_modules (P11, P15, P19)"""
     for _ in range(3):
         net, other = Net(), Linear()
         with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
@@ -311,7 +311,7 @@ def test_parameters_and_gradients_are_in_the_tree_of_every_call(layers):
 
 
 def test_optimizers_have_their_parameters_gradients_and_state():
-    """upstream: test_optimizer, test_optimizer_parameters_sgd, test_optimizer_parameters_adam (P17)"""
+    """upstream: test_optimizer, test_optimizer_parameters_sgd, test_optimizer_parameters_adam (P11, P17)"""
     layer = Linear()
     optimizer = Momentum([layer])
     weight, bias = layer.params.values()
