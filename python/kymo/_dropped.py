@@ -1,15 +1,11 @@
 """What happens to a profiler that is dropped while it runs."""
 
-import sys
-
 from kymo import _context
 from kymo._warnings import warn
 
 
 def end(profiler):
     """Ends it, since nobody can stop it any more, and warns. What it has recorded is in its capture file or lost."""
-    if sys.is_finalizing():
-        return
     session, profiler._session = profiler._session, None
     if session is not None:
         _context.remove(profiler._carried)

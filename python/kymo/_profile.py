@@ -1,5 +1,7 @@
 """``kymo.profile``: recording with schedules, steps and callbacks."""
 
+import sys
+
 from kymo import _choices, _context
 from kymo._activities import ActiveProfilerType, ProfilerActivity, ProfilerConfig, ProfilerState, _ExperimentalConfig
 from kymo._cycle import Cycle
@@ -148,10 +150,11 @@ class profile(Results):
         return False
 
     def __del__(self):
-        if getattr(self, "_alive", None) in running:
-            from kymo._dropped import end
+        if sys.is_finalizing() or getattr(self, "_alive", None) not in running:
+            return
+        from kymo._dropped import end
 
-            end(self)
+        end(self)
 
     @property
     def current_action(self):
@@ -192,6 +195,13 @@ class profile(Results):
     def start(self):
         if not self.enabled:
             return
+        hold_tracer()  # what follows is not the program's
+        try:
+            self._start()
+        finally:
+            release_tracer()
+
+    def _start(self):
         if self._alive in running:
             raise Error("Profiler context manager is not reentrant: this one is running")
         action = self._next_action(0)
@@ -231,11 +241,13 @@ class profile(Results):
         action = self._next_action(self.step_num + 1)
         self._close_step()
         self.step_num += 1
+        hold_tracer()  # what follows is not the program's
         try:
             self._cycle.move_to(action, self, self._device_has_stopped())
         finally:
             KinetoStepTracker.increment_step(_STEP_REQUESTER)
             self._open_step()
+            release_tracer()
 
     def _device_has_stopped(self):
         """Whether the recorder of the device has given up, since its memory is full."""
@@ -291,13 +303,6 @@ class profile(Results):
             raise
 
     def _start_session(self):
-        hold_tracer()  # what follows is not the program's
-        try:
-            self._start_held_session()
-        finally:
-            release_tracer()
-
-    def _start_held_session(self):
         session = Session()
         session.start(
             name=str(self.trace_id),

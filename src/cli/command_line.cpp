@@ -154,7 +154,7 @@ void Options::texts(std::vector<std::string>& values, const std::string& names,
                     const std::string& placeholder, const std::string& help) {
     app_.add_option(names, values, help)
         ->type_name(placeholder)
-        ->expected(1)
+        ->allow_extra_args(false)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 

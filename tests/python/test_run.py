@@ -14,6 +14,7 @@ from running import captures, environment, functions, plain, recorded, report
 
 # What each of them does is the same with and without us: output, errors, exit code.
 PROGRAMS = {
+    "exit_of_c": "import ctypes\nprint('out', flush=True)\nctypes.CDLL(None).exit(4)",
     "arguments": "import sys; print(sys.argv, sys.path[0] == sys.path[0], __name__, __file__, __spec__, __package__)",
     "main_module": """
         import sys, __main__

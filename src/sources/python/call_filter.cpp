@@ -26,16 +26,18 @@ struct Patterns {
     std::vector<CallPattern> exclude;
 };
 
+// None of these is ever destroyed: calls and sessions may come until the process is gone.
+
 // What the sessions ask for; written without the GIL.
 std::mutex wanted_mutex;
-std::vector<SessionCalls> wanted;
+auto& wanted = *new std::vector<SessionCalls>;
 
 // Guarded by the GIL.
-std::vector<SessionCalls> present;
-std::vector<Patterns> patterns;  // one for each session: a call is recorded that any takes
-std::map<std::uint64_t, std::uint64_t>
-    limits;  // by session: CallFilter::recorded at which its budget is spent
-std::vector<std::string> library_folders;
+auto& present = *new std::vector<SessionCalls>;
+auto& patterns = *new std::vector<Patterns>;  // one for each session: a call is recorded that any takes
+// By session: CallFilter::recorded at which its budget is spent.
+auto& limits = *new std::map<std::uint64_t, std::uint64_t>;
+auto& library_folders = *new std::vector<std::string>;
 
 std::vector<CallPattern> compiled(const std::vector<std::string>& texts) {
     std::vector<CallPattern> made;

@@ -27,7 +27,7 @@ bool claim_code_slot() noexcept {
 
 namespace {
 
-std::string own_folder;  // with a `/` at its end; guarded by the GIL
+auto& own_folder = *new std::string;  // with a `/` at its end; guarded by the GIL; never destroyed
 
 void find_own_folder() noexcept {
     if (!own_folder.empty()) return;

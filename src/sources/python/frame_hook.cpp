@@ -38,7 +38,7 @@ std::atomic<std::uint64_t> gaps{0};
 
 // Every thread that has one. Threads leave without the GIL, hence the lock.
 std::mutex threads_mutex;
-std::vector<FrameThread*> threads;
+auto& threads = *new std::vector<FrameThread*>;  // never destroyed: threads may outlast us
 
 struct OwnThread {
     std::unique_ptr<FrameThread> trace;
@@ -205,9 +205,12 @@ template <bool kFiltered>
             // from here on runs without it, to whatever depth.
             PyInterpreterState* const interpreter = PyThreadState_GetInterpreter(state);
             gaps.fetch_add(1, std::memory_order_relaxed);
-            if (is_on) _PyInterpreterState_SetEvalFrameFunc(interpreter, inner_eval);
+            const bool is_alone = is_on && is_ours(_PyInterpreterState_GetEvalFrameFunc(interpreter));
+            if (is_alone) _PyInterpreterState_SetEvalFrameFunc(interpreter, inner_eval);
             result = inner_eval(state, frame, is_throw);
-            if (is_on) _PyInterpreterState_SetEvalFrameFunc(interpreter, present_hook());
+            // Somebody else's function that has come meanwhile stays.
+            if (is_alone && is_on && _PyInterpreterState_GetEvalFrameFunc(interpreter) == inner_eval)
+                _PyInterpreterState_SetEvalFrameFunc(interpreter, present_hook());
         }
     }
     trace->adopted_top = top;

@@ -10,7 +10,7 @@
 
 namespace kymo::python {
 
-ImportPrefixes import_prefixes;
+ImportPrefixes& import_prefixes = *new ImportPrefixes;
 
 namespace {
 

@@ -27,8 +27,8 @@ class ImportPrefixes {
     std::vector<std::string> folders_;
 };
 
-/// The process's.
-extern ImportPrefixes import_prefixes;
+/// The process's; never destroyed.
+[[gnu::visibility("hidden")]] extern ImportPrefixes& import_prefixes;
 
 /// A path as it is, or behind the working folder when it is relative; texts like `<string>` stay.
 std::string absolute_file(std::string_view file);

@@ -8,7 +8,7 @@
 
 namespace kymo::python {
 
-LiveCalls live_calls;
+LiveCalls& live_calls = *new LiveCalls;
 
 namespace {
 

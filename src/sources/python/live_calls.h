@@ -45,8 +45,8 @@ class LiveCalls {
     std::size_t count_ = 0;
 };
 
-/// The process's. Guarded by the GIL.
-extern LiveCalls live_calls;
+/// The process's; never destroyed. Guarded by the GIL.
+[[gnu::visibility("hidden")]] extern LiveCalls& live_calls;
 
 /// A part whose range was opened at `start` begins. `is_start`: so does its call; else it goes on, or began
 /// unseen. Gives the number of a call that is new here, 0 of others and without memory.

@@ -44,7 +44,7 @@ PyObject* disable = nullptr;     // sys.monitoring.DISABLE
 
 // Every thread that has one. Threads leave without the GIL, hence the lock.
 std::mutex threads_mutex;
-std::vector<MonitoredThread*> threads;
+auto& threads = *new std::vector<MonitoredThread*>;  // never destroyed: threads may outlast us
 
 struct OwnThread {
     std::unique_ptr<MonitoredThread> trace;
@@ -96,6 +96,13 @@ inline std::uintptr_t python_key(PyObject* code) noexcept {
     return CallKey::python(code);
 }
 
+// Asking a module may let other threads run: tracing may have ended meanwhile.
+std::uint32_t site_of_call(PyObject* object, CodeWord word) noexcept {
+    if ((word & kCodeModule) == 0) return site_of(word);
+    auto* const code = reinterpret_cast<PyCodeObject*>(object);
+    return module_site(word, code, kymo_first_argument(PyThreadState_Get(), 0, code));
+}
+
 // A part of a call has begun: of one that is new (`is_start`) or goes on, awaited by another or not.
 void begin_call_part(CodeWord word, bool is_start, std::uint64_t start, bool is_awaited) noexcept {
     const void* const frame = running_frame();
@@ -106,7 +113,9 @@ void begin_call_part(CodeWord word, bool is_start, std::uint64_t start, bool is_
 [[gnu::noinline]] void open_part(MonitoredThread& trace, PyObject* code, CodeWord word,
                                  bool is_start) noexcept {
     const bool is_awaited = trace.stack.is_in_part();
-    const std::uint64_t start = trace.stack.open_part(python_key(code), site_of(word), Scope::PythonFunction);
+    const std::uint32_t site = site_of_call(code, word);
+    if (trace.period != period) return;
+    const std::uint64_t start = trace.stack.open_part(python_key(code), site, Scope::PythonFunction);
     if (start != 0) begin_call_part(word, is_start, start, is_awaited);
 }
 
@@ -115,13 +124,6 @@ bool is_throw_at_start(PyObject* const* args) noexcept {
     const auto* const code = reinterpret_cast<PyCodeObject*>(args[0]);
     const long offset = PyLong_Check(args[1]) ? PyLong_AsLong(args[1]) : -1;
     return offset <= code->_co_firsttraceable * 2L;
-}
-
-// Asking a module may let other threads run: tracing may have ended meanwhile.
-std::uint32_t site_of_call(PyObject* object, CodeWord word) noexcept {
-    if ((word & kCodeModule) == 0) return site_of(word);
-    auto* const code = reinterpret_cast<PyCodeObject*>(object);
-    return module_site(word, code, kymo_first_argument(PyThreadState_Get(), 0, code));
 }
 
 // Each callback does what is usual by itself, and leaves the rest to a function that need not be quick.
@@ -228,7 +230,8 @@ bool is_python_function(PyObject* callable) noexcept {
 [[gnu::noinline]] PyObject* call_unusual(PyObject* code, PyObject* callable) noexcept {
     MonitoredThread* const trace = monitored();
     if (trace == nullptr) Py_RETURN_NONE;
-    const std::uint32_t site = c_function_sites.site_of_callable(callable);
+    const bool is_own = (code_word(reinterpret_cast<PyCodeObject*>(code)) & kCodeSkipped) != 0;
+    const std::uint32_t site = is_own ? 0 : c_function_sites.site_of_callable(callable);
     if (site == 0)
         trace->stack.skip(CallKey::c(code));
     else
@@ -247,7 +250,8 @@ PyObject* on_call(PyObject*, PyObject* const* args, Py_ssize_t count) {
     detail::ThreadState* const thread = detail::current_thread;
     MonitoredThread* const trace = met(thread);
     const std::uint32_t site = c_function_sites.known_site(callable);
-    if (trace == nullptr || site == 0 ||
+    const CodeWord caller = known_code(reinterpret_cast<PyCodeObject*>(args[0]));
+    if (trace == nullptr || site == 0 || (caller & kCodeSkipped) != 0 ||
         !trace->stack.try_open(thread, CallKey::c(args[0]), site, Scope::CFunction)) [[unlikely]]
         return call_unusual(args[0], callable);
     Py_RETURN_NONE;
@@ -337,8 +341,9 @@ PyObject* on_filtered_call(PyObject*, PyObject* const* args, Py_ssize_t count) {
     auto* const code = reinterpret_cast<PyCodeObject*>(args[0]);
     const std::uint32_t site = c_function_sites.site_of_callable(args[2]);
     const std::uintptr_t key = CallKey::c(args[0]);
+    const CodeWord caller = filtered_word(code, PyEval_GetGlobals());
     const bool is_folded =
-        call_filter.folds && (filtered_word(code, PyEval_GetGlobals()) & kCodeLibrary) != 0;
+        (caller & kCodeSkipped) != 0 || (call_filter.folds && (caller & kCodeLibrary) != 0);
     if (site == 0 || is_folded || trace->filtered.is_cut()) {
         trace->filtered.skip(key, false, true, false);
         Py_RETURN_NONE;

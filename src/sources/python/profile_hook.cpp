@@ -142,11 +142,6 @@ void begin_call_part(_PyInterpreterFrame* frame, CodeWord word, std::uint64_t st
         note_task(generator_of(frame), number);
 }
 
-void start_part(ShadowStack& stack, _PyInterpreterFrame* frame, CodeWord word) noexcept {
-    const std::uint64_t start = stack.open_part(CallKey::python(frame), site_of(word), Scope::PythonFunction);
-    if (start != 0) begin_call_part(frame, word, start);
-}
-
 // The site of what may be a module's call; 0: there is nothing to record any more. Asking the module may let
 // other threads run: one of them may end tracing, and drop this.
 std::uint32_t site_of_module(ProfileThread* self, _PyInterpreterFrame* frame, CodeWord word) noexcept {
@@ -156,6 +151,13 @@ std::uint32_t site_of_module(ProfileThread* self, _PyInterpreterFrame* frame, Co
     const bool is_last = Py_REFCNT(object) == 1;
     Py_DECREF(object);
     return is_on && !is_last ? site : 0;
+}
+
+void start_part(ProfileThread* self, _PyInterpreterFrame* frame, CodeWord word) noexcept {
+    const std::uint32_t site = (word & kCodeModule) != 0 ? site_of_module(self, frame, word) : site_of(word);
+    if (site == 0) return;
+    const std::uint64_t start = self->stack.open_part(CallKey::python(frame), site, Scope::PythonFunction);
+    if (start != 0) begin_call_part(frame, word, start);
 }
 
 void start_module(ProfileThread* self, _PyInterpreterFrame* frame, CodeWord word) noexcept {
@@ -213,7 +215,7 @@ void close_any(ProfileThread* self, std::uintptr_t key, _PyInterpreterFrame* fra
             else if ((word & kCodeSkipped) != 0)
                 self->stack.skip(CallKey::python(frame));
             else if ((word & kCodeGenerator) != 0)
-                start_part(self->stack, frame, word);
+                start_part(self, frame, word);
             else if ((word & kCodeModule) != 0)
                 start_module(self, frame, word);
             else
@@ -227,7 +229,8 @@ void close_any(ProfileThread* self, std::uintptr_t key, _PyInterpreterFrame* fra
             const bool is_function = PyCFunction_Check(arg);
             const bool makes_thread = is_function && PyCFunction_GET_FUNCTION(arg) == start_new_thread;
             const std::uintptr_t key = makes_thread ? CallKey::maker(frame) : CallKey::c(frame);
-            const std::uint32_t site = is_function ? c_function_sites.site(arg) : 0;
+            const bool is_own = (code_word(frame->f_code) & kCodeSkipped) != 0;
+            const std::uint32_t site = is_function && !is_own ? c_function_sites.site(arg) : 0;
             if (call_filter.is_on)
                 start_filtered_c(self->filtered, frame, key, site);
             else if (site == 0)
@@ -264,7 +267,7 @@ int on_event(PyObject* object, PyFrameObject* frame, int what, PyObject* arg) {
     bool is_done = false;
     if (what == PyTrace_C_CALL) {
         const std::uint32_t site = c_function_sites.known_site(arg);
-        is_done = site != 0 && self->is_met &&
+        is_done = site != 0 && self->is_met && (known_code(place->f_code) & kCodeSkipped) == 0 &&
                   self->stack.try_open(thread, CallKey::c(place), site, Scope::CFunction);
     } else if (what == PyTrace_C_RETURN || what == PyTrace_C_EXCEPTION) {
         is_done = self->stack.try_close(thread, CallKey::c(place));

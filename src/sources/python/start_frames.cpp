@@ -14,7 +14,7 @@
 
 namespace kymo::python {
 
-StartFramesOfThreads start_frames;
+StartFramesOfThreads& start_frames = *new StartFramesOfThreads;
 
 namespace {
 

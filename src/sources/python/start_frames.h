@@ -49,7 +49,7 @@ class StartFramesOfThreads {
     std::map<std::uint64_t, StartFrames> threads_;
 };
 
-/// The process's.
-[[gnu::visibility("hidden")]] extern StartFramesOfThreads start_frames;
+/// The process's; never destroyed.
+[[gnu::visibility("hidden")]] extern StartFramesOfThreads& start_frames;
 
 }  // namespace kymo::python

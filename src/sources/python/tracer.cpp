@@ -4,6 +4,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "record/source_writer.h"
 #include "sources/python/asyncio_tasks.h"
@@ -48,6 +49,11 @@ bool is_paused = false;         // the budget is spent: the hook is out
 
 // Sessions that are being started by somebody who will call apply_tracer() when all is ready.
 std::atomic<int> held{0};
+
+// What applying does may run Python code, and with it a pending call, or another thread, that comes to apply
+// too: that is done when the first is back. Guarded by the GIL.
+bool is_asked = false;
+bool is_applying = false;
 
 int apply_pending(void*) {
     if (held.load() == 0) apply_tracer();
@@ -201,9 +207,9 @@ void prepare_tracer(bool all_c_calls) noexcept {
     start_ticks.store(source_ticks());
 }
 
-void apply_tracer() noexcept {
-    if (held.load() != 0) return;
-    if (PyInterpreterState_Get() != PyInterpreterState_Main()) return;
+namespace {
+
+void apply_once() noexcept {
     const Mode mode = wanted_mode.load(std::memory_order_relaxed);
     const bool is_new_filter = renew_call_filter();
     const KeptError error;
@@ -237,14 +243,26 @@ void apply_tracer() noexcept {
     }
     watch_forks();
     try {
+        start_gc_ranges();  // imports a module, which is to be no part of the program
         live_calls.clear();
         start_frames.take(start_ticks.exchange(0));
-        start_gc_ranges();  // imports a module, which is to be no part of the program
         if (start_hook(mode)) present_mode = mode;
         if (present_mode == Mode::Off) stop_gc_ranges();
     } catch (const std::bad_alloc&) {
         note_problem("python_calls_missing", "no memory");
     }
+}
+
+}  // namespace
+
+void apply_tracer() noexcept {
+    if (held.load() != 0) return;
+    if (PyInterpreterState_Get() != PyInterpreterState_Main()) return;
+    is_asked = true;
+    if (is_applying) return;
+    is_applying = true;
+    while (std::exchange(is_asked, false)) apply_once();
+    is_applying = false;
 }
 
 const char* tracer_obstacle(bool c_calls) noexcept {

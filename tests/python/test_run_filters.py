@@ -1,0 +1,54 @@
+"""`kymo run` with options that say which calls are recorded."""
+
+import pytest
+from running import captures, functions, recorded
+
+PROGRAM = """import json
+
+def leaf():
+    pass
+
+def outer(n):
+    leaf()
+    if n:
+        outer(n - 1)
+
+outer(5)
+json.dumps({"a": [1, 2]}, indent=1)
+"""
+
+
+def counts(folder, *options):
+    (folder / "program.py").write_text(PROGRAM)
+    out, errors, code = recorded(["program.py"], folder, run_options=("-q", *options))
+    assert (out, errors, code) == ("", "", 0)
+    return functions(captures(folder)[0])
+
+
+def test_only_what_is_included_is_recorded(tmp_path):
+    found = counts(tmp_path, "--include", "program.py")
+    assert (found["outer"], found["leaf"]) == (6, 6)
+    assert not any("JSONEncoder" in name for name in found)
+
+
+def test_what_is_excluded_is_not_recorded_and_may_be_given_again(tmp_path):
+    found = counts(tmp_path, "--exclude", "json", "--exclude", "json.encoder")
+    assert found["outer"] == 6
+    assert not any("JSONEncoder" in name for name in found)
+
+
+def test_calls_within_libraries_are_folded(tmp_path):
+    found = counts(tmp_path, "--fold-libraries")
+    assert (found["outer"], found["dumps"]) == (6, 1)
+    assert not any("JSONEncoder" in name for name in found)
+
+
+@pytest.mark.parametrize(("option", "value"), [("--max-depth", "4"), ("--budget", "5")])
+def test_depth_and_number_of_calls_have_limits(tmp_path, option, value):
+    found = counts(tmp_path, option, value, "--include", "program.py")
+    assert 0 < found["outer"] + found["leaf"] <= 7
+
+
+def test_short_calls_are_left_out(tmp_path):
+    found = counts(tmp_path, "--min-duration", "10s")
+    assert found["leaf"] == 0
