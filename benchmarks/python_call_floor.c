@@ -1,5 +1,5 @@
-/* python_call_floor.c: the least that recording Python calls can cost: the same hooks as the tracer's, with bodies
- * that read the counter and store 16 bytes. python_calls.py builds it. */
+/* python_call_floor.c: the least that recording Python calls can cost: the same hooks as the tracer's, with
+ * bodies that read the counter and store 16 bytes. python_calls.py builds it. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stdint.h>
@@ -21,7 +21,8 @@ static inline uint64_t read_counter(void) {
 }
 #endif
 
-/* As large as the ring that the tracer has in python_calls.py: a record goes to memory that is in no near cache. */
+/* As large as the ring that the tracer has in python_calls.py: a record goes to memory that is in no near
+ * cache. */
 enum { kWords = 1 << 19 };
 static uint64_t ring[kWords];
 static uint32_t at;
@@ -98,7 +99,8 @@ static PyMethodDef methods[] = {
 #endif
     {NULL, NULL, 0, NULL}};
 
-static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "python_call_floor", NULL, -1, methods, NULL, NULL, NULL, NULL};
+static PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "python_call_floor", NULL, -1, methods, NULL, NULL, NULL, NULL};
 
 PyMODINIT_FUNC PyInit_python_call_floor(void) {
     return PyModule_Create(&definition);

@@ -75,7 +75,7 @@ struct AverageRow {
     std::int64_t device_time_total_ns = 0;
     std::int64_t self_device_time_total_ns = 0;  ///< without what ranges inside them launched
     std::int64_t covered_ns =
-        0;                    ///< with covered or nesting: as the total, a range inside another of its row adds nothing
+        0;  ///< with covered or nesting: as the total, a range inside another of its row adds nothing
     std::int64_t min_ns = 0;  ///< of single durations
     std::int64_t max_ns = 0;
     std::int64_t p50_ns = 0;  ///< nearest rank: the smallest duration that half of the ranges do not exceed

@@ -179,7 +179,7 @@ class profile(Results):
 
     @property
     def profiling_start_time_ns(self):
-        """When the last recording began, on the clock of ``time.perf_counter_ns``; 0 before there is one."""
+        """When the last recording began, on the clock CLOCK_MONOTONIC_RAW; 0 before there is one."""
         return self._traces[0].start_ns if self._traces else 0
 
     @property

@@ -102,7 +102,7 @@ std::string c_group(const Trace& trace, const SiteInfo& site, GroupBy by) {
 std::string site_group(const Trace& trace, const SiteInfo& site, GroupBy by) {
     if (site.scope == Scope::CFunction) return c_group(trace, site, by);
     if (site.scope == Scope::PythonFunction) return python_group(trace, site, by);
-    const std::string name(group_name(trace.string(site.name)));
+    std::string name(group_name(trace.string(site.name)));
     const std::string file(trace.string(site.file));
     if (file.empty() || by == GroupBy::Name || by == GroupBy::Function) return name;
     return by == GroupBy::Line ? file + ":" + std::to_string(site.line) : file;

@@ -47,7 +47,7 @@ struct NameTables {
     std::vector<std::string> strings{std::string()};
     std::vector<SiteInfo> sites;
     std::vector<std::uint32_t> site_flags;  ///< detail::SiteFlags, by site
-    std::vector<NamedModule> modules;  ///< module `id` is modules[id - 1]
+    std::vector<NamedModule> modules;       ///< module `id` is modules[id - 1]
 };
 NameTables read_names(std::span<const std::byte> stream);
 

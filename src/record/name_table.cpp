@@ -99,8 +99,7 @@ std::uint32_t NameTable::intern_site(std::string_view name, std::string_view fil
     return id;
 }
 
-std::uint32_t NameTable::intern_module(std::string_view path, std::string_view build_id,
-                                       std::uint64_t bias) {
+std::uint32_t NameTable::intern_module(std::string_view path, std::string_view build_id, std::uint64_t bias) {
     const std::uint32_t path_id = intern(path);
     const std::uint32_t build = intern(build_id);
     if (const auto found = modules_.find({path_id, build, bias}); found != modules_.end())

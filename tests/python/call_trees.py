@@ -100,7 +100,8 @@ def recorded(prof, program, with_c=False):
     calls, found = [], []
     for row in rows(prof):  # parents come first
         parent = calls[row["parent"]] if row["parent"] is not None else None
-        if row["scope"] == RecordScope.C_FUNCTION and not (with_c and is_reported(row["name"])):
+        is_left_out = row["scope"] == RecordScope.C_FUNCTION and not (with_c and is_reported(row["name"]))
+        if is_left_out or row["name"] == "Python GC":
             calls.append(parent)  # what it calls, its caller calls
             continue
         calls.append(Call(short_name(row["name"])))

@@ -310,7 +310,7 @@ def test_the_summary_names_the_hot_functions_and_the_next_commands(tmp_path):
 
 
 def test_the_summary_has_colours_on_a_terminal_alone(tmp_path):
-    script = write(tmp_path, "def f(): pass\nf()\n")
+    script = write(tmp_path, "def f():\n    for _ in range(300_000): pass\nf()\n")
     for changes, is_coloured in (({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)):
         ours, theirs = os.openpty()
         done = subprocess.run(

@@ -57,7 +57,8 @@ NB_MODULE(traces_nanobind, module) {
         const nb::gil_scoped_release released;
         return gather_here(native);
     });
-    // While another thread, which Python does not know, has no GIL at all: the number of Python and of native frames.
+    // While another thread, which Python does not know, has no GIL at all: the number of Python and of native
+    // frames.
     module.def("gather_elsewhere", [] {
         std::vector<std::size_t> sizes;
         std::thread([&] {
