@@ -59,8 +59,7 @@ void BlockStore::abandon() noexcept {
     free_small_.clear();
     free_large_.clear();
     bytes_ = 0;
-    if (fd_ >= 0) close(fd_);
-    fd_ = -1;
+    file_.let_go();
 }
 
 BlockStore::Extent BlockStore::reserve(std::size_t bytes) noexcept {
@@ -72,19 +71,43 @@ BlockStore::Extent BlockStore::reserve(std::size_t bytes) noexcept {
     return extent;
 }
 
-int BlockStore::map_extent(Extent& extent) const noexcept {
-    int flags = MAP_PRIVATE | MAP_ANONYMOUS;
-    if (is_file()) {
-        if (const int error = allocate_on_disk(fd_, extent.offset, extent.bytes)) return error;
-        flags = MAP_SHARED;
-    }
-    void* const address = mmap(nullptr, extent.bytes, PROT_READ | PROT_WRITE, flags, is_file() ? fd_ : -1,
-                               static_cast<off_t>(is_file() ? extent.offset : 0));
+int BlockStore::map_extent(Extent& extent) noexcept {
+    if (is_file()) return map_file(extent);
+    void* const address =
+        mmap(nullptr, extent.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (address == MAP_FAILED) return errno;
     // Huge pages are dear after the machine has idled; small ones are steady.
-    if (!is_file()) madvise(address, extent.bytes, MADV_NOHUGEPAGE);
+    madvise(address, extent.bytes, MADV_NOHUGEPAGE);
     extent.address = static_cast<std::byte*>(address);
     return 0;
+}
+
+int BlockStore::map_file(Extent& extent) noexcept {
+    constexpr int kMostAttempts = 3;
+    for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
+        const int fd = file_.descriptor();
+        if (fd < 0) return EBADF;
+        int error = allocate_on_disk(fd, extent.offset, extent.bytes);
+        void* address = MAP_FAILED;
+        if (error == 0) {
+            address = mmap(nullptr, extent.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+                           static_cast<off_t>(extent.offset));
+            if (address == MAP_FAILED) error = errno;
+        }
+        if (file_.is_ours(fd)) {
+            if (error == 0) extent.address = static_cast<std::byte*>(address);
+            return error;
+        }
+        if (address != MAP_FAILED) munmap(address, extent.bytes);  // closed by another thread meanwhile
+    }
+    return EBADF;
+}
+
+std::string BlockStore::reason(int error) const {
+    if (!is_file() || error != EBADF) return std::strerror(error);
+    const int cause = file_.reopen_error();
+    return std::string("the program has closed its descriptor, and it cannot be opened again") +
+           (cause != 0 ? std::string(" (") + std::strerror(cause) + ")" : std::string());
 }
 
 void BlockStore::prefault(const Extent& extent) noexcept {
@@ -205,7 +228,8 @@ void BlockStore::trim() noexcept {
         extent.bytes = keep;
     }
     next_offset_ = end;
-    if (ftruncate(fd_, static_cast<off_t>(end)) != 0) return;  // longer than needed, nothing lost
+    const int fd = file_.descriptor();
+    if (fd < 0 || ftruncate(fd, static_cast<off_t>(end)) != 0) return;  // longer than needed, nothing lost
 }
 
 }  // namespace kymo

@@ -9,6 +9,8 @@
 
 #include <kymo/detail/log_format.h>
 
+#include "record/held_file.h"
+
 namespace kymo {
 
 class BlockStore;
@@ -47,13 +49,14 @@ class BlockStore {
     BlockStore() noexcept = default;
     /// An open, writable file whose first `header_bytes` are its caller's. Takes over the descriptor.
     BlockStore(int fd, std::size_t header_bytes) noexcept
-        : fd_(fd), header_bytes_(header_bytes), next_offset_(header_bytes) {}
+        : file_(fd), header_bytes_(header_bytes), next_offset_(header_bytes) {}
     ~BlockStore();
     BlockStore(const BlockStore&) = delete;
     BlockStore& operator=(const BlockStore&) = delete;
 
-    bool is_file() const noexcept { return fd_ >= 0; }
-    int fd() const noexcept { return fd_; }
+    bool is_file() const noexcept { return file_.is_held(); }
+    HeldFile& file() noexcept { return file_; }
+    const HeldFile& file() const noexcept { return file_; }
 
     /// A run of 1 or kLargeBlocks blocks with a zeroed, Free header whose generation has been counted up;
     /// null when there is none free (then extend). Small ones are split off large ones.
@@ -78,8 +81,11 @@ class BlockStore {
     void unreserve(const Extent& extent) noexcept {
         if (is_file() && extent.offset + extent.bytes == next_offset_) next_offset_ = extent.offset;
     }
-    /// 0, or the errno of why not: ENOSPC, EDQUOT, EFBIG, ENOMEM.
-    int map_extent(Extent& extent) const noexcept;
+    /// 0, or the errno of why not: ENOSPC, EDQUOT, EFBIG, ENOMEM; EBADF when the program has closed the
+    /// file's descriptor and it cannot be opened again.
+    int map_extent(Extent& extent) noexcept;
+    /// Such an error in words.
+    std::string reason(int error) const;
     /// Faults the pages in, so that recording threads need not.
     static void prefault(const Extent& extent) noexcept;
     void add(const Extent& extent);
@@ -100,7 +106,9 @@ class BlockStore {
         Extent extent;
         std::unique_ptr<Block[]> blocks;  // one per kBlockBytes; runs use their first
     };
-    int fd_ = -1;
+    int map_file(Extent& extent) noexcept;
+
+    HeldFile file_;
     bool frozen_ = false;
     std::size_t header_bytes_ = 0;
     std::size_t next_offset_ = 0;

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -10,7 +11,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -234,6 +237,101 @@ TEST(BlockStore, SaysWhyItCannotGrow) {
     BlockStore store(fd, kBlockBytes);
     BlockStore::Extent extent = store.reserve(1);
     EXPECT_NE(store.map_extent(extent), 0);
+}
+
+// A file on disk that the test may close behind the store's back.
+class BlockStoreDescriptor : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        char name[] = "/tmp/kymo-block-store-XXXXXX";
+        fd_ = mkstemp(name);
+        ASSERT_GE(fd_, 0);
+        path_ = name;
+        store_.emplace(fd_, kBlockBytes);
+        store_->file().set_path(path_);
+    }
+    void TearDown() override {
+        store_.reset();
+        unlink(path_.c_str());
+    }
+    // What a program does that closes all descriptors and then opens a file of its own.
+    int take_its_number() const {
+        const int victim = temporary_file();
+        EXPECT_EQ(pwrite(victim, "hello", 5, 0), 5);
+        EXPECT_EQ(dup2(victim, fd_), fd_);
+        close(victim);
+        return fd_;
+    }
+    static void expect_untouched(int victim) {
+        char text[6] = {};
+        EXPECT_EQ(pread(victim, text, sizeof text, 0), 5);  // and so it is still open
+        EXPECT_STREQ(text, "hello");
+    }
+    int fd_ = -1;
+    std::string path_;
+    std::optional<BlockStore> store_;
+};
+
+TEST_F(BlockStoreDescriptor, GoesOnWhenTheProgramHasClosedIt) {
+    grow(*store_, 1);
+    close(fd_);
+    EXPECT_TRUE(store_->is_file());
+    grow(*store_, 1);
+    Block* const first = store_->take(kLargeBlocks);
+    Block* const second = store_->take(kLargeBlocks);
+    ASSERT_NE(second, nullptr);
+    std::memcpy(second->data(), "in the file", 11);
+    std::memcpy(first->data(), "in the file", 11);
+    const int reader = open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+    EXPECT_EQ(file_bytes(reader), (1 + 2 * kLargeBlocks) * kBlockBytes);
+    for (const std::size_t block : {std::size_t{1}, 1 + kLargeBlocks}) {
+        char text[12] = {};
+        const auto at = static_cast<off_t>(block * kBlockBytes + sizeof(BlockHeader));
+        EXPECT_EQ(pread(reader, text, 11, at), 11);
+        EXPECT_STREQ(text, "in the file");
+    }
+    close(reader);
+}
+
+TEST_F(BlockStoreDescriptor, NeverTouchesAFileThatHasTakenItsNumber) {
+    grow(*store_, 1);
+    const int victim = take_its_number();
+    grow(*store_, 1);
+    expect_untouched(victim);
+    store_->trim();
+    expect_untouched(victim);
+    store_.reset();
+    expect_untouched(victim);
+    const int reader = open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+    EXPECT_EQ(file_bytes(reader), kBlockBytes);
+    close(reader);
+    close(victim);
+}
+
+TEST_F(BlockStoreDescriptor, AbandonedLeavesOpenWhatHasTakenItsNumber) {
+    const int victim = take_its_number();
+    store_->abandon();
+    expect_untouched(victim);
+    close(victim);
+}
+
+TEST_F(BlockStoreDescriptor, SaysThatAClosedFileCannotBeOpenedAgain) {
+    grow(*store_, 1);
+    const int victim = take_its_number();
+    unlink(path_.c_str());
+    BlockStore::Extent extent = store_->reserve(1);
+    EXPECT_EQ(store_->map_extent(extent), EBADF);
+    EXPECT_EQ(extent.address, nullptr);
+    EXPECT_EQ(
+        store_->reason(EBADF),
+        "the program has closed its descriptor, and it cannot be opened again (No such file or directory)");
+    EXPECT_EQ(store_->reason(ENOSPC), "No space left on device");
+    store_->unreserve(extent);
+    EXPECT_NE(store_->take(kLargeBlocks), nullptr);  // what it has can still be used
+    store_->trim();
+    store_.reset();
+    expect_untouched(victim);
+    close(victim);
 }
 
 TEST(BlockStore, AbandonsAFileWithoutTouchingIt) {

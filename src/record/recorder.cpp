@@ -453,7 +453,9 @@ bool Recorder::out_of_space(int error) noexcept {
             close_session(session, Clock::now());
             closed = true;
         }
-        add_note("no_space", where + ": " + std::strerror(error) + "; " + then);
+        // The file is what it was; only its descriptor is gone.
+        const char* const code = spool_ && error == EBADF ? "descriptor_closed" : "no_space";
+        add_note(code, where + ": " + current_store().reason(error) + "; " + then);
     }
     if (closed) rearm();
     return freed;

@@ -182,11 +182,18 @@ std::string free_path(const std::string& wanted, std::span<const std::string> cl
 }
 
 Spool::Spool(int fd, std::string path, FileHeader* header) noexcept
-    : store_(fd, kBlockBytes), path_(std::move(path)), header_(header) {}
+    : store_(fd, kBlockBytes), header_(header) {
+    set_path(std::move(path));
+}
+
+void Spool::set_path(std::string path) {
+    path_ = std::move(path);
+    store_.file().set_path(path_);
+}
 
 std::shared_ptr<Spool> Spool::create(const std::string& wanted_path) {
     const std::string temporary = temporary_path(wanted_path);
-    const int fd = create_temporary(temporary, wanted_path);
+    const int fd = move_out_of_the_way(create_temporary(temporary, wanted_path));
     int error = check_file_limit(kBlockBytes);
     if (error == 0) error = posix_fallocate(fd, 0, kBlockBytes);
     void* header = MAP_FAILED;
@@ -206,7 +213,7 @@ std::shared_ptr<Spool> Spool::create(const std::string& wanted_path) {
     }
     spool->store_.add(extent);
     spool->journal_.spare = spool->take_block(detail::BlockKind::Free);
-    spool->path_ = publish_somewhere(temporary, wanted_path);
+    spool->set_path(publish_somewhere(temporary, wanted_path));
     return spool;
 }
 
@@ -312,22 +319,19 @@ void Spool::finish() noexcept {
 }
 
 bool Spool::is_in_place() const noexcept {
-    struct stat mine {};
-    struct stat named {};
-    return fstat(store_.fd(), &mine) == 0 && stat(path_.c_str(), &named) == 0 &&
-           mine.st_ino == named.st_ino && mine.st_dev == named.st_dev;
+    return store_.file().is_at(path_);
 }
 
 void Spool::move_aside() noexcept {
     const std::string aside = path_ + ".spool";
     if (rename(path_.c_str(), aside.c_str()) != 0) return;
-    path_ = aside;
+    set_path(aside);
     temporary_ = true;
 }
 
 void Spool::move_back(const std::string& path) noexcept {
     if (!temporary_ || publish(path_, path) != 0) return;
-    path_ = path;
+    set_path(path);
     temporary_ = false;
 }
 

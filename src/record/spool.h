@@ -56,6 +56,7 @@ class Spool {
         Block* spare = nullptr;  // so that the news of a full disk still finds room
     };
     Spool(int fd, std::string path, detail::FileHeader* header) noexcept;
+    void set_path(std::string path);
     bool append(Stream& stream, std::span<const std::byte> records) noexcept;
     bool append_large(Stream& stream, std::span<const std::byte> record) noexcept;
     Block* take_block(detail::BlockKind kind) noexcept;

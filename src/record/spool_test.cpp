@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -220,6 +221,64 @@ TEST_F(SpoolTest, KnowsWhenItsNameIsGone) {
     EXPECT_FALSE(spool->is_in_place());
     spool->finish();
     EXPECT_TRUE(std::filesystem::exists(path()));
+}
+
+// The numbers under which this process has the file open.
+std::vector<int> descriptors_of(const std::string& file) {
+    std::vector<int> found;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+        std::error_code error;
+        if (std::filesystem::read_symlink(entry.path(), error) == file)
+            found.push_back(std::stoi(entry.path().filename()));
+    }
+    return found;
+}
+
+TEST_F(SpoolTest, KeepsAHighDescriptorThatProgramsDoNotInherit) {
+    const std::shared_ptr<Spool> spool = Spool::create(path());
+    rlimit limit{};
+    ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    const std::vector<int> open = descriptors_of(path());
+    ASSERT_EQ(open.size(), 1u);
+    EXPECT_GE(open[0], static_cast<int>(std::min<rlim_t>(512, limit.rlim_cur / 2)));
+    EXPECT_EQ(fcntl(open[0], F_GETFD), FD_CLOEXEC);
+}
+
+TEST_F(SpoolTest, IsFinishedWhenItsDescriptorWasClosed) {
+    std::shared_ptr<Spool> spool = Spool::create(path());
+    const int fd = descriptors_of(path()).at(0);
+    std::ofstream(path("victim")) << "hello";
+    const int victim = open(path("victim").c_str(), O_RDWR | O_CLOEXEC);
+    ASSERT_EQ(dup2(victim, fd), fd);
+    close(victim);
+    EXPECT_TRUE(spool->is_in_place());
+    // Until it has grown, with the descriptor closed once more on the way.
+    for (std::uint64_t i = 0; i < 4000; ++i) {
+        ASSERT_TRUE(spool->append_names(records(1, 1000, i)));
+        if (i == 2000) close(descriptors_of(path()).at(0));
+    }
+    close(descriptors_of(path()).at(0));
+    const auto before = std::filesystem::file_size(path());
+    spool->finish();
+    EXPECT_LT(std::filesystem::file_size(path()), before);
+    EXPECT_EQ(std::filesystem::file_size(path()), header_of(path()).blocks * kBlockBytes);
+    EXPECT_EQ(header_of(path()).finished, 1u);
+    EXPECT_EQ(names_of(path()), records(4000, 1000));
+    spool.reset();
+    EXPECT_TRUE(descriptors_of(path()).empty());
+    EXPECT_EQ(descriptors_of(path("victim")), std::vector<int>{fd});
+    EXPECT_EQ(std::filesystem::file_size(path("victim")), 5u);
+    close(fd);
+}
+
+TEST_F(SpoolTest, MovedAsideIsOpenedAgainThere) {
+    const std::shared_ptr<Spool> spool = Spool::create(path());
+    spool->move_aside();
+    std::ofstream(path()) << "another";
+    close(descriptors_of(spool->path()).at(0));
+    EXPECT_TRUE(spool->append_names(records(4000, 1000)));
+    EXPECT_EQ(names_of(spool->path()), records(4000, 1000));
+    EXPECT_EQ(std::filesystem::file_size(path()), 7u);
 }
 
 TEST_F(SpoolTest, MovesAsideAndGoesWhenFinished) {

@@ -1,0 +1,80 @@
+// held_file.cpp: telling our descriptor from one that took its number, opening the file again.
+#include "record/held_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <mutex>
+
+namespace kymo {
+
+int move_out_of_the_way(int fd) noexcept {
+    constexpr rlim_t kFirst = 512;
+    rlimit limit{};
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return fd;
+    const int first = static_cast<int>(std::min(kFirst, limit.rlim_cur / 2));
+    if (fd >= first) return fd;
+    const int high = fcntl(fd, F_DUPFD_CLOEXEC, first);
+    if (high < 0) return fd;
+    close(fd);
+    return high;
+}
+
+HeldFile::HeldFile(int fd) noexcept : is_held_(true), fd_(fd) {
+    struct stat status {};
+    if (fstat(fd, &status) != 0) return;
+    device_ = status.st_dev;
+    inode_ = status.st_ino;
+}
+
+void HeldFile::set_path(const std::string& path) {
+    const std::lock_guard lock(mutex_);
+    path_ = path;
+}
+
+bool HeldFile::is_ours(int fd) const noexcept {
+    struct stat status {};
+    // The program may have the capture open too, to read it.
+    return fd >= 0 && fstat(fd, &status) == 0 && status.st_ino == inode_ && status.st_dev == device_ &&
+           (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDWR;
+}
+
+bool HeldFile::is_at(const std::string& path) const noexcept {
+    struct stat status {};
+    return stat(path.c_str(), &status) == 0 && status.st_ino == inode_ && status.st_dev == device_;
+}
+
+int HeldFile::descriptor() noexcept {
+    const std::lock_guard lock(mutex_);
+    if (is_ours(fd_)) return fd_;
+    fd_ = -1;  // not closed: it is nobody's or the program's
+    reopen_error_.store(reopen(), std::memory_order_relaxed);
+    return fd_;
+}
+
+int HeldFile::reopen() noexcept {
+    struct stat status {};
+    if (stat(path_.c_str(), &status) != 0) return errno;
+    if (!is_at(path_)) return ESTALE;  // what is there may be a device or a pipe: not even opened
+    const int fd = open(path_.c_str(), O_RDWR | O_CLOEXEC);
+    if (fd < 0) return errno;
+    if (!is_ours(fd)) {
+        close(fd);
+        return ESTALE;
+    }
+    fd_ = move_out_of_the_way(fd);
+    return 0;
+}
+
+void HeldFile::let_go() noexcept {
+    const std::lock_guard lock(mutex_);
+    if (is_ours(fd_)) close(fd_);
+    fd_ = -1;
+    is_held_ = false;
+}
+
+}  // namespace kymo

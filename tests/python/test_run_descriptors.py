@@ -1,0 +1,76 @@
+"""``kymo run`` of programs that close all descriptors, as daemons do, and open files of their own after."""
+
+import subprocess
+import sys
+
+import pytest
+from running import captures, functions, recorded
+
+CALLS = 500_000
+
+# Enough files to come by the number of ours, wherever it was.
+PROGRAM = """
+import os
+
+def empty():
+    pass
+
+os.closerange(3, 1000)
+files = [open(f"victim{i}", "w+") for i in range(FILES)]
+for file in files:
+    file.write("hello")
+    file.flush()
+if MOVES:
+    os.chdir("/")
+for _ in range(CALLS):
+    empty()
+for file in files:
+    file.seek(0)
+    assert file.read() == "hello"
+    file.close()
+print("done")
+"""
+
+
+def write_program(folder, files, moves=False):
+    text = PROGRAM.replace("FILES", str(files)).replace("CALLS", str(CALLS)).replace("MOVES", str(moves))
+    (folder / "s.py").write_text(text)
+
+
+def problems(path):
+    command = [sys.executable, "-c", "import sys, kymo; print([p.code for p in kymo.load(sys.argv[1]).problems])"]
+    return subprocess.run([*command, str(path)], capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize("files", [0, 8, 700])
+def test_a_program_that_closes_all_descriptors_keeps_its_files_and_is_recorded(tmp_path, files):
+    write_program(tmp_path, files)
+    assert recorded(["s.py"], tmp_path, run_options=("-q", "-o", "x.kymo")) == ("done\n", "", 0)
+    assert len(list(tmp_path.glob("victim*"))) == files
+    assert all(path.read_text() == "hello" for path in tmp_path.glob("victim*"))
+    assert captures(tmp_path) == [tmp_path / "x.kymo"]
+    assert functions(tmp_path / "x.kymo")["empty"] == CALLS
+
+
+def test_it_may_change_its_folder_too(tmp_path):
+    write_program(tmp_path, 8, moves=True)
+    assert recorded(["s.py"], tmp_path, run_options=("-q", "-o", "x.kymo")) == ("done\n", "", 0)
+    assert functions(tmp_path / "x.kymo")["empty"] == CALLS
+
+
+def test_a_capture_that_was_closed_and_removed_is_written_again_as_far_as_it_goes(tmp_path):
+    write_program(tmp_path, 700)
+    program = tmp_path / "s.py"
+    program.write_text(program.read_text().replace("files = ", "os.remove('x.kymo')\nfiles = "))
+    out, errors, code = recorded(["s.py"], tmp_path, run_options=("-q", "-o", "x.kymo"))
+    assert (out, code) == ("done\n", 0)
+    capture = tmp_path / "x.kymo"
+    closed, removed = errors.splitlines()
+    assert closed == (
+        f"kymo: {capture}: the program has closed its descriptor, and it cannot be opened again "
+        "(No such file or directory); recording stops here"
+    )
+    assert removed == f"kymo: {capture}: was removed while it was being recorded; it is written again"
+    assert all(path.read_text() == "hello" for path in tmp_path.glob("victim*"))
+    assert 0 < functions(capture)["empty"] < CALLS
+    assert "descriptor_closed" in problems(capture)
