@@ -9,6 +9,7 @@ import weakref
 from pathlib import Path
 
 import pytest
+from conftest import needs_own_memory
 
 import kymo
 from kymo._tree import depth_first
@@ -92,6 +93,7 @@ def test_objects_are_numbered_by_class_name_in_order_of_their_first_calls(layers
     assert [child.name.rpartition(": ")[2] for child in inner.children] == ["Layer.forward"]
 
 
+@needs_own_memory
 @MODES
 def test_a_new_object_at_an_old_address_gets_a_new_number(layers, c_calls):
     """(P19)"""
