@@ -9,6 +9,7 @@ import weakref
 from pathlib import Path
 
 import pytest
+from conftest import needs_own_memory
 
 import kymo
 from kymo._tree import depth_first
@@ -92,6 +93,7 @@ def test_objects_are_numbered_by_class_name_in_order_of_their_first_calls(layers
     assert [child.name.rpartition(": ")[2] for child in inner.children] == ["Layer.forward"]
 
 
+@needs_own_memory
 @MODES
 def test_a_new_object_at_an_old_address_gets_a_new_number(layers, c_calls):
     """(P19)"""
@@ -552,6 +554,45 @@ def test_a_session_stopped_by_what_an_object_is_asked_does_no_harm():
         with kymo.profile(with_stack=True, c_calls=c_calls) as after:
             Layer()(1)
         assert any(node.name.endswith("Layer.__call__") for node in depth_first(after.tree()))
+
+
+@MODES
+def test_a_session_stopped_by_a_collection_while_an_object_is_met_does_no_harm(c_calls):
+    """The weak reference to an object may be what starts a collection, and that may run anything."""
+
+    class Met:
+        def __call__(self):
+            return 7
+
+    class Garbage:
+        def __init__(self):
+            self.own = self
+
+        def __del__(self):
+            prof.stop()
+
+    def name(own):
+        Garbage()
+        gc.enable()
+        return "Met"
+
+    before = gc.get_threshold()
+    kymo.register_module_type(Met, name=name)
+    gc.disable()
+    try:
+        prof = kymo.profile(with_stack=True, c_calls=c_calls)
+        prof.start()
+        met = Met()
+        gc.set_threshold(1)
+        assert met() == 7
+    finally:
+        gc.set_threshold(*before)
+        gc.enable()
+        kymo.unregister_module_type(Met)
+    gc.collect()
+    with kymo.profile(with_stack=True, c_calls=c_calls) as after:
+        Layer()(1)
+    assert any(node.name.endswith("Layer.__call__") for node in depth_first(after.tree()))
 
 
 def test_the_example_of_the_document_prints_what_it_says(run_python):

@@ -1,10 +1,11 @@
 """Greenlets: each has its own calls, on the thread that they share. recording.md rule 27."""
 
+import os
 import sys
 
 import call_trees
 import pytest
-from call_trees import MODES, count, leaf, run_program
+from call_trees import count, leaf, run_program
 
 import kymo
 
@@ -14,6 +15,16 @@ greenlet = pytest.importorskip("greenlet")
 has_stretches = pytest.mark.skipif(sys.version_info < (3, 12), reason="not with the frame hook")
 WITH_STRETCHES = pytest.mark.parametrize(
     "c_calls", [pytest.param(False, marks=has_stretches), True, "all"], ids=["python", "with_c", "all_c"]
+)
+
+# A switch copies the C stack away and back. With the frame hook our frames are on it, and AddressSanitizer takes the
+# copy, which greenlet makes with memcpy, for an access to the red zones between their variables; the zones of the stack
+# that comes back are then another's. Neither is an error of greenlet's or ours.
+has_plain_stack = pytest.mark.skipif(
+    "KYMO_TEST_SANITIZER" in os.environ and sys.version_info < (3, 12), reason="the sanitizer's frames cannot be copied"
+)
+MODES = pytest.mark.parametrize(
+    "c_calls", [pytest.param(False, marks=has_plain_stack), True, "all"], ids=["python", "with_c", "all_c"]
 )
 
 

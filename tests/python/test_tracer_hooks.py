@@ -4,6 +4,7 @@ import cProfile
 import gc
 import sys
 import threading
+import types
 import warnings
 
 import call_trees
@@ -201,6 +202,33 @@ def test_the_hook_goes_with_the_last_session(c_calls):
     assert sys.getprofile() is None
     if sys.version_info >= (3, 12):
         assert "kymo" not in [sys.monitoring.get_tool(i) for i in range(6)]
+
+
+@MODES
+def test_a_session_that_ends_while_a_thread_is_met_does_no_harm(c_calls, monkeypatch):
+    """At a thread's first event greenlet is asked for its callback: what runs then may end tracing."""
+    asked = []
+
+    def gettrace():
+        if not asked:
+            asked.append(True)
+            del sys.modules["greenlet"]
+            prof.stop()
+
+    library = types.ModuleType("greenlet")
+    library.gettrace = gettrace
+    library.settrace = lambda callback: None
+    monkeypatch.setitem(sys.modules, "greenlet", library)
+    del library
+    prof = kymo.profile(with_stack=True, c_calls=c_calls)
+    prof.start()
+    leaf()
+    if not asked:  # the frame hook of 3.11 does not ask
+        prof.stop()
+    with kymo.profile(with_stack=True, c_calls=c_calls) as after:
+        leaf()
+    assert count(after, "leaf") == 1
+    assert not [row for row in call_trees.rows(after) if row["name"].endswith(": leaf") and row["flags"]]
 
 
 @MODES

@@ -2,6 +2,7 @@
 #include "sources/python/greenlets.h"
 
 #include <map>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -109,8 +110,12 @@ void follow_greenlets(void (*expect)() noexcept) noexcept {
 
 bool watch_greenlets(ShadowStack& stack) noexcept {
     const KeptError error;
-    PyObject* const module = PyDict_GetItemString(PyImport_GetModuleDict(), "greenlet");  // borrowed
-    if (module == nullptr || !PyModule_Check(module)) return true;
+    PyObject* const found = PyDict_GetItemString(PyImport_GetModuleDict(), "greenlet");  // borrowed
+    if (found == nullptr || !PyModule_Check(found)) return true;
+    // What is asked may run anything: that may drop the module.
+    const std::unique_ptr<PyObject, void (*)(PyObject*)> held(Py_NewRef(found),
+                                                              [](PyObject* own) { Py_DECREF(own); });
+    PyObject* const module = held.get();
     if (!PyObject_HasAttrString(module, "gettrace") || !PyObject_HasAttrString(module, "settrace")) {
         // Half imported, or another module of that name.
         PyObject* const spec = PyObject_GetAttrString(module, "__spec__");

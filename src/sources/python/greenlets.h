@@ -15,7 +15,7 @@ void follow_greenlets(void (*expect)() noexcept) noexcept;
 
 /// Chains onto the trace callback of `greenlet`, which is each thread's own, for the calling thread, whose
 /// calls are `stack`. Nothing is done where the library has not been imported. False: it is being imported;
-/// to be called again at the thread's next event.
+/// to be called again at the thread's next event. May run Python code, which may end tracing.
 bool watch_greenlets(ShadowStack& stack) noexcept;
 
 /// These calls go: they are not to be touched any more.

@@ -32,6 +32,7 @@ auto& types = *new std::vector<std::shared_ptr<const ModuleType>>;
 auto& known_objects = *new std::unordered_map<PyObject*, Known>;
 auto& counts = *new std::unordered_map<std::string, std::uint32_t>;  // by prefix and name
 std::uint64_t round_number = 1;
+std::uint64_t times_forgotten = 0;
 DescribeModule describe_module = nullptr;
 MeetCode meet_code = nullptr;
 thread_local bool is_asking = false;
@@ -68,8 +69,20 @@ std::string class_name_of(const ModuleType& type, PyObject* self) {
     return text;
 }
 
+// Null: tracing has ended meanwhile.
 Known* learn(const ModuleType& type, PyObject* self) {
+    const std::uint64_t forgotten = times_forgotten;
     std::string class_name = class_name_of(type, self);
+    // Making this one may collect garbage, and so run whatever asking may. After it nothing runs.
+    PyObject* reference = PyWeakref_NewRef(self, nullptr);
+    const bool is_weak = reference != nullptr;
+    if (!is_weak) {
+        PyErr_Clear();
+        reference = Py_NewRef(self);
+    }
+    const std::unique_ptr<PyObject, void (*)(PyObject*)> held(reference,
+                                                              [](PyObject* own) { Py_DECREF(own); });
+    if (times_forgotten != forgotten) return nullptr;
     // Asking may have let another thread come here first.
     const auto [place, is_new] = known_objects.try_emplace(self);
     Known& known = place->second;
@@ -78,12 +91,8 @@ Known* learn(const ModuleType& type, PyObject* self) {
         Py_CLEAR(known.reference);
         known = Known();
     }
-    known.reference = PyWeakref_NewRef(self, nullptr);
-    if (known.reference == nullptr) {
-        PyErr_Clear();
-        known.reference = Py_NewRef(self);
-        known.is_weak = false;
-    }
+    known.reference = Py_NewRef(reference);
+    known.is_weak = is_weak;
     known.class_name = std::move(class_name);
     std::string name = type.prefix + known.class_name;
     known.number = counts[name]++;
@@ -119,6 +128,7 @@ std::uint32_t site_of_object(PyCodeObject* code, PyObject* self) {
     const auto found = known_objects.find(self);
     Known* known =
         found != known_objects.end() && is_alive(found->second, self) ? &found->second : learn(*type, self);
+    if (known == nullptr) return 0;
     const std::uint32_t site = known->site;
     if (known->described != round_number && site != 0 && describe_module != nullptr && !is_asking) {
         known->described = round_number;
@@ -220,6 +230,7 @@ void want_module_children(bool wanted) noexcept {
 
 void forget_modules() noexcept {
     const KeptError error;
+    ++times_forgotten;
     std::unordered_map<PyObject*, Known> dropped;
     dropped.swap(known_objects);
     counts.clear();

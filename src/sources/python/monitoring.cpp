@@ -69,7 +69,9 @@ thread_local OwnThread own_thread;
         MonitoredThread& trace = *own_thread.trace;
         detail::current_thread->tracer = &trace;
         trace.thread = detail::thread_number();
-        trace.period = watch_greenlets(trace.stack) ? period : period - 1;
+        const bool is_met = watch_greenlets(trace.stack);
+        if (tool < 0) return nullptr;  // that has ended tracing
+        trace.period = is_met ? period : period - 1;
         const std::vector<AdoptedFrame> adopted = start_frames.adopt(PyThreadState_Get());
         call_filter.is_on ? trace.filtered.adopt(adopted) : trace.stack.adopt(adopted);
         return &trace;

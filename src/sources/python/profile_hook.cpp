@@ -123,11 +123,31 @@ void find_start_new_thread() noexcept {
     return is_free;
 }
 
+// Held for the length of an event: what runs in it may end tracing, and the thread state then lets go.
+class HeldThread {
+  public:
+    explicit HeldThread(ProfileThread* thread) noexcept : object_(reinterpret_cast<PyObject*>(thread)) {
+        Py_INCREF(object_);
+    }
+    ~HeldThread() { Py_DECREF(object_); }
+    HeldThread(const HeldThread&) = delete;
+    HeldThread& operator=(const HeldThread&) = delete;
+
+  private:
+    PyObject* object_;
+};
+
+// Of a held one: tracing has ended, or begun again with another.
+bool is_dropped(ProfileThread* self) noexcept {
+    return !is_on || Py_REFCNT(reinterpret_cast<PyObject*>(self)) == 1;
+}
+
 // The first event of a thread.
 void meet(ProfileThread* self) noexcept {
     if (!attach_thread()) return;
     self->thread = detail::thread_number();
     self->is_met = watch_greenlets(self->stack);
+    if (is_dropped(self)) return;
     try {
         const std::vector<AdoptedFrame> adopted = start_frames.adopt(PyThreadState_Get());
         call_filter.is_on ? self->filtered.adopt(adopted) : self->stack.adopt(adopted);
@@ -143,14 +163,10 @@ void begin_call_part(_PyInterpreterFrame* frame, CodeWord word, std::uint64_t st
 }
 
 // The site of what may be a module's call; 0: there is nothing to record any more. Asking the module may let
-// other threads run: one of them may end tracing, and drop this.
+// other threads run: one of them may end tracing.
 std::uint32_t site_of_module(ProfileThread* self, _PyInterpreterFrame* frame, CodeWord word) noexcept {
-    auto* const object = reinterpret_cast<PyObject*>(self);
-    Py_INCREF(object);
     const std::uint32_t site = module_site(word, frame->f_code, kymo_first_argument_in(frame, frame->f_code));
-    const bool is_last = Py_REFCNT(object) == 1;
-    Py_DECREF(object);
-    return is_on && !is_last ? site : 0;
+    return is_dropped(self) ? 0 : site;
 }
 
 void start_part(ProfileThread* self, _PyInterpreterFrame* frame, CodeWord word) noexcept {
@@ -169,6 +185,7 @@ void start_filtered(ProfileThread* self, _PyInterpreterFrame* frame) noexcept {
     FilteredStack& stack = self->filtered;
     const std::uintptr_t key = CallKey::python(frame);
     const CodeWord word = filtered_word(frame->f_code, frame->f_globals);
+    if (is_dropped(self)) return;
     const bool is_library = (word & kCodeLibrary) != 0;
     if ((word & (kCodeSkipped | kCodeExcluded)) != 0) return stack.skip(key, is_library, true, false);
     const bool is_too_deep = stack.depth() >= call_filter.max_depth;
@@ -204,12 +221,15 @@ void close_any(ProfileThread* self, std::uintptr_t key, _PyInterpreterFrame* fra
 // Whatever is not usual about an event.
 [[gnu::noinline]] int on_unusual_event(ProfileThread* self, _PyInterpreterFrame* frame, int what,
                                        PyObject* arg) noexcept {
+    const HeldThread held(self);
     if (!self->is_met) meet(self);
+    if (is_dropped(self)) return 0;
     switch (what) {
         case PyTrace_CALL: {
             // A thread that C has made gets its hook at the next call of any thread that has one.
             if (PyInterpreterState_ThreadHead(interpreter)->id != newest_thread && is_on) hook_threads();
             const CodeWord word = code_word(frame->f_code);
+            if (is_dropped(self)) break;
             if (call_filter.is_on)
                 start_filtered(self, frame);
             else if ((word & kCodeSkipped) != 0)
@@ -231,6 +251,7 @@ void close_any(ProfileThread* self, std::uintptr_t key, _PyInterpreterFrame* fra
             const std::uintptr_t key = makes_thread ? CallKey::maker(frame) : CallKey::c(frame);
             const bool is_own = (code_word(frame->f_code) & kCodeSkipped) != 0;
             const std::uint32_t site = is_function && !is_own ? c_function_sites.site(arg) : 0;
+            if (is_dropped(self)) break;
             if (call_filter.is_on)
                 start_filtered_c(self->filtered, frame, key, site);
             else if (site == 0)
