@@ -38,7 +38,7 @@ def write_program(folder, files, moves=False):
 
 
 def problems(path):
-    command = [sys.executable, "-c", "import sys, kymo; print([p.code for p in kymo.load(sys.argv[1]).problems])"]
+    command = [sys.executable, "-c", "import sys, kymo; print([p[0] for p in kymo.load(sys.argv[1]).problems])"]
     return subprocess.run([*command, str(path)], capture_output=True, text=True, check=True).stdout
 
 
