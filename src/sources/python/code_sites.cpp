@@ -9,6 +9,7 @@
 #include "sources/python/import_prefixes.h"
 #include "sources/python/module_calls.h"
 #include "sources/python/python_text.h"
+#include "sources/python/thread_names.h"
 
 namespace kymo::python {
 
@@ -83,6 +84,7 @@ CodeWord learn_code(PyCodeObject* code) noexcept {
         return word;
     }
     if (is_module_code(code)) word |= kCodeModule;
+    if (is_thread_code(code)) word |= kCodeModule | kCodeThread;
     set_code_word(code, word);
     return word;
 }

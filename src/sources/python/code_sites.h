@@ -18,6 +18,7 @@ inline constexpr CodeWord kCodeSkipped = 4;  ///< its calls are not recorded: Ky
 inline constexpr CodeWord kCodeCoroutine = 8;  ///< a coroutine, which may be a task's
 inline constexpr CodeWord kCodeModule =
     16;  ///< its calls may be those of a registered object: ask module_calls.h for the site
+inline constexpr CodeWord kCodeThread = 32;  ///< with kCodeModule: its first argument is a threading.Thread
 inline constexpr unsigned kCodeSiteShift = 8;
 
 /// Its calls are recorded as they come: nothing about it is special.

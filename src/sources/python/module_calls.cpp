@@ -11,6 +11,7 @@
 
 #include "record/source_writer.h"
 #include "sources/python/python_text.h"
+#include "sources/python/thread_names.h"
 
 namespace kymo::python {
 
@@ -207,6 +208,10 @@ bool is_module_code(PyCodeObject* code) noexcept {
 }
 
 std::uint32_t module_site(CodeWord word, PyCodeObject* code, PyObject* self) noexcept {
+    if ((word & kCodeThread) != 0) {
+        name_calling_thread(self);
+        return site_of(word);
+    }
     if (self == nullptr) return site_of(word);
     const KeptError error;
     std::uint32_t site = 0;

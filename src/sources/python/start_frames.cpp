@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <kymo/range.h>
+
 #include "record/source_writer.h"
 #include "sources/python/call_filter.h"
 #include "sources/python/code_sites.h"
@@ -11,6 +13,7 @@
 #include "sources/python/interpreter_frames.h"
 #include "sources/python/module_calls.h"
 #include "sources/python/python_text.h"
+#include "sources/python/thread_names.h"
 
 namespace kymo::python {
 
@@ -41,8 +44,11 @@ void StartFramesOfThreads::take(std::uint64_t start) {
         const std::size_t first_module = modules.size();
         visit_frames(state, [&](const void* frame, PyCodeObject* code, PyObject* globals) {
             const CodeWord word = call_filter.is_on ? filtered_word(code, globals) : code_word(code);
-            if ((word & kCodeModule) != 0) {
-                PyObject* const self = kymo_first_argument(state, found.frames.size(), code);
+            PyObject* const self =
+                (word & kCodeModule) != 0 ? kymo_first_argument(state, found.frames.size(), code) : nullptr;
+            if ((word & kCodeThread) != 0) {
+                found.thread_name = name_of_thread(self);
+            } else if ((word & kCodeModule) != 0) {
                 Py_INCREF(reinterpret_cast<PyObject*>(code));
                 modules.push_back(
                     {PyThreadState_GetID(state), found.frames.size(), word, code, Py_XNewRef(self)});
@@ -106,6 +112,7 @@ std::vector<AdoptedFrame> StartFramesOfThreads::adopt(PyThreadState* state) {
     const StartFrames found = std::move(place->second);
     threads_.erase(place);
     forget_absent_thread(static_cast<std::int64_t>(state->native_thread_id));
+    if (!found.thread_name.empty()) thread_name(found.thread_name);
     // A frame's memory may have a new call in it by now, hence the look at its site too.
     struct Running {
         const void* frame;

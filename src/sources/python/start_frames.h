@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <string>
 #include <vector>
 
 #include <kymo/detail/hot_path.h>
@@ -20,6 +21,7 @@ struct StartFrames {
     std::vector<CodeWord> words;
     std::uint64_t start = 0;  ///< ticks, just before the session's start
     std::int64_t os_tid = 0;
+    std::string thread_name;  ///< as `threading` has it; empty: it has not
     /// One tick apart: ranges are told apart by their starts.
     std::uint64_t start_of(std::size_t i) const noexcept { return start - (sites.size() - i); }
 };

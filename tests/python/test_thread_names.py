@@ -1,0 +1,64 @@
+"""Threads are called what the program calls them."""
+
+import threading
+
+from call_trees import MODES, leaf
+
+import kymo
+
+
+def names(prof):
+    return {thread["thread"] for thread in prof.trace.info()["threads"]}
+
+
+@MODES
+def test_threads_that_begin_while_calls_are_recorded_have_the_programs_names(c_calls):
+    with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
+        thread = threading.Thread(target=leaf, name="the worker \u00e9")
+        thread.start()
+        thread.join()
+    assert "the worker \u00e9" in names(prof)
+
+
+@MODES
+def test_threads_that_run_already_have_them_too(c_calls):
+    begun, go = threading.Event(), threading.Event()
+
+    def work():
+        begun.set()
+        go.wait()
+        leaf()
+
+    thread = threading.Thread(target=work, name="early")
+    thread.start()
+    begun.wait()
+    with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
+        go.set()
+        thread.join()
+    assert "early" in names(prof)
+
+
+@MODES
+def test_a_thread_whose_name_is_none_keeps_that_of_the_system(c_calls):
+    class Odd(threading.Thread):
+        def __init__(self):
+            super().__init__()
+            del self.__dict__["_name"]
+
+        name = property(lambda self: 1 / 0)
+
+        def run(self):
+            leaf()
+
+    def quiet(arguments):
+        pass
+
+    hook, threading.excepthook = threading.excepthook, quiet
+    try:
+        with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
+            thread = Odd()
+            thread.start()
+            thread.join()
+    finally:
+        threading.excepthook = hook
+    assert len(prof.trace) > 0
