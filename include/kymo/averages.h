@@ -32,7 +32,8 @@ struct AverageOptions {
     std::uint32_t stack_entries = 0;  ///< how many entries of the stack, the innermost first, are in the key
     bool percentiles = false;         ///< fill p50, p90 and p99: 8 bytes of memory per range
     /// A range whose parent has the same name and no other child is not counted: it is the parent once more,
-    /// as operators that dispatch again have it. Its self time, memory and kernels are the parent's.
+    /// as operators that dispatch again have it. Its self time, memory and kernels are the parent's. Calls of
+    /// Python and C functions (scopes PythonFunction and CFunction) always count.
     bool merge_repeated = true;
     /// Memory as PyTorch has it: a report counts for the ranges of all threads that were open then, not only
     /// for those of its own.
@@ -62,7 +63,10 @@ struct AverageRow {
     Row first_range = kNoRow;  ///< kNoRow: allocation reports that happened in no range. Of group_rows():
                                ///< the first row of the list
 
+    /// Ranges or reports. Of calls that were suspended (generators, coroutines) only the first part of each
+    /// in the trace counts; a row that has further parts alone has 1. In a list of ranges each range counts.
     std::uint64_t count = 0;
+    std::uint64_t range_count = 0;  ///< ranges, every part of a call being one; 0 where no trace is behind it
     std::uint64_t unfinished = 0;   ///< of them, still open at the window's end
     std::uint64_t async_count = 0;  ///< of them, async
     std::uint32_t threads = 0;      ///< threads that they ran on

@@ -31,7 +31,8 @@ struct EventFlow {
 
 /// Every range, and every allocation report that happened in no range, in order of (start, longer first): the
 /// rows of list_ranges(). A range whose parent has its name and no other child is no event of its own: its
-/// self time, children and launches are the parent's. Cheap to copy; may be read from several threads.
+/// self time, children and launches are the parent's; calls of Python and C functions always are events.
+/// Cheap to copy; may be read from several threads.
 class KYMO_API EventList {
   public:
     explicit EventList(Trace trace);

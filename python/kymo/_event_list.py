@@ -7,6 +7,7 @@ from kymo._activities import DeviceType
 from kymo._averages import Descriptions, average_of, device_number, row_of, set_shares
 from kymo._kymo import Error
 
+_CALL_SCOPES = (10, 11)  # kymo::Scope::PythonFunction, CFunction
 _DEVICE_WORDS = ("cuda", "xpu", "privateuse1", "hpu", "mtia", "hip", "mps")
 
 
@@ -223,12 +224,15 @@ class EventList(list):
             event.set_cpu_parent(above)
 
     def _remove_dup_nodes(self):
-        """Takes out each event whose parent has its name and no other child; the parent gets what it had."""
+        """Takes out each event whose parent has its name and no other child; the parent gets what it had.
+
+        Calls of Python and C functions stay: a function that calls itself is called twice.
+        """
         while True:
             kept = []
             for event in self:
                 parent = event.cpu_parent
-                if parent is None or parent.name != event.name or len(parent.cpu_children) != 1:
+                if not _is_repetition(event, parent):
                     kept.append(event)
                     continue
                 parent.cpu_children = event.cpu_children
@@ -263,6 +267,22 @@ class EventList(list):
                 if backward.fwd_thread is None:
                     raise Error(f"the backward event {backward.name!r} does not name its forward thread")
                 event.stack = stacks.get((backward.sequence_nr, backward.fwd_thread), [])
+
+
+def _is_repetition(event, parent):
+    """Whether an event is only its parent once more, as with operators that dispatch again."""
+    return (
+        parent is not None
+        and parent.name == event.name
+        and len(parent.cpu_children) == 1
+        and not _is_call(event)
+        and not _is_call(parent)
+    )
+
+
+def _is_call(event):
+    """Whether it is a call of a Python or C function."""
+    return event.is_python_function or event.scope in _CALL_SCOPES
 
 
 def _width(width):

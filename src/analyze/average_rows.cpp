@@ -7,6 +7,7 @@
 #include <kymo/flops.h>
 
 #include "analyze/device_time.h"
+#include "analyze/further_parts.h"
 #include "analyze/input_shapes.h"
 #include "analyze/name_slots.h"
 #include "analyze/site_groups.h"
@@ -121,7 +122,7 @@ void AverageRowMaker::describe(AverageRow& row, const Tally& entry) const {
 }
 
 void AverageRowMaker::sum(AverageRow& row, const Tally& entry) {
-    row.count = entry.count;
+    row.count = row.range_count = entry.count;
     row.unfinished = entry.unfinished;
     row.async_count = entry.async;
     row.threads = entry.threads;
@@ -166,10 +167,18 @@ void AverageRowMaker::add_flops() {
     }
 }
 
+void AverageRowMaker::count_calls_once() {
+    for (const Row part : further_parts(trace_)) {
+        if (!is_counted(part)) continue;
+        AverageRow& row = row_of(part);
+        if (row.count > 1) --row.count;  // a row may have no first part: another thread, another stack
+    }
+}
+
 void AverageRowMaker::add_percentiles() {
     // A counting sort by group, then selections in each, the highest first.
     std::vector<std::size_t> next(rows_.size() + 1, 0);
-    for (std::size_t i = 0; i < rows_.size(); ++i) next[i + 1] = next[i] + rows_[i].count;
+    for (std::size_t i = 0; i < rows_.size(); ++i) next[i + 1] = next[i] + rows_[i].range_count;
     const RangeColumns ranges = trace_.ranges();
     const WindowClip clip(trace_);
     const std::unique_ptr<std::int64_t[]> durations(new std::int64_t[next.back()]);
@@ -180,10 +189,10 @@ void AverageRowMaker::add_percentiles() {
     }
     std::int64_t* first = durations.get();
     for (AverageRow& row : rows_) {
-        std::int64_t* const end = first + row.count;
+        std::int64_t* const end = first + row.range_count;
         std::int64_t* upper = end;
         const auto select = [&](unsigned percent) {
-            std::int64_t* const wanted = first + rank(row.count, percent);
+            std::int64_t* const wanted = first + rank(row.range_count, percent);
             if (wanted < upper) std::nth_element(first, wanted, upper);
             upper = wanted;
             return *wanted;

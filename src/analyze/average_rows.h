@@ -26,6 +26,8 @@ class AverageRowMaker {
     void add_percentiles();
     void add_covered_times();
     void add_overheads();
+    /// A call that was suspended counts once, where its first part is.
+    void count_calls_once();
     std::vector<AverageRow>& rows() noexcept { return rows_; }
 
   private:

@@ -95,6 +95,7 @@ Averages average(const Trace& trace, const AverageOptions& options, bool each_ra
     AverageRowMaker maker(trace, options, each_range);
     maker.add_device_times();
     if (options.flops) maker.add_flops();
+    if (!each_range) maker.count_calls_once();
     if (options.percentiles && !each_range) maker.add_percentiles();
     if (options.covered || options.nesting) maker.add_covered_times();
     if (options.nesting) maker.add_overheads();
@@ -145,6 +146,7 @@ AverageRow total_average(const Averages& averages) {
             if (total.first_range == kNoRow) total.first_range = row.first_range;
         }
         total.count += row.count;
+        total.range_count += row.range_count;
         total.unfinished += row.unfinished;
         total.async_count += row.async_count;
         total.cpu_time_total_ns += row.cpu_time_total_ns;

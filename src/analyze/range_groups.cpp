@@ -11,6 +11,7 @@
 #include "analyze/input_shapes.h"
 #include "analyze/site_groups.h"
 #include "analyze/stack_of_range.h"
+#include "trace/chrome_categories.h"
 
 namespace kymo {
 namespace {
@@ -55,16 +56,18 @@ class StackGroups {
 };
 
 /// 1 for each range whose parent has its name and no other child; empty where there are none. Only what nests
-/// as calls do is looked at.
+/// as calls do is looked at. A function that calls itself is no repetition.
 std::vector<std::uint8_t> find_repeated(const Trace& trace, const SiteKeys& keys) {
     const RangeColumns ranges = trace.ranges();
+    const auto is_call = [&](Row row) { return is_python_frame(trace.sites()[ranges.site[row]].scope); };
     std::vector<Row> candidates;
     for (const TrackInfo& track : trace.tracks()) {
         if (track.kind == TrackKind::Async || track.device.type != DeviceType::Cpu) continue;
         for (Row row = track.first_range; row < track.first_range + track.range_count; ++row) {
             const Row parent = ranges.parent[row];
             if (parent != kNoRow &&
-                keys.name_of_site[ranges.site[row]] == keys.name_of_site[ranges.site[parent]])
+                keys.name_of_site[ranges.site[row]] == keys.name_of_site[ranges.site[parent]] &&
+                !is_call(row) && !is_call(parent))
                 candidates.push_back(row);
         }
     }

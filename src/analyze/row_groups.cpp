@@ -29,6 +29,7 @@ std::string key_of(const AverageRow& row, const AverageOptions& options) {
 
 void add_row(AverageRow& sum, const AverageRow& row) {
     sum.count += row.count;
+    sum.range_count += row.range_count;
     sum.unfinished += row.unfinished;
     sum.async_count += row.async_count;
     sum.cpu_time_total_ns += row.cpu_time_total_ns;

@@ -41,7 +41,7 @@ AverageOptions call_options(GroupBy by) {
 
 bool are_calls(const Averages& averages) {
     std::uint64_t calls = 0;
-    for (const AverageRow& row : averages.rows) calls += is_call(row) ? row.count : 0;
+    for (const AverageRow& row : averages.rows) calls += is_call(row) ? row.range_count : 0;
     return calls > 0 && calls * 2 >= averages.range_count && averages.device == DeviceType::None;
 }
 

@@ -208,7 +208,7 @@ class ReportVerb final : public Verb {
     static void make_printable(Averages& averages) {
         for (AverageRow& row : averages.rows) {
             row.name = printable(row.name);
-            if (row.async_count == row.count) row.name += " (async)";
+            if (row.async_count == std::max(row.count, row.range_count)) row.name += " (async)";
             if (row.unfinished > 0) row.name += fmt::format(" ({} unfinished)", format_count(row.unfinished));
             row.overload = printable(row.overload);
             row.thread_name = printable(row.thread_name);

@@ -1,0 +1,14 @@
+// further_parts.h: of calls that were suspended, the parts that are no calls of their own.
+#pragma once
+
+#include <vector>
+
+#include <kymo/trace.h>
+
+namespace kymo {
+
+/// The rows of all parts of suspended calls but the first of each call: the one that it began with or, where
+/// that is not in the trace, the earliest. In no order.
+std::vector<Row> further_parts(const Trace& trace);
+
+}  // namespace kymo
