@@ -220,7 +220,7 @@ std::optional<std::uint64_t> parse_duration(std::string_view text) {
                                                       : 0;
     const double ns = number * scale;
     if (error != std::errc() || scale == 0 || !(ns >= 0 && ns < 1e18)) return std::nullopt;
-    return static_cast<std::uint64_t>(ns + 0.5);
+    return static_cast<std::uint64_t>(std::llround(ns));
 }
 
 std::string shell_word(std::string_view text) {
@@ -245,12 +245,12 @@ std::string cut_call(std::string_view text, std::size_t width) {
     const std::size_t end = text.find("): ");  // of the place
     for (std::size_t slash = text.find('/'); slash != std::string_view::npos && slash < end;
          slash = text.find('/', slash + 1)) {
-        const std::string shorter = std::string(blanks) + "\u2026" + std::string(text.substr(slash));
+        std::string shorter = std::string(blanks) + "\u2026" + std::string(text.substr(slash));
         if (end != std::string_view::npos && display_width(shorter) <= width) return shorter;
     }
     if (end == std::string_view::npos) return cut_middle(text, width);
     const std::string_view function = text.substr(end + 3);
-    const std::string alone = std::string(blanks) + "\u2026: " + std::string(function);
+    std::string alone = std::string(blanks) + "\u2026: " + std::string(function);
     if (display_width(alone) <= width) return alone;
     return cut_middle(std::string(blanks) + std::string(function), width);
 }

@@ -149,6 +149,7 @@ class ShadowStack {
         std::stable_sort(found.begin(), found.end(),
                          [](const Found& a, const Found& b) { return a.depth < b.depth; });
         std::vector<SuspendedCall> calls;
+        calls.reserve(found.size());
         for (const Found& each : found) calls.push_back(each.call);
         used_ = 0;
         list_depth_ = 0;
