@@ -120,10 +120,6 @@ std::span<const std::byte> large_record(std::span<const std::byte> records, deta
     return records.first(is_large ? head.bytes : 0);
 }
 
-}  // namespace
-
-namespace {
-
 void ask_for_facts(FileHeader& header) noexcept {
     header = FileHeader{};
     std::memcpy(header.magic, detail::kFileMagic, sizeof header.magic);
