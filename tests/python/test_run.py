@@ -1,10 +1,12 @@
 """``kymo run``: programs of Python behave as without it, and all their calls are recorded."""
 
+import fcntl
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import termios
 import textwrap
 import time
 import zipfile
@@ -445,7 +447,7 @@ LOOP = """
 """
 
 
-def start(folder, *options):
+def start(folder, *options, **settings):
     script = write(folder, LOOP)
     process = subprocess.Popen(
         [sys.executable, "-m", "kymo", "run", "-o", "x.kymo", *options, script],
@@ -454,6 +456,7 @@ def start(folder, *options):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
+        **settings,
     )
     assert process.stdout.readline() == b"ready\n"
     time.sleep(0.1)
@@ -482,14 +485,25 @@ def test_killing_everything_leaves_the_capture(tmp_path):
     assert functions(tmp_path / "x.kymo")["turn"] >= 1
 
 
-@pytest.mark.parametrize("to_group", [True, False], ids=["by the terminal", "by another process"])
-def test_ctrl_c_ends_it_as_it_ends_python(tmp_path, to_group):
-    process = start(tmp_path, "-q")
-    if to_group:
-        os.killpg(process.pid, signal.SIGINT)
-    else:
-        process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+def own_terminal():
+    """Makes standard input the terminal of this session."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+@pytest.mark.parametrize("by_key", [True, False], ids=["by the terminal", "by another process"])
+def test_ctrl_c_ends_it_as_it_ends_python(tmp_path, by_key):
+    ours, theirs = os.openpty()
+    try:
+        if by_key:
+            process = start(tmp_path, "-q", stdin=theirs, preexec_fn=own_terminal)
+            os.write(ours, b"\x03")
+        else:
+            process = start(tmp_path, "-q")
+            process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    finally:
+        os.close(ours)
+        os.close(theirs)
     assert process.returncode == -signal.SIGINT
     lines = errors.decode().splitlines()
     assert lines[0] == "Traceback (most recent call last):" and lines[-1] == "KeyboardInterrupt"

@@ -41,6 +41,7 @@ auto& library_folders = *new std::vector<std::string>;
 
 std::vector<CallPattern> compiled(const std::vector<std::string>& texts) {
     std::vector<CallPattern> made;
+    made.reserve(texts.size());
     for (const std::string& text : texts) made.emplace_back(text);
     return made;
 }

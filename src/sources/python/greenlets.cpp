@@ -114,7 +114,7 @@ bool watch_greenlets(ShadowStack& stack) noexcept {
     if (found == nullptr || !PyModule_Check(found)) return true;
     // What is asked may run anything: that may drop the module.
     const std::unique_ptr<PyObject, void (*)(PyObject*)> held(Py_NewRef(found),
-                                                              [](PyObject* own) { Py_DECREF(own); });
+                                                              [](PyObject* object) { Py_DECREF(object); });
     PyObject* const module = held.get();
     if (!PyObject_HasAttrString(module, "gettrace") || !PyObject_HasAttrString(module, "settrace")) {
         // Half imported, or another module of that name.
