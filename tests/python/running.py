@@ -12,6 +12,8 @@ import sys
 def environment(**changes):
     """Ours, without what makes outputs differ between runs."""
     variables = {name: value for name, value in os.environ.items() if not name.startswith("KYMO")}
+    if not variables.get("PYTHONPATH"):
+        variables.pop("PYTHONPATH", None)  # an empty one says nothing, and is gone under `kymo run --no-children`
     return {**variables, "PYTHONHASHSEED": "0", **changes}
 
 

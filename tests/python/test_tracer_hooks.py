@@ -305,3 +305,16 @@ def test_what_the_profiler_does_itself_is_no_part_of_the_trace(c_calls):
     me = "test_what_the_profiler_does_itself_is_no_part_of_the_trace"
     position = max(i for i, name in enumerate(own) if name.endswith(me))
     assert own[position + 1 :] == []
+
+
+@MODES
+def test_a_range_that_comes_before_any_call_lies_in_the_function_that_opened_it(c_calls):
+    with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
+        with kymo.record_function("first"):
+            leaf()
+    everything = call_trees.rows(prof)
+    (first,) = [row for row in everything if row["name"] == "first"]
+    me = "test_a_range_that_comes_before_any_call_lies_in_the_function_that_opened_it"
+    assert everything[first["parent"]]["name"].endswith(me)
+    (call,) = [row for row in everything if row["name"].endswith(": leaf")]
+    assert everything[call["parent"]]["name"] == "first"

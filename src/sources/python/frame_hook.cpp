@@ -336,11 +336,12 @@ std::uint64_t frame_hook_gaps() noexcept {
     return gaps.exchange(0, std::memory_order_relaxed);
 }
 
-void settle_frames(ThreadState& thread) noexcept {
-    auto& trace = *static_cast<FrameThread*>(thread.tracer);
-    if (trace.adopted_top == nullptr) return;
+void meet_frame_thread() noexcept {
     PyThreadState* const state = PyThreadState_Get();
-    if (trace.adopted_top != current_frame(state)) settle(state, trace);
+    auto* trace = static_cast<FrameThread*>(detail::current_thread->tracer);
+    if (trace == nullptr || trace->stack_floor == kToDo) trace = attend(state);
+    if (trace == nullptr || trace->adopted_top == nullptr) return;
+    if (trace->adopted_top != current_frame(state)) settle(state, *trace);
 }
 
 }  // namespace kymo::python

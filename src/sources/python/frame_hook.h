@@ -39,7 +39,7 @@ void frame_hook_forked() noexcept;
 /// thread.
 std::uint64_t frame_hook_gaps() noexcept;
 
-/// A range is about to open on this thread: calls that have ended unseen end first. Needs the GIL.
-void settle_frames(detail::ThreadState& thread) noexcept;
+/// The calling thread is about to open a range: its calls from before are opened, those that have ended end.
+void meet_frame_thread() noexcept;
 
 }  // namespace kymo::python

@@ -518,6 +518,10 @@ bool start_monitoring(bool c_calls, bool all_c_calls) noexcept {
     return true;
 }
 
+void meet_monitored_thread() noexcept {
+    monitored();
+}
+
 bool is_monitoring_whole() noexcept {
     PyObject* const module = monitoring_module();
     const bool is_whole = module != nullptr && has_tool(module) &&

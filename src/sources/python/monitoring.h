@@ -15,6 +15,8 @@ void refilter_monitoring(bool c_calls) noexcept;
 void pause_monitoring() noexcept;
 /// Whether the program has left the tool id and its events alone. Needs the GIL.
 bool is_monitoring_whole() noexcept;
+/// The calling thread is about to open a range: its calls from before are opened.
+void meet_monitored_thread() noexcept;
 /// In the child of a fork: the other threads are not there, whatever they were doing.
 void monitoring_forked() noexcept;
 

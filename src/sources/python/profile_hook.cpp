@@ -328,6 +328,16 @@ bool start_profile_hook() noexcept {
     return hook_threads();
 }
 
+void meet_profile_thread() noexcept {
+    PyThreadState* const state = PyThreadState_Get();
+    if (!is_ours(state->c_profilefunc)) return;
+    auto* const self = reinterpret_cast<ProfileThread*>(state->c_profileobj);
+    if (self->is_met) return;
+    Py_INCREF(reinterpret_cast<PyObject*>(self));  // meeting it may end tracing
+    meet(self);
+    Py_DECREF(reinterpret_cast<PyObject*>(self));
+}
+
 bool is_profile_hook_whole() noexcept {
     if (was_replaced || !is_ours(PyThreadState_Get()->c_profilefunc)) return false;
     for (PyThreadState* state = PyInterpreterState_ThreadHead(PyInterpreterState_Main()); state != nullptr;

@@ -14,5 +14,7 @@ void refilter_profile_hook() noexcept;
 void pause_profile_hook() noexcept;
 /// Whether no thread has somebody else's hook or none, in place of ours. Needs the GIL.
 bool is_profile_hook_whole() noexcept;
+/// The calling thread is about to open a range: its calls from before are opened.
+void meet_profile_thread() noexcept;
 
 }  // namespace kymo::python

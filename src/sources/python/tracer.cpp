@@ -22,6 +22,8 @@
 
 namespace kymo::python {
 
+bool is_tracing = false;
+
 namespace {
 
 void forget_other_threads() noexcept {
@@ -255,6 +257,14 @@ void apply_once() noexcept {
 
 }  // namespace
 
+void meet_thread() noexcept {
+#if PY_VERSION_HEX < 0x030C0000
+    present_mode == Mode::PythonCalls ? meet_frame_thread() : meet_profile_thread();
+#else
+    meet_monitored_thread();
+#endif
+}
+
 void apply_tracer() noexcept {
     if (held.load() != 0) return;
     if (PyInterpreterState_Get() != PyInterpreterState_Main()) return;
@@ -263,6 +273,7 @@ void apply_tracer() noexcept {
     is_applying = true;
     while (std::exchange(is_asked, false)) apply_once();
     is_applying = false;
+    is_tracing = present_mode != Mode::Off && !is_paused;
 }
 
 const char* tracer_obstacle(bool c_calls) noexcept {

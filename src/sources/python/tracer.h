@@ -3,8 +3,6 @@
 
 #include <Python.h>
 
-#include <kymo/detail/hot_path.h>
-
 namespace kymo::python {
 
 /// Makes the tracer known to the recorder. Once, when the module is imported; nothing is hooked by it.
@@ -31,18 +29,15 @@ void check_tracer() noexcept;
 /// Why a session that starts now would not get what it asks for; null: it would.
 const char* tracer_obstacle(bool c_calls) noexcept;
 
-#if PY_VERSION_HEX < 0x030C0000
-void settle_frames(detail::ThreadState& thread) noexcept;
-#endif
+/// Whether calls are recorded now. Guarded by the GIL.
+[[gnu::visibility("hidden")]] extern bool is_tracing;
+void meet_thread() noexcept;
 
-/// To be called by what opens a range from Python code, with the GIL held: calls that have ended unseen end
-/// first.
+/// To be called by what opens a range from Python code, with the GIL held: calls that the thread was in when
+/// tracing began are opened first, and those that have ended unseen end first.
 inline void before_range() noexcept {
-#if PY_VERSION_HEX < 0x030C0000
-    detail::ThreadState* const thread = detail::current_thread;
-    if (thread->tracer != nullptr) [[unlikely]]
-        settle_frames(*thread);
-#endif
+    if (is_tracing) [[unlikely]]
+        meet_thread();
 }
 
 }  // namespace kymo::python
