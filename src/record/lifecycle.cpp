@@ -3,6 +3,8 @@
 #include <link.h>
 #include <pthread.h>
 #include <unistd.h>
+#include <cstring>
+#include <new>
 
 #include <algorithm>
 #include <cstdlib>
@@ -73,6 +75,12 @@ void Recorder::before_fork() noexcept {
     set_enabled(true);
     forking_thread_ = detail::current_thread;
     detail::current_thread = &idle_thread;
+    // A state that lies in a file is the parent's and the child's alike: the parent goes on while the child
+    // takes its own.
+    if (forking_thread_->owner == nullptr || !static_cast<ThreadEntry*>(forking_thread_->owner)->spool)
+        return;
+    if (forking_copy_ == nullptr) forking_copy_.reset(new (std::nothrow) std::byte[sizeof(ThreadState)]);
+    if (forking_copy_ != nullptr) std::memcpy(forking_copy_.get(), forking_thread_, sizeof(ThreadState));
 }
 
 void Recorder::after_fork_in_parent() noexcept {
@@ -145,6 +153,8 @@ void Recorder::after_fork_in_child() noexcept {
     for (auto& each : kept) {
         ThreadEntry& entry = *each;
         std::vector<Block*> left;  // the parent's: neither given back nor written to
+        if (each.get() == own && entry.spool && forking_copy_ != nullptr)
+            entry.state = reinterpret_cast<ThreadState*>(forking_copy_.get());
         if (entry.spool && !copy_to_current_store(entry, left)) continue;
         entry.in_journal = false;
         entry.chunks_taken = 0;

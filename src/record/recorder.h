@@ -320,6 +320,7 @@ class Recorder {
     std::mutex source_mutex_;
     std::vector<std::shared_ptr<Source>> sources_;
     detail::ThreadState* forking_thread_ = nullptr;
+    std::unique_ptr<std::byte[]> forking_copy_;  ///< of its state, as it was then
     bool forking_enabled_ = true;
 };
 
