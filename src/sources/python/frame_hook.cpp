@@ -1,5 +1,6 @@
 // frame_hook.cpp: a range around every evaluation of a frame.
 #include "sources/python/frame_hook.h"
+#include "sources/python/call_parts.h"
 
 #if PY_VERSION_HEX < 0x030C0000
 
@@ -12,7 +13,6 @@
 #include <utility>
 
 #include "record/source_writer.h"
-#include "sources/python/asyncio_tasks.h"
 #include "sources/python/code_sites.h"
 #include "sources/python/filtered_calls.h"
 #include "sources/python/first_argument.h"
@@ -123,12 +123,6 @@ inline bool is_no_call(CodeWord word, const _PyInterpreterFrame* frame) noexcept
     if ((word & (kCodeGenerator | kCodeSkipped)) == 0) [[likely]]
         return false;
     return (word & kCodeSkipped) != 0 || frame->owner != FRAME_OWNED_BY_GENERATOR;
-}
-
-void begin_call_part(_PyInterpreterFrame* frame, CodeWord word, std::uint64_t start) noexcept {
-    const std::uint64_t number = begin_part(frame, is_at_start(frame), start);
-    if (number != 0 && (word & kCodeCoroutine) != 0 && !is_awaited(frame))
-        note_task(generator_of(frame), number);
 }
 
 // Whether the filter takes a call, of which it has not said by its name that it does not.

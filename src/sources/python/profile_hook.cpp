@@ -1,12 +1,12 @@
 // profile_hook.cpp: ranges from the events of CPython's C profile hook, on every thread.
 #include "sources/python/profile_hook.h"
+#include "sources/python/call_parts.h"
 
 #if PY_VERSION_HEX < 0x030C0000
 
 #include <new>
 
 #include "record/source_writer.h"
-#include "sources/python/asyncio_tasks.h"
 #include "sources/python/c_function_sites.h"
 #include "sources/python/code_sites.h"
 #include "sources/python/filtered_stack.h"
@@ -153,13 +153,6 @@ void meet(ProfileThread* self) noexcept {
         call_filter.is_on ? self->filtered.adopt(adopted) : self->stack.adopt(adopted);
     } catch (const std::bad_alloc&) {  // then its outer calls are missing
     }
-}
-
-// A part of a call has begun.
-void begin_call_part(_PyInterpreterFrame* frame, CodeWord word, std::uint64_t start) noexcept {
-    const std::uint64_t number = begin_part(frame, is_at_start(frame), start);
-    if (number != 0 && (word & kCodeCoroutine) != 0 && !is_awaited(frame))
-        note_task(generator_of(frame), number);
 }
 
 // The site of what may be a module's call; 0: there is nothing to record any more. Asking the module may let
