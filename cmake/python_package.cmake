@@ -13,9 +13,10 @@ find_package(nanobind CONFIG REQUIRED)
 
 kymo_room_files(bindings "" binding_sources)
 kymo_room_files(sources/python "" python_sources)
+kymo_room_files(sources/torch "" torch_sources)  # but for the observer, which is compiled against the user's PyTorch
 file(GLOB python_c_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/sources/python/*.c")  # for the interpreter's headers
 nanobind_add_module(kymo_python NB_STATIC NOMINSIZE NB_SUPPRESS_WARNINGS
-                    ${binding_sources} ${python_sources} ${python_c_sources})
+                    ${binding_sources} ${python_sources} ${python_c_sources} ${torch_sources})
 kymo_target_options(kymo_python)
 set(python_dir "${PROJECT_BINARY_DIR}/python/kymo")
 set_target_properties(kymo_python PROPERTIES OUTPUT_NAME _kymo LIBRARY_OUTPUT_DIRECTORY "${python_dir}"
@@ -44,6 +45,10 @@ foreach(file IN LISTS python_files)
     file(MAKE_DIRECTORY "${python_dir}/${folder}")
     file(CREATE_LINK "${PROJECT_SOURCE_DIR}/python/kymo/${file}" "${python_dir}/${file}" SYMBOLIC)
 endforeach()
+# kymo.torch compiles its observer on the user's machine: sources and headers come with the package.
+install(DIRECTORY src/sources/torch/observer DESTINATION torch COMPONENT kymo_python EXCLUDE_FROM_ALL)
+file(CREATE_LINK "${PROJECT_SOURCE_DIR}/src/sources/torch/observer" "${python_dir}/torch/observer" SYMBOLIC)
+file(CREATE_LINK "${PROJECT_SOURCE_DIR}/include" "${python_dir}/include" SYMBOLIC)
 file(MAKE_DIRECTORY "${python_dir}/bin" "${python_dir}/lib/cmake/kymo")
 file(CREATE_LINK "${PROJECT_BINARY_DIR}/kymo" "${python_dir}/bin/kymo" SYMBOLIC)
 export(EXPORT kymoTargets NAMESPACE kymo:: FILE "${python_dir}/lib/cmake/kymo/kymoTargets.cmake")

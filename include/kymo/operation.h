@@ -79,6 +79,12 @@ class Operation {
                std::initializer_list<Value> inputs) noexcept {
         begin(site, facts, std::span(inputs.begin(), inputs.size()));
     }
+    /// With a site's number, of its own scope (detail::dynamic_site, detail::operator_site); 0 is none: then
+    /// it is nothing.
+    void begin(std::uint32_t site, const OperationFacts& facts = {}, std::span<const Value> inputs = {},
+               std::span<const KeyedValue> keywords = {}) noexcept {
+        if (is_active_ && site != 0) start(site, facts, inputs, keywords);
+    }
     /// Before end(); what the values view must live until then.
     void set_outputs(std::span<const Value> outputs) noexcept { outputs_ = outputs; }
     /// Ends it before its scope does. Ending twice is harmless.
@@ -92,8 +98,8 @@ class Operation {
                         std::span<const KeyedValue> keywords) noexcept;
     KYMO_API void start(detail::Site& site, const OperationFacts& facts, std::span<const Value> inputs,
                         std::span<const KeyedValue> keywords) noexcept;
-    void start(std::uint32_t site, const OperationFacts& facts, std::span<const Value> inputs,
-               std::span<const KeyedValue> keywords) noexcept;
+    KYMO_API void start(std::uint32_t site, const OperationFacts& facts, std::span<const Value> inputs,
+                        std::span<const KeyedValue> keywords) noexcept;
     KYMO_API void finish() noexcept;
 
     Scope scope_;

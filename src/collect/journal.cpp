@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "collect/log_records.h"
 
@@ -34,8 +35,9 @@ NameTables read_names(std::span<const std::byte> stream) {
                 tables.site_flags.resize(record.id);
             }
             tables.site_flags[record.id - 1] = record.flags;
-            tables.sites[record.id - 1] = {record.name, record.file, record.line,
-                                           static_cast<Scope>(record.scope & 31)};
+            SiteInfo& site = tables.sites[record.id - 1];
+            site = {record.name, record.file, record.line, static_cast<Scope>(record.scope & 31)};
+            if ((record.flags & kSiteOverload) != 0) site.overload = std::exchange(site.file, 0);
         } else if (at.kind() == static_cast<std::uint16_t>(NameKind::Module)) {
             ModuleRecord record;
             if (!at.get(record) || record.id == 0 || record.id >= most_modules || record.id >= kMaxModules)
@@ -50,6 +52,7 @@ NameTables read_names(std::span<const std::byte> stream) {
     for (SiteInfo& site : tables.sites) {
         known(site.name);
         known(site.file);
+        known(site.overload);
     }
     for (NamedModule& module : tables.modules) {
         known(module.path);

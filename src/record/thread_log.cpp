@@ -565,6 +565,11 @@ std::uint32_t dynamic_site(std::string_view name, Scope scope) noexcept {
     return known != 0 ? known : intern_dynamic_site(name, scope);
 }
 
+std::uint32_t operator_site(std::string_view name, std::string_view overload, Scope scope) noexcept {
+    const SlowPath path;
+    return path ? Recorder::get().intern_site(name, overload, 0, scope, kSiteOverload) : 0;
+}
+
 std::uint32_t intern_string(std::string_view text) noexcept {
     return Recorder::get().intern(text);
 }

@@ -66,6 +66,9 @@ inline std::uint32_t site_id(Site& site) noexcept {
 /// room.
 KYMO_API std::uint32_t dynamic_site(std::string_view name, Scope scope) noexcept;
 
+/// The same of an operator that has overloads, each of which is a site of its own.
+KYMO_API std::uint32_t operator_site(std::string_view name, std::string_view overload, Scope scope) noexcept;
+
 /// True when an observer that will see the next range of this scope on this thread asks for inputs.
 KYMO_API bool observers_want_inputs(Scope scope) noexcept;
 

@@ -217,7 +217,8 @@ struct SiteRecord {
     std::uint32_t flags;  ///< SiteFlags
 };
 enum SiteFlags : std::uint32_t {
-    kSiteTraced = 1 << 0,  ///< of a call tracer: for sessions that asked for calls
+    kSiteTraced = 1 << 0,    ///< of a call tracer: for sessions that asked for calls
+    kSiteOverload = 1 << 1,  ///< of an operator: `file` says which of its overloads it is
 };
 
 /// A program or shared library in which native frames were.

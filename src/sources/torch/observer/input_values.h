@@ -1,0 +1,162 @@
+// input_values.h: what operators take and give, as Kymo's values: metadata of tensors, scalars, lists.
+#pragma once
+
+#include <ATen/core/TensorBase.h>
+#include <ATen/core/ivalue.h>
+
+#include <array>
+#include <cstdint>
+#include <new>
+#include <span>
+
+#include <kymo/value.h>
+
+namespace kymo::torch {
+
+inline DType dtype_of(c10::ScalarType type) noexcept {
+    switch (type) {
+        case c10::ScalarType::Byte:
+            return DType::UInt8;
+        case c10::ScalarType::Char:
+            return DType::Int8;
+        case c10::ScalarType::Short:
+            return DType::Int16;
+        case c10::ScalarType::Int:
+            return DType::Int32;
+        case c10::ScalarType::Long:
+            return DType::Int64;
+        case c10::ScalarType::UInt16:
+            return DType::UInt16;
+        case c10::ScalarType::UInt32:
+            return DType::UInt32;
+        case c10::ScalarType::UInt64:
+            return DType::UInt64;
+        case c10::ScalarType::Half:
+            return DType::Float16;
+        case c10::ScalarType::BFloat16:
+            return DType::BFloat16;
+        case c10::ScalarType::Float:
+            return DType::Float32;
+        case c10::ScalarType::Double:
+            return DType::Float64;
+        case c10::ScalarType::ComplexHalf:
+            return DType::Complex32;
+        case c10::ScalarType::ComplexFloat:
+            return DType::Complex64;
+        case c10::ScalarType::ComplexDouble:
+            return DType::Complex128;
+        case c10::ScalarType::Bool:
+            return DType::Bool;
+        case c10::ScalarType::QInt8:
+            return DType::QInt8;
+        case c10::ScalarType::QUInt8:
+            return DType::QUInt8;
+        case c10::ScalarType::QInt32:
+            return DType::QInt32;
+        case c10::ScalarType::Float8_e4m3fn:
+            return DType::Float8E4M3;
+        case c10::ScalarType::Float8_e5m2:
+            return DType::Float8E5M2;
+        default:
+            return DType::Other;
+    }
+}
+
+inline Layout layout_of(c10::Layout layout) noexcept {
+    switch (layout) {
+        case c10::kStrided:
+            return Layout::Strided;
+        case c10::kSparse:
+            return Layout::Sparse;
+        case c10::kSparseCsr:
+            return Layout::SparseCsr;
+        case c10::kMkldnn:
+            return Layout::Blocked;
+        case c10::kJagged:
+            return Layout::Jagged;
+        default:
+            return Layout::Other;
+    }
+}
+
+/// PyTorch's numbers of devices are ours.
+inline Device device_of(c10::Device device) noexcept {
+    return {static_cast<DeviceType>(device.type()), device.index()};
+}
+
+/// The values of one operator, in place: nothing is allocated. What does not fit is left out.
+class InputValues {
+  public:
+    /// Views the arguments, which must outlive it.
+    void add(c10::ArrayRef<const c10::IValue> arguments) {
+        for (const c10::IValue& argument : arguments) {
+            if (count_ == kMostValues) return;
+            new (&values_[count_]) Value(value_of(argument, 0));
+            ++count_;
+        }
+    }
+    std::span<const Value> values() const noexcept {
+        return {std::launder(reinterpret_cast<const Value*>(values_.data())), count_};
+    }
+
+  private:
+    static constexpr std::size_t kMostValues = 64;
+    static constexpr std::size_t kMostItems = 512;
+    static constexpr std::size_t kMostArrays = 256;
+    static constexpr std::size_t kMostInList = 31;  // one more than is kept, so that the cut is seen
+    static constexpr int kMostNesting = 3;
+    template <class T>
+    struct alignas(T) Place {
+        std::byte bytes[sizeof(T)];
+    };
+
+    Value value_of(const c10::IValue& argument, int nesting) {
+        if (argument.isTensor()) return array_of(argument.toTensor());
+        if (argument.isInt()) return argument.toInt();
+        if (argument.isDouble()) return argument.toDouble();
+        if (argument.isBool()) return argument.toBool();
+        if (argument.isString()) return std::string_view(argument.toStringRef());
+        if (argument.isList() && nesting < kMostNesting) return list_of(argument.toListRef(), nesting + 1);
+        return {};
+    }
+
+    Value list_of(c10::ArrayRef<c10::IValue> items, int nesting) {
+        const std::size_t count = std::min(items.size(), kMostInList);
+        if (item_count_ + count > kMostItems) return {};
+        Place<Value>* const first = &items_[item_count_];
+        item_count_ += count;
+        for (std::size_t i = 0; i < count; ++i) new (&first[i]) Value(value_of(items[i], nesting));
+        return std::span<const Value>(std::launder(reinterpret_cast<const Value*>(first)), count);
+    }
+
+    /// Nested tensors and those of symbolic sizes have no metadata that could be read without running code.
+    Value array_of(const at::TensorBase& tensor) {
+        if (array_count_ == kMostArrays) return {};
+        auto* const array = new (&arrays_[array_count_++]) ArrayView;
+        const c10::TensorImpl* const impl = tensor.unsafeGetTensorImpl();
+        if (!tensor.defined() || tensor.is_nested() || impl->has_symbolic_sizes_strides()) {
+            array->is_defined = false;
+            return *array;
+        }
+        array->dtype = dtype_of(tensor.scalar_type());
+        array->layout = layout_of(tensor.layout());
+        array->device = device_of(tensor.device());
+        const c10::IntArrayRef sizes = tensor.sizes();
+        array->sizes = {sizes.data(), sizes.size()};
+        if (array->layout == Layout::Strided) {
+            const c10::IntArrayRef strides = tensor.strides();
+            array->strides = {strides.data(), strides.size()};
+        }
+        if (tensor.has_storage()) array->storage = impl->unsafe_storage().data();
+        return *array;
+    }
+
+    std::size_t count_ = 0;
+    std::size_t item_count_ = 0;
+    std::size_t array_count_ = 0;
+    std::array<Place<Value>, kMostValues> values_;
+    std::array<Place<Value>, kMostItems> items_;
+    std::array<Place<ArrayView>, kMostArrays> arrays_;
+};
+
+}  // namespace kymo::torch

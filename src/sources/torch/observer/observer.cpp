@@ -1,0 +1,224 @@
+// observer.cpp: writes PyTorch's operators, autograd nodes and user ranges into Kymo's logs. Compiled against
+// the PyTorch that is installed; knows nothing of Python.
+#include "observer_table.h"
+
+#include <ATen/record_function.h>
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+#include <kymo/operation.h>
+
+#include "input_values.h"
+#include "operator_sites.h"
+#include "profiler_state.h"
+
+namespace kymo::torch {
+
+namespace {
+
+// ---- the schema of a range, which PyTorch has no cheap way to ask for
+
+using FunctionMember = std::variant<std::string, at::RecordFunction::schema_ref_t> at::RecordFunction::*;
+FunctionMember function_member() noexcept;
+template <FunctionMember member>
+struct Access {
+    friend FunctionMember function_member() noexcept { return member; }
+};
+template struct Access<&at::RecordFunction::fn_>;  // an explicit instantiation may name what is private
+
+const c10::FunctionSchema* schema_of(const at::RecordFunction& range) noexcept {
+    const auto* const schema = std::get_if<at::RecordFunction::schema_ref_t>(&(range.*function_member()));
+    return schema != nullptr ? &schema->get() : nullptr;
+}
+
+// ---- PyTorch's numbers of threads, and ours
+
+constexpr std::size_t kMostThreads = 1 << 16;
+std::atomic<std::uint32_t> thread_ids[kMostThreads];
+
+std::uint32_t own_thread_id(std::uint64_t torch_id) noexcept {
+    return torch_id < kMostThreads ? thread_ids[torch_id].load(std::memory_order_relaxed) : 0;
+}
+
+// A backward node may name this thread later.
+void learn_thread(std::uint64_t torch_id) noexcept {
+    if (torch_id < kMostThreads && thread_ids[torch_id].load(std::memory_order_relaxed) == 0)
+        thread_ids[torch_id].store(current_thread_id(), std::memory_order_relaxed);
+}
+
+// ---- ranges
+
+std::atomic<std::uint32_t> present_needs{0};
+
+/// A range between its two callbacks. Kept and used again by the thread that it ends on.
+class ObservedOperator final : public at::ObserverContext {
+  public:
+    explicit ObservedOperator(Scope scope) noexcept : operation_(scope) {}
+    Operation& operation() noexcept { return operation_; }
+
+    static void* operator new(std::size_t bytes);
+    static void operator delete(void* place) noexcept;
+
+  private:
+    Operation operation_;
+};
+
+/// Freed ones of a thread.
+struct FreeList {
+    struct Link {
+        Link* next;
+    };
+    ~FreeList() {
+        is_over = true;
+        while (first != nullptr) ::operator delete(std::exchange(first, first->next));
+    }
+    Link* first = nullptr;
+    static inline thread_local bool is_over = false;  // the thread is at its end
+};
+thread_local FreeList free_list;
+
+void* ObservedOperator::operator new(std::size_t bytes) {
+    FreeList& list = free_list;
+    if (list.first != nullptr) [[likely]]
+        return std::exchange(list.first, list.first->next);
+    return ::operator new(bytes);
+}
+
+void ObservedOperator::operator delete(void* place) noexcept {
+    if (FreeList::is_over) return ::operator delete(place);
+    FreeList& list = free_list;
+    list.first = new (place) FreeList::Link{list.first};
+}
+
+std::uint32_t site_of(const at::RecordFunction& range, Scope scope, std::uint32_t needs) noexcept {
+    if (const c10::FunctionSchema* const schema = schema_of(range))
+        return operator_sites().find(*schema, scope, (needs & kNeedsOverloads) != 0);
+    return detail::dynamic_site(range.name(), scope);
+}
+
+/// Of a boxed call the arguments are the last ones on the stack.
+c10::ArrayRef<const c10::IValue> arguments_of(const at::RecordFunction& range) noexcept {
+    const c10::ArrayRef<const c10::IValue> all = range.inputs();
+    const std::size_t count = range.num_inputs();
+    return count < all.size() ? all.slice(all.size() - count) : all;
+}
+
+[[gnu::noinline]] void begin_with_inputs(Operation& operation, std::uint32_t site,
+                                         const OperationFacts& facts, const at::RecordFunction& range) {
+    InputValues inputs;
+    inputs.add(arguments_of(range));
+    operation.begin(site, facts, inputs.values());
+}
+
+std::unique_ptr<at::ObserverContext> start_range(const at::RecordFunction& range) {
+    const auto scope = static_cast<Scope>(range.scope());
+    if (!detail::is_wanted(scope)) return nullptr;
+    const std::uint32_t needs = present_needs.load(std::memory_order_relaxed);
+    const std::uint32_t site = site_of(range, scope, needs);
+    if (site == kNoSite) return nullptr;
+    if ((needs & kNeedsMemory) != 0) watch_allocations();
+    auto context = std::make_unique<ObservedOperator>(scope);
+    Operation& operation = context->operation();
+    OperationFacts facts;
+    facts.sequence = range.seqNr();
+    if (const std::uint64_t forward = range.forwardThreadId()) facts.forward_thread = own_thread_id(forward);
+    learn_thread(range.threadId());
+    if (operation.inputs_wanted() && !range.inputs().empty()) {
+        begin_with_inputs(operation, site, facts, range);
+    } else {
+        operation.begin(site, facts);
+    }
+    return context;
+}
+
+[[gnu::noinline]] void end_with_outputs(Operation& operation, const at::RecordFunction& range) {
+    InputValues outputs;
+    outputs.add({range.outputs().data(), range.outputs().size()});
+    operation.set_outputs(outputs.values());
+    operation.end();
+}
+
+void end_range(const at::RecordFunction& range, at::ObserverContext* context) {
+    if (context == nullptr) return;
+    Operation& operation = static_cast<ObservedOperator*>(context)->operation();
+    if (operation.outputs_wanted() && !range.outputs().empty()) return end_with_outputs(operation, range);
+    operation.end();
+}
+
+// ---- the table
+
+std::mutex registration;  // guards the next
+at::CallbackHandle handle = at::INVALID_CALLBACK_HANDLE;
+
+bool set_needs(std::uint32_t needs) noexcept {
+    try {
+        const std::lock_guard lock(registration);
+        const std::uint32_t before = present_needs.exchange(needs);
+        constexpr std::uint32_t kRegistered = kNeedsRanges | kNeedsInputs | kNeedsOutputs;
+        if (((before ^ needs) & kRegistered) == 0) return true;
+        if (handle != at::INVALID_CALLBACK_HANDLE)
+            at::removeCallback(std::exchange(handle, at::INVALID_CALLBACK_HANDLE));
+        if ((needs & kNeedsRanges) == 0) return true;
+        SchemaWatch::start();
+        handle = at::addGlobalCallback(at::RecordFunctionCallback(start_range, end_range)
+                                           .needsInputs((needs & kNeedsInputs) != 0)
+                                           .needsOutputs((needs & kNeedsOutputs) != 0));
+        return true;
+    } catch (const std::exception&) {
+        return false;
+    }
+}
+
+std::mutex states_mutex;  // guards the next
+auto& states = *new std::map<std::uint64_t, std::shared_ptr<CarriedState>>;
+std::uint64_t last_token = 0;
+
+std::uint64_t enter(bool shapes) noexcept {
+    try {
+        learn_thread(at::RecordFunction::currentThreadId());
+        auto state = enter_state(shapes);
+        if (state == nullptr) return 0;
+        const std::lock_guard lock(states_mutex);
+        states.emplace(++last_token, std::move(state));
+        return last_token;
+    } catch (const std::exception&) {
+        return 0;
+    }
+}
+
+void leave(std::uint64_t token) noexcept {
+    {
+        const std::lock_guard lock(states_mutex);
+        const auto found = states.find(token);
+        if (found == states.end()) return;
+        found->second->retire();
+        states.erase(found);
+    }
+    leave_states();
+}
+
+void forked() noexcept {
+    present_needs.store(0);
+}
+
+bool next_blind_thread(char* name, std::uint32_t bytes) noexcept {
+    return BlindThreads::get().next(name, bytes);
+}
+
+constexpr ObserverTable kTable{kObserverTableVersion, detail::kLayoutNumber, set_needs, enter, leave, forked,
+                               next_blind_thread};
+
+}  // namespace
+
+}  // namespace kymo::torch
+
+extern "C" __attribute__((visibility("default"))) const kymo::torch::ObserverTable* kymo_torch_observer() {
+    return &kymo::torch::kTable;
+}

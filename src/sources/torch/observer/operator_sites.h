@@ -1,0 +1,116 @@
+// operator_sites.h: the site of each operator, found by its schema without looking at its name.
+#pragma once
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/function_schema.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string_view>
+
+#include <kymo/detail/values.h>
+
+namespace kymo::torch {
+
+/// The site of what is not to be recorded.
+inline constexpr std::uint32_t kNoSite = ~0u;
+
+/// Operators that only open and close ranges of the user, which are recorded themselves.
+inline bool is_range_operator(std::string_view name) noexcept {
+    return name == "profiler::_record_function_enter" || name == "profiler::_record_function_enter_new" ||
+           name == "profiler::_record_function_exit";
+}
+
+/// Sites by the address of the schema. Looking up takes no lock; the table is never emptied. A schema that
+/// is freed is struck out: its address may be another's later.
+class OperatorSites {
+  public:
+    /// `kNoSite`: it is not to be recorded; 0: there is no room.
+    std::uint32_t find(const c10::FunctionSchema& schema, Scope scope, bool by_overload) noexcept {
+        for (std::size_t i = 0; i < kMostProbes; ++i) {
+            Entry& entry = entries_[(hash(&schema) + i) & (kEntries - 1)];
+            const auto* const key = entry.schema.load(std::memory_order_acquire);
+            if (key == &schema && scope == Scope::Function) [[likely]] {
+                const auto& site = by_overload ? entry.overload_site : entry.site;
+                if (const std::uint32_t number = site.load(std::memory_order_relaxed)) [[likely]]
+                    return number;
+                break;
+            }
+            if (key == nullptr) break;
+        }
+        return learn(schema, scope, by_overload);
+    }
+
+    /// A schema is no more.
+    void forget(const c10::FunctionSchema* schema) noexcept {
+        const std::lock_guard lock(mutex_);
+        for (std::size_t i = 0; i < kMostProbes; ++i) {
+            Entry& entry = entries_[(hash(schema) + i) & (kEntries - 1)];
+            if (entry.schema.load(std::memory_order_relaxed) == schema) entry.schema.store(struck_out());
+        }
+    }
+
+  private:
+    struct Entry {
+        std::atomic<const c10::FunctionSchema*> schema{nullptr};
+        std::atomic<std::uint32_t> site{0};
+        std::atomic<std::uint32_t> overload_site{0};
+    };
+    static constexpr std::size_t kEntries = 1 << 14;  // PyTorch has some 4000 operators
+    static constexpr std::size_t kMostProbes = 32;
+
+    static std::size_t hash(const c10::FunctionSchema* schema) noexcept {
+        const auto address = reinterpret_cast<std::uintptr_t>(schema) >> 4;
+        return address ^ address >> 11;
+    }
+    static const c10::FunctionSchema* struck_out() noexcept {
+        return reinterpret_cast<const c10::FunctionSchema*>(std::uintptr_t{1});
+    }
+
+    [[gnu::noinline]] std::uint32_t learn(const c10::FunctionSchema& schema, Scope scope,
+                                          bool by_overload) noexcept {
+        const std::string& name = schema.name();
+        if (is_range_operator(name)) return kNoSite;
+        const std::uint32_t site = by_overload ? detail::operator_site(name, schema.overload_name(), scope)
+                                               : detail::dynamic_site(name, scope);
+        if (scope != Scope::Function || site == 0) return site;
+        const std::lock_guard lock(mutex_);
+        for (std::size_t i = 0; i < kMostProbes; ++i) {
+            Entry& entry = entries_[(hash(&schema) + i) & (kEntries - 1)];
+            const auto* const key = entry.schema.load(std::memory_order_relaxed);
+            if (key != nullptr && key != &schema) continue;
+            (by_overload ? entry.overload_site : entry.site).store(site, std::memory_order_relaxed);
+            entry.schema.store(&schema, std::memory_order_release);
+            break;
+        }
+        return site;
+    }
+
+    std::array<Entry, kEntries> entries_;
+    std::mutex mutex_;  ///< for writing
+};
+
+/// Never destroyed: threads may run operators until the very end.
+inline OperatorSites& operator_sites() noexcept {
+    static OperatorSites* const sites = new OperatorSites;
+    return *sites;
+}
+
+/// Strikes out the schemas of operators that are taken back.
+class SchemaWatch final : public c10::OpRegistrationListener {
+  public:
+    static void start() {
+        static auto* const handle = new c10::RegistrationHandleRAII(
+            c10::Dispatcher::singleton().addRegistrationListener(std::make_unique<SchemaWatch>()));
+        (void)handle;
+    }
+    void onOperatorRegistered(const c10::OperatorHandle&) override {}
+    void onOperatorDeregistered(const c10::OperatorHandle& op) override {
+        if (op.hasSchema()) operator_sites().forget(&op.schema());
+    }
+};
+
+}  // namespace kymo::torch

@@ -1,0 +1,153 @@
+// profiler_state.h: what stands in PyTorch's thread-local state for Kymo: allocation reports go to it, and it
+// carries a context to where the thread's work goes.
+#pragma once
+
+#include <c10/core/Allocator.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
+#include <torch/csrc/profiler/orchestration/observer.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <kymo/context.h>
+#include <kymo/memory.h>
+#include <kymo/observe.h>
+
+#include "input_values.h"
+
+namespace kymo::torch {
+
+namespace profiler = ::torch::profiler::impl;
+
+/// PyTorch believes whatever stands in that place to be a ProfilerStateBase.
+class CarriedState final : public profiler::ProfilerStateBase {
+  public:
+    /// With an empty context it belongs to all threads.
+    CarriedState(Context context, bool shapes)
+        : ProfilerStateBase(profiler::ProfilerConfig(profiler::ProfilerState::KINETO, shapes)),
+          context_(std::move(context)) {}
+
+    const Context& context() const noexcept { return context_; }
+    /// Its session has ended: PyTorch is to think of this thread as not profiled.
+    void retire() noexcept {
+        config_.state = profiler::ProfilerState::Disabled;
+        is_retired_.store(true, std::memory_order_relaxed);
+    }
+    bool is_retired() const noexcept { return is_retired_.load(std::memory_order_relaxed); }
+
+    profiler::ActiveProfilerType profilerType() override { return profiler::ActiveProfilerType::KINETO; }
+    bool memoryProfilingEnabled() const override {
+        if (memory_wanted()) return true;
+        if (context_.is_empty() || is_retired()) return false;
+        const ContextAdoption adoption(context_);
+        return memory_wanted();
+    }
+    void reportMemoryUsage(void* address, std::int64_t bytes, std::size_t allocated, std::size_t reserved,
+                           c10::Device device) override {
+        report([&] {
+            report_allocation(address, bytes, static_cast<std::int64_t>(allocated),
+                              static_cast<std::int64_t>(reserved), device_of(device));
+        });
+    }
+    void reportOutOfMemory(std::int64_t bytes, std::size_t allocated, std::size_t reserved,
+                           c10::Device device) override {
+        report([&] {
+            report_out_of_memory(bytes, static_cast<std::int64_t>(allocated),
+                                 static_cast<std::int64_t>(reserved), device_of(device));
+        });
+    }
+
+  private:
+    template <class Report>
+    void report(const Report& write) const noexcept {
+        if (context_.is_empty() || memory_wanted()) return write();
+        const ContextAdoption adoption(context_);
+        write();
+    }
+
+    Context context_;
+    std::atomic<bool> is_retired_{false};
+};
+
+/// What stands in that place on the calling thread.
+inline c10::DebugInfoBase* present_state() noexcept {
+    return c10::ThreadLocalDebugInfo::get(c10::DebugInfoKind::PROFILER_STATE);
+}
+
+/// Ours, if it is ours.
+inline CarriedState* present_own_state() noexcept {
+    return dynamic_cast<CarriedState*>(present_state());
+}
+
+/// Threads whose place another profiler has, so that their allocations are not seen.
+class BlindThreads {
+  public:
+    static BlindThreads& get() noexcept {
+        static auto* const threads = new BlindThreads;
+        return *threads;
+    }
+    void add() noexcept {
+        const std::uint32_t id = current_thread_id();
+        const std::lock_guard lock(mutex_);
+        if (std::find(known_.begin(), known_.end(), id) != known_.end()) return;
+        known_.push_back(id);
+    }
+    bool next(char* name, std::uint32_t bytes) noexcept {
+        const std::lock_guard lock(mutex_);
+        if (told_ == known_.size()) {
+            known_.clear();
+            told_ = 0;
+            return false;
+        }
+        std::snprintf(name, bytes, "%u", known_[told_++]);
+        return true;
+    }
+
+  private:
+    std::mutex mutex_;
+    std::vector<std::uint32_t> known_;
+    std::size_t told_ = 0;
+};
+
+/// Has the calling thread's allocations reported, from now on.
+[[gnu::noinline]] inline void watch_allocations() {
+    static const auto shared = std::make_shared<CarriedState>(Context(), false);
+    if (present_state() == nullptr) {
+        c10::ThreadLocalDebugInfo::_push(c10::DebugInfoKind::PROFILER_STATE, shared);
+    } else if (present_own_state() == nullptr) {
+        BlindThreads::get().add();
+    }
+}
+
+/// Puts a state in that carries the calling thread's context. Null: somebody else's is there.
+inline std::shared_ptr<CarriedState> enter_state(bool shapes) {
+    if (present_state() != nullptr && present_own_state() == nullptr) {
+        BlindThreads::get().add();
+        return nullptr;
+    }
+    auto state = std::make_shared<CarriedState>(Context::current(), shapes);
+    c10::ThreadLocalDebugInfo::_push(c10::DebugInfoKind::PROFILER_STATE, state);
+    return state;
+}
+
+/// Takes out what has retired, as far as nothing else stands in front of it.
+inline void leave_states() {
+    try {
+        for (;;) {
+            const auto top = c10::ThreadLocalDebugInfo::_peek(c10::DebugInfoKind::PROFILER_STATE);
+            const auto* const own = dynamic_cast<const CarriedState*>(top.get());
+            if (own == nullptr || !own->is_retired()) return;
+            c10::ThreadLocalDebugInfo::_pop(c10::DebugInfoKind::PROFILER_STATE);
+        }
+    } catch (const std::exception&) {  // something else, or nothing, is in front
+    }
+}
+
+}  // namespace kymo::torch

@@ -1,0 +1,128 @@
+// torch_source.cpp: the observer's other half, in the Python extension.
+#include "sources/torch/torch_source.h"
+
+#include <dlfcn.h>
+
+#include <array>
+#include <memory>
+#include <mutex>
+#include <string_view>
+
+#include <kymo/detail/log_format.h>
+#include <kymo/error.h>
+
+#include "record/source_writer.h"
+#include "sources/torch/observer/observer_table.h"
+
+namespace kymo::torch {
+
+namespace {
+
+constexpr std::uint32_t kScopes = 0x3ff;  // those that PyTorch knows: its numbers are ours
+
+/// What sessions and others ask for, and the observer that is told.
+struct Wishes {
+    std::mutex mutex;  // guards all of it
+    const ObserverTable* table = nullptr;
+    std::uint32_t of_sessions = 0;
+    std::array<std::uint32_t, 32> holds{};  // by bit of ObserverNeeds
+
+    bool tell() noexcept {
+        std::uint32_t needs = of_sessions;
+        for (std::size_t bit = 0; bit < holds.size(); ++bit)
+            needs |= holds[bit] != 0 ? std::uint32_t{1} << bit : 0;
+        return table == nullptr || table->set_needs(needs);
+    }
+};
+Wishes& wishes() noexcept {
+    static auto* const made = new Wishes;  // never destroyed: threads may record until the very end
+    return *made;
+}
+
+class OperatorSource final : public Source {
+  public:
+    const char* name() const noexcept override { return "torch"; }
+    void needs_changed(const RecordingNeeds& needs) noexcept override {
+        std::uint32_t wanted = 0;
+        if ((needs.scopes & kScopes) != 0) {
+            wanted = kNeedsRanges;
+            if ((needs.option_bits & detail::kOptionShapes) != 0) wanted |= kNeedsInputs;
+            if ((needs.option_bits & detail::kOptionMemory) != 0) wanted |= kNeedsMemory;
+        }
+        Wishes& all = wishes();
+        const std::lock_guard lock(all.mutex);
+        all.of_sessions = wanted;
+        if (!all.tell()) note_problem("torch_operators_missing", "PyTorch did not let itself be observed");
+    }
+    void flush(std::uint64_t) noexcept override {
+        char name[64];
+        while (wishes().table->next_blind_thread(name, sizeof name)) {
+            note_problem("torch_memory_missing", std::string("another profiler of PyTorch is on thread ") +
+                                                     name + ": its allocations are not seen");
+        }
+    }
+    void forked() noexcept override { wishes().table->forked(); }
+};
+
+std::string load_error(const std::string& path) {
+    const char* const reason = ::dlerror();
+    return path + ": the observer of PyTorch's operators cannot be loaded: " +
+           (reason != nullptr ? reason : "unknown reason");
+}
+
+}  // namespace
+
+void load_observer(const std::string& path) {
+    Wishes& all = wishes();
+    {
+        const std::lock_guard lock(all.mutex);
+        if (all.table != nullptr) return;
+        void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+        if (library == nullptr) throw Error(load_error(path));
+        const auto get = reinterpret_cast<const ObserverTable* (*)()>(::dlsym(library, kObserverSymbol));
+        if (get == nullptr) throw Error(load_error(path));
+        const ObserverTable* const table = get();
+        if (table->version != kObserverTableVersion || table->layout != detail::kLayoutNumber)
+            throw Error(path + ": was compiled for another Kymo");
+        all.table = table;
+    }
+    add_source(std::make_shared<OperatorSource>());
+}
+
+bool is_observer_loaded() noexcept {
+    const std::lock_guard lock(wishes().mutex);
+    return wishes().table != nullptr;
+}
+
+void hold_needs(std::uint32_t needs) {
+    Wishes& all = wishes();
+    const std::lock_guard lock(all.mutex);
+    if (all.table == nullptr) throw Error("the observer of PyTorch's operators is not loaded");
+    for (std::size_t bit = 0; bit < all.holds.size(); ++bit) all.holds[bit] += needs >> bit & 1;
+    if (!all.tell()) throw Error("PyTorch did not let itself be observed");
+}
+
+void release_needs(std::uint32_t needs) noexcept {
+    Wishes& all = wishes();
+    const std::lock_guard lock(all.mutex);
+    for (std::size_t bit = 0; bit < all.holds.size(); ++bit) {
+        if ((needs >> bit & 1) != 0 && all.holds[bit] != 0) --all.holds[bit];
+    }
+    all.tell();
+}
+
+std::uint64_t enter_thread(bool shapes) {
+    const ObserverTable* table = nullptr;
+    {
+        const std::lock_guard lock(wishes().mutex);
+        table = wishes().table;
+    }
+    if (table == nullptr) throw Error("the observer of PyTorch's operators is not loaded");
+    return table->enter(shapes);
+}
+
+void leave_thread(std::uint64_t token) noexcept {
+    if (token != 0) wishes().table->leave(token);
+}
+
+}  // namespace kymo::torch

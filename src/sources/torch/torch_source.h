@@ -1,0 +1,26 @@
+// torch_source.h: PyTorch's operators as a source: loads the observer that was compiled for them, and tells
+// it what sessions and emitters ask for.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace kymo::torch {
+
+/// Loads the observer, a shared library, once; later calls do nothing. From then on every session has
+/// PyTorch's operators. Throws kymo::Error when it cannot be loaded or does not fit this Kymo.
+void load_observer(const std::string& path);
+bool is_observer_loaded() noexcept;
+
+/// What sessions do not ask for by themselves: an emitter's ranges, overload names (bits: ObserverNeeds).
+/// Counted; each hold is released once. Throws kymo::Error when no observer is loaded.
+void hold_needs(std::uint32_t needs);
+void release_needs(std::uint32_t needs) noexcept;
+
+/// Puts the calling thread under Kymo in PyTorch's eyes: it reports its allocations, and what follows the
+/// thread goes where its work goes. Gives what leave_thread() takes, on that thread; 0: another profiler is
+/// there.
+std::uint64_t enter_thread(bool shapes);
+void leave_thread(std::uint64_t token) noexcept;
+
+}  // namespace kymo::torch
