@@ -57,16 +57,32 @@ void learn_thread(std::uint64_t torch_id) noexcept {
 
 std::atomic<std::uint32_t> present_needs{0};
 
-/// A range between its two callbacks. Kept and used again by the thread that it ends on.
+/// The context of the work that a thread of PyTorch's does for another thread, for as long as the outermost
+/// range of it lasts.
+struct FollowedContext {
+    explicit FollowedContext(const Context& carried) : context(carried) {}
+    Context context;
+    ContextAdoption adoption{context};
+    std::uint32_t thread = current_thread_id();
+};
+
+/// A range between its two callbacks. Its memory is used again by the thread that it ends on.
 class ObservedOperator final : public at::ObserverContext {
   public:
-    explicit ObservedOperator(Scope scope) noexcept : operation_(scope) {}
+    explicit ObservedOperator(Scope scope, std::unique_ptr<FollowedContext> followed = nullptr) noexcept
+        : followed_(std::move(followed)), operation_(scope) {}
+    ~ObservedOperator() override {
+        operation_.end();
+        // Only its own thread can leave a context.
+        if (followed_ != nullptr && followed_->thread != current_thread_id()) (void)followed_.release();
+    }
     Operation& operation() noexcept { return operation_; }
 
     static void* operator new(std::size_t bytes);
     static void operator delete(void* place) noexcept;
 
   private:
+    std::unique_ptr<FollowedContext> followed_;
     Operation operation_;
 };
 
@@ -117,14 +133,26 @@ c10::ArrayRef<const c10::IValue> arguments_of(const at::RecordFunction& range) n
     operation.begin(site, facts, inputs.values());
 }
 
+/// Null: the work belongs to nobody who is followed.
+[[gnu::noinline]] std::unique_ptr<FollowedContext> follow_context() {
+    const CarriedState* const state = present_own_state();
+    if (state == nullptr || state->is_retired() || state->context().is_empty()) return nullptr;
+    return std::make_unique<FollowedContext>(state->context());
+}
+
 std::unique_ptr<at::ObserverContext> start_range(const at::RecordFunction& range) {
     const auto scope = static_cast<Scope>(range.scope());
-    if (!detail::is_wanted(scope)) return nullptr;
+    std::unique_ptr<FollowedContext> followed;
+    if (!detail::is_wanted(scope)) {
+        if (CarriedState::carriers.load(std::memory_order_relaxed) == 0) return nullptr;
+        followed = follow_context();
+        if (followed == nullptr || !detail::is_wanted(scope)) return nullptr;
+    }
     const std::uint32_t needs = present_needs.load(std::memory_order_relaxed);
     const std::uint32_t site = site_of(range, scope, needs);
     if (site == kNoSite) return nullptr;
     if ((needs & kNeedsMemory) != 0) watch_allocations();
-    auto context = std::make_unique<ObservedOperator>(scope);
+    auto context = std::make_unique<ObservedOperator>(scope, std::move(followed));
     Operation& operation = context->operation();
     OperationFacts facts;
     facts.sequence = range.seqNr();
@@ -161,6 +189,10 @@ bool set_needs(std::uint32_t needs) noexcept {
     try {
         const std::lock_guard lock(registration);
         const std::uint32_t before = present_needs.exchange(needs);
+        if ((before & ~needs & kNeedsMemory) != 0) {
+            SharedState::retire();
+            leave_states();  // on this thread; elsewhere it stays behind, without effect
+        }
         constexpr std::uint32_t kRegistered = kNeedsRanges | kNeedsInputs | kNeedsOutputs;
         if (((before ^ needs) & kRegistered) == 0) return true;
         if (handle != at::INVALID_CALLBACK_HANDLE)

@@ -29,16 +29,20 @@ namespace profiler = ::torch::profiler::impl;
 /// PyTorch believes whatever stands in that place to be a ProfilerStateBase.
 class CarriedState final : public profiler::ProfilerStateBase {
   public:
-    /// With an empty context it belongs to all threads.
+    /// How many live ones carry a context: somebody follows tasks.
+    static inline std::atomic<std::uint32_t> carriers{0};
+
     CarriedState(Context context, bool shapes)
         : ProfilerStateBase(profiler::ProfilerConfig(profiler::ProfilerState::KINETO, shapes)),
-          context_(std::move(context)) {}
+          context_(std::move(context)) {
+        if (!context_.is_empty()) carriers.fetch_add(1);
+    }
 
     const Context& context() const noexcept { return context_; }
     /// Its session has ended: PyTorch is to think of this thread as not profiled.
     void retire() noexcept {
         config_.state = profiler::ProfilerState::Disabled;
-        is_retired_.store(true, std::memory_order_relaxed);
+        if (!is_retired_.exchange(true) && !context_.is_empty()) carriers.fetch_sub(1);
     }
     bool is_retired() const noexcept { return is_retired_.load(std::memory_order_relaxed); }
 
@@ -116,14 +120,44 @@ class BlindThreads {
     std::size_t told_ = 0;
 };
 
-/// Has the calling thread's allocations reported, from now on.
-[[gnu::noinline]] inline void watch_allocations() {
-    static const auto shared = std::make_shared<CarriedState>(Context(), false);
-    if (present_state() == nullptr) {
-        c10::ThreadLocalDebugInfo::_push(c10::DebugInfoKind::PROFILER_STATE, shared);
-    } else if (present_own_state() == nullptr) {
+/// The state of threads that only report their allocations, while anybody wants them.
+class SharedState {
+  public:
+    static std::shared_ptr<CarriedState> get() {
+        const std::lock_guard lock(mutex());
+        if (place() == nullptr) place() = std::make_shared<CarriedState>(Context(), false);
+        return place();
+    }
+    static void retire() noexcept {
+        const std::lock_guard lock(mutex());
+        if (place() != nullptr) place()->retire();
+        place() = nullptr;
+    }
+
+  private:
+    static std::mutex& mutex() noexcept {
+        static auto* const made = new std::mutex;
+        return *made;
+    }
+    static std::shared_ptr<CarriedState>& place() noexcept {
+        static auto* const made = new std::shared_ptr<CarriedState>;
+        return *made;
+    }
+};
+
+/// Has the calling thread's allocations reported, from now on. To be called at every operator: a guard of
+/// PyTorch's takes what was put in behind it out again.
+inline void watch_allocations() {
+    static thread_local const c10::DebugInfoBase* known = nullptr;  // what was there last time
+    const c10::DebugInfoBase* const present = present_state();
+    if (present != nullptr && present == known) [[likely]]
+        return;
+    if (present == nullptr) {
+        c10::ThreadLocalDebugInfo::_push(c10::DebugInfoKind::PROFILER_STATE, SharedState::get());
+    } else if (dynamic_cast<const CarriedState*>(present) == nullptr) {
         BlindThreads::get().add();
     }
+    known = present_state();
 }
 
 /// Puts a state in that carries the calling thread's context. Null: somebody else's is there.
