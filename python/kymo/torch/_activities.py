@@ -1,0 +1,33 @@
+"""PyTorch's own activities and options, where Kymo's are wanted: a program may mix both."""
+
+import torch
+
+from kymo import _activities
+from kymo._activities import ProfilerActivity, _ExperimentalConfig
+
+_THEIRS = torch.profiler.ProfilerActivity
+
+
+def supported_activities():
+    """The activities that can be recorded here."""
+    return _activities.supported_activities()
+
+
+def own_activity(item):
+    """Kymo's activity of the same name; what is none of PyTorch's passes."""
+    if isinstance(item, _THEIRS):
+        return ProfilerActivity[item.name]
+    if isinstance(item, dict):
+        return {own_activity(key): value for key, value in item.items()}
+    return item
+
+
+def own_activities(items):
+    return [own_activity(item) for item in items] if items is not None else None
+
+
+def own_config(config):
+    """Kymo's options of PyTorch's."""
+    if isinstance(config, torch._C._profiler._ExperimentalConfig):
+        return _ExperimentalConfig(*config.__getstate__())
+    return config

@@ -1,0 +1,68 @@
+"""Emitters and the execution trace over PyTorch's operators: they watch ranges, so operators must become ranges."""
+
+from torch.autograd import profiler as torch_profiler
+
+from kymo import _emitters, _execution_trace
+from kymo._kymo import torch as native
+from kymo.torch._observer import load
+
+
+class _OverOperators:
+    """What both emitters have in common."""
+
+    def __enter__(self):
+        if not self.enabled or self.entered:
+            return super().__enter__()
+        load()
+        _wait_for_device()
+        super().__enter__()
+        self._needs = native.NEEDS_RANGES
+        if self.record_shapes:
+            self._needs |= native.NEEDS_INPUTS | native.NEEDS_OUTPUTS
+        native.hold(self._needs)
+        torch_profiler._set_is_profiler_enabled(True)
+        return self
+
+    def _stop(self):
+        if self._emitter is None:
+            return
+        _wait_for_device()
+        native.release(self._needs)
+        torch_profiler._set_is_profiler_enabled(False)
+        super()._stop()
+
+
+def _wait_for_device():
+    """So that what was begun before is not taken for part of it."""
+    import torch
+
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+
+
+class emit_nvtx(_OverOperators, _emitters.emit_nvtx):
+    """``kymo.emit_nvtx`` with every operator and backward node."""
+
+
+class emit_itt(_OverOperators, _emitters.emit_itt):
+    """``kymo.emit_itt`` with every operator and backward node."""
+
+
+class ExecutionTraceObserver(_execution_trace.ExecutionTraceObserver):
+    """``kymo.ExecutionTraceObserver`` with every operator and backward node."""
+
+    _NEEDS = native.NEEDS_RANGES | native.NEEDS_INPUTS | native.NEEDS_OUTPUTS
+    _is_holding = False
+
+    def start(self):
+        if self.is_registered and not self._is_holding:
+            load()
+            native.hold(self._NEEDS)
+            self._is_holding = True
+        super().start()
+
+    def stop(self):
+        super().stop()
+        if self._is_holding:
+            native.release(self._NEEDS)
+            self._is_holding = False

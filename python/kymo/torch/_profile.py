@@ -1,0 +1,68 @@
+"""``kymo.torch.profile``: ``kymo.profile`` that sees PyTorch's operators, memory and ranks."""
+
+from torch.autograd import profiler as torch_profiler
+
+from kymo import _profile
+from kymo._kymo import torch as native
+from kymo.torch import _ranks, _steps
+from kymo.torch._activities import own_activities, own_activity, own_config
+from kymo.torch._observer import load
+
+_recording = 0  # profilers that record; guarded by the GIL
+
+
+class profile(_profile.profile):
+    """Takes what ``torch.profiler.profile`` and ``torch.autograd.profiler.profile`` take, also their own enumerations and
+    options, and what ``kymo.profile`` adds. With an `output`, each rank of a distributed program has a capture of its own,
+    named by the rank.
+    """
+
+    def __init__(self, enabled=True, *, activities=None, experimental_config=None, activity_filters=None, **options):
+        super().__init__(
+            enabled,
+            activities=own_activities(activities),
+            experimental_config=own_config(experimental_config),
+            activity_filters={own_activity(key): names for key, names in (activity_filters or {}).items()} or None,
+            **options,
+        )
+        self._output = self.output  # as it was asked for
+        self._state = 0  # what native.enter() gave
+        self._held = 0
+
+    def start_trace(self):
+        info = _ranks.distributed_info()
+        if info is not None:
+            self.preset_metadata_json("distributedInfo", info)
+        super().start_trace()
+
+    def _start_session(self):
+        global _recording
+        load()
+        _ranks.take_node_id()
+        self.output = _ranks.own_path(self._output)
+        held = native.NEEDS_OVERLOADS if self.experimental_config.capture_overload_names else 0
+        native.hold(held)
+        try:
+            super()._start_session()
+        except BaseException:
+            native.release(held)
+            raise
+        self._held = held
+        _steps.watch()
+        _recording += 1
+        torch_profiler._set_is_profiler_enabled(True)  # has PyTorch mark what it marks for a profiler
+        self._state = native.enter(self.record_shapes)
+
+    def _stop_session(self):
+        global _recording
+        if self._session is None:
+            return
+        native.leave(self._state)
+        _recording -= 1
+        if _recording == 0:
+            torch_profiler._set_is_profiler_enabled(False)
+        _steps.unwatch()
+        try:
+            super()._stop_session()
+        finally:
+            native.release(self._held)

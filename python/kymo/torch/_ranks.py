@@ -1,0 +1,52 @@
+"""Which of the processes of a distributed program this is, and what its groups are."""
+
+import os
+
+import torch.distributed as dist
+
+from kymo import _kymo
+
+
+def _is_distributed():
+    return dist.is_available() and dist.is_initialized()
+
+
+def rank():
+    """The rank of this process: that of the default group, or what ``torchrun`` says; None when there is none."""
+    if _is_distributed():
+        return dist.get_rank()
+    text = os.environ.get("RANK", "")
+    return int(text) if text.isdigit() and int(os.environ.get("WORLD_SIZE", "1") or 1) > 1 else None
+
+
+def take_node_id():
+    """The node id of a process is its rank."""
+    own = rank()
+    if own is not None:
+        _kymo.set_node_id(own)
+
+
+def own_path(path):
+    """Where this rank's capture goes: "app.kymo" is "app.rank3.kymo" for rank 3."""
+    own = rank()
+    if own is None or not path:
+        return path
+    stem, suffix = os.path.splitext(path)
+    return f"{stem}.rank{own}{suffix}"
+
+
+def distributed_info():
+    """What a trace says of the program's processes, as JSON; None when it is one process."""
+    if not _is_distributed():
+        return None
+    import json
+
+    backend = dist.get_backend()
+    info = {"backend": backend, "rank": dist.get_rank(), "world_size": dist.get_world_size()}
+    info["pg_count"] = dist.get_pg_count()
+    info["pg_config"] = dist.distributed_c10d._get_all_pg_configs()
+    if backend == "nccl":
+        import torch
+
+        info["nccl_version"] = ".".join(map(str, torch.cuda.nccl.version()))
+    return json.dumps(info, default=str)
