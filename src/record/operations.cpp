@@ -158,7 +158,9 @@ void Operation::finish() noexcept {
         const std::uint64_t now = outputs_.empty() ? 0 : Clock::now();
         if (!outputs_.empty()) push_outputs(opened_.start, outputs_);
         ThreadState* const thread = detail::current_thread;
-        if (now == 0 && load_relaxed(thread->is_inline) != 0 && load_relaxed(thread->busy) == 0) {
+        if (now == 0 && opened_.index < detail::kInlineDepth) {
+            detail::close_range(opened_);
+        } else if (now == 0 && load_relaxed(thread->is_inline) != 0 && load_relaxed(thread->busy) == 0) {
             detail::store_relaxed(thread->busy, 1u);
             std::atomic_signal_fence(std::memory_order_seq_cst);
             detail::close_unusual(opened_.index, opened_.start, 0);

@@ -358,6 +358,28 @@ void reclaim_side(ThreadState& state, std::uint32_t depth) noexcept {
 
 }  // namespace
 
+namespace {
+
+bool is_call(const OpenSlot& slot) noexcept {
+    const auto site = static_cast<std::uint32_t>(load_relaxed(slot.what) & (detail::kMaxSites - 1));
+    if (site == 0) return false;
+    const Scope scope = Recorder::get().names().site(site).scope;
+    return scope == Scope::PythonFunction || scope == Scope::CFunction;
+}
+
+// A range that is ended from within calls which began inside it (an __exit__ method and what that calls): it
+// is they that do not nest.
+bool ends_around_calls(ThreadState& state, std::uint32_t index) noexcept {
+    Recorder& recorder = Recorder::get();
+    if (is_call(*recorder.slot(state, index))) return false;
+    for (std::uint32_t above = index + 1; above < state.depth; ++above) {
+        if (!is_call(*recorder.slot(state, above))) return false;
+    }
+    return true;
+}
+
+}  // namespace
+
 void pop_open(ThreadState& state, std::uint32_t index, std::uint64_t now, std::uint8_t flags) noexcept {
     Recorder& recorder = Recorder::get();
     OpenSlot* const slot = recorder.slot(state, index);
@@ -366,6 +388,7 @@ void pop_open(ThreadState& state, std::uint32_t index, std::uint64_t now, std::u
     const auto site = static_cast<std::uint32_t>(what & (detail::kMaxSites - 1));
     const auto side = static_cast<std::uint32_t>(what >> 32);
     const bool innermost = index + 1 == state.depth;
+    const bool nests = innermost || ends_around_calls(state, index);
     if (now < start) {
         now = start;
         store_relaxed(state.clamped, state.clamped + 1);
@@ -378,7 +401,7 @@ void pop_open(ThreadState& state, std::uint32_t index, std::uint64_t now, std::u
         if (ensure_room(state, sizeof(LongRecord), now)) write_gap(state, now, 0, index);
     } else {
         flags |= static_cast<std::uint8_t>((what >> detail::kSiteBits) & 0x7f);
-        if (!innermost) flags |= detail::kRecordAsync;
+        if (!nests) flags |= detail::kRecordAsync;
         write_range(state, {start, now, index, site, flags, side_payload(state, side)});
     }
     if (innermost) {
@@ -391,7 +414,9 @@ void pop_open(ThreadState& state, std::uint32_t index, std::uint64_t now, std::u
             const OpenSlot& from = *recorder.slot(state, above);
             OpenSlot& to = *recorder.slot(state, above - 1);
             store_release(to.start, std::uint64_t{0});
-            store_relaxed(to.what, load_relaxed(from.what));
+            // Those that have moved are not closed inline: their place is not the one that they began at.
+            constexpr std::uint64_t kAsync = std::uint64_t{detail::kRecordAsync} << detail::kSiteBits;
+            store_relaxed(to.what, load_relaxed(from.what) | (nests ? kAsync : 0));
             store_release(to.start, load_relaxed(from.start));
         }
         store_release(recorder.slot(state, state.depth - 1)->start, std::uint64_t{0});

@@ -38,7 +38,7 @@ class ShadowStack {
     [[gnu::always_inline]] bool try_open(detail::ThreadState* thread, std::uintptr_t key, std::uint32_t site,
                                          Scope scope) noexcept {
         if ((detail::load_relaxed(thread->armed) & detail::scope_bit(scope)) == 0 ||
-            !detail::may_open(thread, site)) [[unlikely]]
+            !detail::may_open(thread, site) || usual_[thread->depth].key != 0) [[unlikely]]
             return false;
         const detail::Opened opened = detail::open_slot(thread, site);
         usual_[opened.index] = {key, opened.start};
@@ -79,7 +79,8 @@ class ShadowStack {
     void close(std::uintptr_t key, EndPart end_part) noexcept {
         const std::uint32_t index = detail::current_thread->depth - 1;
         const bool is_innermost =
-            index < detail::kInlineDepth && index >= list_depth_ && CallKey::is_of(usual_[index].key, key);
+            index < detail::kInlineDepth && index >= list_depth_ && CallKey::is_of(usual_[index].key, key) &&
+            detail::load_relaxed(detail::current_thread->slots[index].start) == usual_[index].start;
         Entry entry{};
         if (is_innermost) {
             entry = take_usual(index);
@@ -195,10 +196,18 @@ class ShadowStack {
 
     void add(detail::Opened opened, std::uintptr_t key) noexcept {
         if (opened.index < detail::kInlineDepth) {
+            if (usual_[opened.index].key != 0) put_aside(opened.index);
             usual_[opened.index] = {key, opened.start};
         } else {
             push({opened, key, 0});
         }
+    }
+    // The slot of the call at this place has moved down, since a range below it was ended first: another
+    // call needs the place.
+    void put_aside(std::uint32_t index) noexcept {
+        if (used_ == capacity_ && !grow()) return;
+        list_depth_ = index;
+        list_[used_++] = {{usual_[index].start, index}, usual_[index].key, index};
     }
     Entry take_usual(std::uint32_t index) noexcept {
         const Usual usual = usual_[index];
