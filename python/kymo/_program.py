@@ -30,6 +30,8 @@ def record():
     """To be called while the interpreter starts. Other processes of the program get captures of their own, unless
     the environment says that there are to be none: then nothing of what it says stays in it."""
     alone = os.environ.pop("KYMO_CHILDREN", "") == "0"
+    if alone:
+        os.environ.pop("KYMO_TORCH", None)
     begin_with_program(alone)
     if not alone:
         os.register_at_fork(after_in_child=_begin_in_child)

@@ -100,6 +100,8 @@ class RunVerb final : public Verb {
         options.flag(memory_, "--memory", "Allocation reports too (kymo memory shows them)");
         options.flag(shapes_, "--shapes", "Shapes of the arrays that operations take and give");
         options.flag(flops_, "--flops", "What it takes to count floating-point operations; brings --shapes");
+        options.flag(torch_, "--torch",
+                     "PyTorch's operators, in processes that import it (compiles an observer the first time)");
         options.flag(open_, "--open", "Export the capture afterwards and open it in a browser");
         options.flag(quiet_, "-q,--quiet", "No summary at the end");
         options.command(words_);
@@ -114,6 +116,8 @@ class RunVerb final : public Verb {
             throw Error(
                 "run: the Python package kymo is not here: this command runs programs of Python only as a "
                 "part of it (pip install kymo)");
+        if (torch_ && start_folder_.empty())
+            throw Error("run: --torch: the Python package kymo is not here (pip install kymo)");
         const Variables variables = this->variables();
         const std::vector<std::string> before = captures_of(output_);
         const std::vector<std::string> words = is_python_ ? python_command(words_) : words_;
@@ -182,6 +186,7 @@ class RunVerb final : public Verb {
         const char* const path = std::getenv("PYTHONPATH");
         variables.emplace_back(
             "PYTHONPATH", start_folder_ + (path != nullptr && *path != '\0' ? ":" + std::string(path) : ""));
+        if (torch_) variables.emplace_back("KYMO_TORCH", "1");
         if (no_children_) variables.emplace_back("KYMO_CHILDREN", "0");
         return variables;
     }
@@ -245,6 +250,7 @@ class RunVerb final : public Verb {
     bool memory_ = false;
     bool shapes_ = false;
     bool flops_ = false;
+    bool torch_ = false;
     bool ring_ = false;
     bool c_calls_ = false;
     bool no_c_calls_ = false;

@@ -29,15 +29,23 @@ def _begin(folder):
     import os
 
     settings = os.environ.get("KYMO", "")
-    if "calls=on" not in settings.split(","):
+    wants_calls = "calls=on" in settings.split(",")
+    wants_torch = settings != "" and os.environ.get("KYMO_TORCH") == "1"
+    if not wants_calls and not wants_torch:
         return
-    # The session starts with the program, not when the library is loaded.
-    del os.environ["KYMO"]
+    if wants_calls:  # the session starts with the program, not when the library is loaded
+        del os.environ["KYMO"]
     recorder = _recorder(folder)
     # Calls into C are cheap to record on 3.12 and later.
     c_calls = "on" if sys.version_info >= (3, 12) else "off"
     os.environ["KYMO"] = settings.replace(",c_calls=auto", f",c_calls={c_calls}")
-    if recorder is not None:
+    if recorder is None:
+        return
+    if wants_torch:
+        from kymo import _torch_import
+
+        _torch_import.watch()
+    if wants_calls:
         from kymo import _program
 
         _program.record()

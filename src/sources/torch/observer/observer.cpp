@@ -156,7 +156,7 @@ std::unique_ptr<at::ObserverContext> start_range(const at::RecordFunction& range
     Operation& operation = context->operation();
     OperationFacts facts;
     facts.sequence = range.seqNr();
-    if (const std::uint64_t forward = range.forwardThreadId()) facts.forward_thread = own_thread_id(forward);
+    if (facts.sequence >= 0) facts.forward_thread = own_thread_id(range.forwardThreadId());
     learn_thread(range.threadId());
     if (operation.inputs_wanted() && !range.inputs().empty()) {
         begin_with_inputs(operation, site, facts, range);
