@@ -33,6 +33,9 @@ ROOMS = {
     "src/sources/python": [PUBLIC, DETAIL, "src/record", "src/base"],
     "src/sources/memory": [PUBLIC, DETAIL, "src/record", "src/base"],
     "src/sources/cuda":   [PUBLIC, DETAIL, "src/record", "src/base"],
+    "src/sources/torch":  [PUBLIC, DETAIL, "src/record", "src/base", "src/sources/torch/observer"],
+    # Compiled on the user's machine, where there are no other headers of ours.
+    "src/sources/torch/observer": [PUBLIC, DETAIL],
     "src/emitters":       [PUBLIC, DETAIL, "src/record", "src/base"],
     "src/collect":        [PUBLIC, DETAIL, "src/record", "src/trace", "src/base"],
     "src/trace":          [*MODEL, DETAIL, "src/base"],
@@ -41,7 +44,8 @@ ROOMS = {
     "src/import":         [PUBLIC, "src/trace", "src/analyze", "src/base"],
     "src/query":          [PUBLIC, "src/trace", "src/base"],
     "src/cli":            [PUBLIC, "src/query"],
-    "src/bindings":       [PUBLIC, DETAIL, "src/sources/python", "src/emitters"],
+    "src/bindings":       [PUBLIC, DETAIL, "src/sources/python", "src/sources/torch", "src/sources/torch/observer",
+                           "src/emitters"],
     "tests":              [PUBLIC, DETAIL],
     "tests/python":       [PUBLIC, "include/kymo/python"],
     "tests/consumer":     ["include/kymo/kymo.h"],
@@ -65,6 +69,9 @@ EXTERNAL = {
     "pybind11/":  ["tests/python", "include/kymo/python"],
     "cupti":      ["src/sources/cuda"],
     "cuda":       ["src/sources/cuda"],
+    "ATen/":      ["src/sources/torch/observer", "benchmarks"],
+    "c10/":       ["src/sources/torch/observer", "benchmarks"],
+    "torch/":     ["src/sources/torch/observer", "benchmarks"],
     "nvtx3/":     ["src/sources/cuda", "src/emitters", "tests"],
     "ittnotify":  ["src/emitters"],
     "fmt/":       ["src/cli"],
@@ -86,6 +93,8 @@ EXTERNAL = {
 # may be missing is imported only inside the functions that use it. (That importing it is cheap, a test watches.)
 PYTHON_ROOMS = {
     "python":       {"always": {"kymo"}, "in functions": {"numpy", "pandas", "pyarrow", "IPython"}},
+    "python/kymo/torch": {"always": {"kymo", "torch"}, "in functions": set()},
+    "tests/torch":  {"always": {"kymo", "torch", "pytest", "hypothesis"}},
     "tests/python": {"always": {"kymo", "pytest", "hypothesis", "numpy", "pandas", "pyarrow",
                                 "with_nanobind", "with_pybind11", "traces_nanobind", "traces_pybind11"}},
 }  # fmt: skip

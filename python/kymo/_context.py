@@ -113,6 +113,10 @@ def _wrap_all():
     events = sys.modules.get("asyncio.events")
     if events is not None:  # imported later, its tasks are followed by the variable
         _replace(events.Handle, "_run", _make_run)
+    torch = sys.modules.get("torch.futures")
+    if torch is not None:
+        _replace(torch.Future, "then", _make_callback)
+        _replace(torch.Future, "add_done_callback", _make_callback)
 
 
 def _unwrap_all():
@@ -170,3 +174,14 @@ def _make_run(original):
         return original(self)
 
     return _run
+
+
+# Of a future whose callbacks run on the thread that settles it.
+def _make_callback(original):
+    def add(self, callback):
+        context = Context.current()
+        if context.is_empty:
+            return original(self, callback)
+        return original(self, lambda future: context.run(callback, future))
+
+    return add

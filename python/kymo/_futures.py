@@ -16,11 +16,13 @@ def check(future):
 def end_on_future(range_, future):
     """A future with the outcome of `future`, which completes after `range_` has ended. It owns the range.
 
-    An asyncio future gives one of the same loop, anything else a concurrent.futures.Future. What happens then (the
-    observers of the range, callbacks of the returned future) happens in the caller's context: its contextvars and
-    Kymo's own.
+    An asyncio future gives one of the same loop, one of torch another, anything else a concurrent.futures.Future. What
+    happens then (the observers of the range, callbacks of the returned future) happens in the caller's context: its
+    contextvars and Kymo's own.
     """
-    if _is_asyncio(future):
+    if _is_torch(future):
+        target, settle = type(future)(), _settle_torch
+    elif _is_asyncio(future):
         target, settle = _make_asyncio(future)
     else:
         target, settle = _make_concurrent(future)
@@ -42,6 +44,20 @@ def end_on_future(range_, future):
         range_.end()
         raise
     return target
+
+
+def _is_torch(future):
+    torch = sys.modules.get("torch._C")
+    return torch is not None and isinstance(future, torch.Future)
+
+
+def _settle_torch(target, source):
+    try:
+        value = source.value()
+    except Exception as error:
+        target.set_exception(error)
+    else:
+        target.set_result(value)
 
 
 def _is_asyncio(future):

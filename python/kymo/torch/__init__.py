@@ -2,9 +2,9 @@
 
     from kymo.torch import profile, record_function, schedule, ProfilerActivity, tensorboard_trace_handler
 
-Every name of ``torch.autograd.profiler`` is in ``kymo.torch.profiler``. ``patch()`` has ``torch.profiler`` itself resolve
-to Kymo. The first recording compiles a small observer against the PyTorch that is installed; ``python -m kymo.torch`` does
-it beforehand.
+Every name of ``torch.autograd.profiler`` is in ``kymo.torch.profiler``. ``patch()`` has ``torch.profiler`` itself
+resolve to Kymo. The first recording compiles a small observer against the PyTorch that is installed;
+``python -m kymo.torch`` does it beforehand.
 """
 
 from kymo import itt

@@ -85,7 +85,9 @@ def _writable_folder():
     folder = os.path.join(tempfile.gettempdir(), f"kymo-{os.getuid()}")
     os.makedirs(folder, mode=0o700, exist_ok=True)
     if os.stat(folder).st_uid != os.getuid():  # what is loaded from there would be somebody else's
-        raise Error(f"{folder}: belongs to somebody else, and {home} cannot be written to: nowhere to keep the observer")
+        raise Error(
+            f"{folder}: belongs to somebody else, and {home} cannot be written to: nowhere to keep the observer"
+        )
     return folder
 
 

@@ -1,0 +1,277 @@
+"""Programs written for torch.profiler run over Kymo."""
+
+import json
+import os
+
+import pytest
+import torch
+import torch.autograd.profiler
+import torch.profiler
+
+import kymo
+import kymo.torch
+from kymo.torch import ProfilerActivity, profile, record_function, schedule, tensorboard_trace_handler
+
+
+def step_of(model, optimizer):
+    optimizer.zero_grad()
+    model(torch.ones(2, 3)).sum().backward()
+    optimizer.step()
+
+
+@pytest.fixture
+def training():
+    model = torch.nn.Linear(3, 2)
+    optimizer = torch.optim.Adam(model.parameters())
+    return lambda: step_of(model, optimizer)
+
+
+def test_every_name_of_both_modules_is_there():
+    """upstream: __all__ of torch.profiler and torch.autograd.profiler"""
+    assert [name for name in torch.profiler.__all__ if not hasattr(kymo.torch, name)] == []
+    assert [name for name in torch.autograd.profiler.__all__ if not hasattr(kymo.torch.profiler, name)] == []
+    for name in ("_KinetoProfile", "_ExperimentalConfig", "RecordScope", "KinetoStepTracker", "itt"):
+        assert hasattr(kymo.torch, name), name
+
+
+def test_every_keyword_of_both_profilers_is_taken():
+    import inspect
+
+    ours = set(inspect.signature(kymo.profile).parameters)
+    for theirs in (torch.profiler.profile, torch.autograd.profiler.profile):
+        assert set(inspect.signature(theirs).parameters) - ours == set()
+
+
+def test_a_scheduled_training_loop_hands_over_each_cycle(tmp_path, training):
+    """upstream: test_kineto_profiler_api, test_tensorboard_trace_handler"""
+    with profile(
+        activities=[ProfilerActivity.CPU],
+        schedule=schedule(wait=1, warmup=1, active=2, repeat=2),
+        on_trace_ready=tensorboard_trace_handler(str(tmp_path)),
+        record_shapes=True,
+    ) as prof:
+        for _ in range(8):
+            with record_function("batch"):
+                training()
+            prof.step()
+    files = sorted(tmp_path.glob("*.pt.trace.json"))
+    assert len(files) == 2
+    names = [row["name"] for row in json.loads(files[0].read_text())["traceEvents"] if "name" in row]
+    assert names.count("batch") == 2 and names.count("Optimizer.step#Adam.step") == 2
+    assert {"ProfilerStep#2", "ProfilerStep#3"} <= set(names)
+    assert "AddmmBackward0" in names
+
+
+def test_enumerations_and_options_of_pytorch_are_taken():
+    config = torch._C._profiler._ExperimentalConfig(capture_overload_names=True)
+    with profile(activities=[torch.profiler.ProfilerActivity.CPU], experimental_config=config) as prof:
+        torch.ones(2).fill_(1)
+    assert "Scalar" in {event.overload_name for event in prof.events()}
+    filters = {torch.profiler.ProfilerActivity.CPU: ["USER_ANNOTATION"]}
+    with profile(activities=[filters]) as prof, torch.profiler.record_function("only"):
+        torch.ones(2)
+    assert [event.name for event in prof.events()] == ["only"]
+    with pytest.raises(TypeError):
+        profile(activities=["CPU"])
+
+
+def test_an_unavailable_device_is_asked_for_without_harm():
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as prof:
+        torch.ones(1)
+    assert "aten::ones" in {event.name for event in prof.events()}
+
+
+def test_the_older_profiler_works_as_before(training):
+    """upstream: test_profiler (test_autograd)"""
+    with kymo.torch.profiler.profile(record_shapes=True, profile_memory=True, use_kineto=True) as prof:
+        assert torch.autograd._profiler_enabled()
+        training()
+    assert not torch.autograd._profiler_enabled()
+    assert "aten::addmm" in prof.key_averages(group_by_input_shape=True).table(sort_by="cpu_time_total", row_limit=-1)
+    assert prof.total_average().count > 10 and prof.self_cpu_time_total > 0
+
+
+def test_pytorch_knows_that_it_is_profiled():
+    """upstream: test_is_profiler_enabled"""
+    flag = lambda: torch.autograd.profiler._is_profiler_enabled
+    assert not flag()
+    with profile():
+        assert flag()
+        with profile():
+            assert flag()
+        assert flag()
+    assert not flag()
+    assert torch._C._autograd._profiler_type() == torch._C._profiler.ActiveProfilerType.NONE
+
+
+def test_pytorchs_own_profiler_works_before_and_after_and_not_less():
+    for options in ({}, {"profile_memory": True}):
+        with profile(**options):
+            torch.ones(1)
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], **options) as theirs:
+            torch.ones(1)
+        assert "aten::ones" in {event.name for event in theirs.events()}
+
+
+def test_inside_pytorchs_own_profiler_only_memory_is_missing_and_that_is_said():
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as theirs:
+        with profile(profile_memory=True) as prof:
+            torch.ones(1)
+    assert "aten::ones" in {event.name for event in theirs.events()}
+    assert "aten::ones" in {event.name for event in prof.events()}
+    assert [code for code, _, _ in prof.trace.problems] == ["torch_memory_missing"]
+
+
+def test_patching_is_undone_whole():
+    names = ("profile", "schedule", "tensorboard_trace_handler", "_KinetoProfile", "ExecutionTraceObserver")
+    before = [getattr(torch.profiler, name) for name in names] + [torch.autograd.profiler.profile]
+    kymo.torch.patch()
+    try:
+        kymo.torch.patch()
+        assert torch.profiler.profile is profile and torch.autograd.profiler.profile is profile
+        with torch.profiler.profile(schedule=torch.profiler.schedule(wait=0, warmup=0, active=1)) as prof:
+            torch.ones(1)
+            prof.step()
+        assert isinstance(prof, kymo.profile)
+    finally:
+        kymo.torch.unpatch()
+    assert [getattr(torch.profiler, name) for name in names] + [torch.autograd.profiler.profile] == before
+    kymo.torch.unpatch()
+
+
+def test_unpatching_leaves_alone_what_somebody_else_has_put_there(monkeypatch):
+    kymo.torch.patch()
+    monkeypatch.setattr(torch.profiler, "profile", "theirs")
+    kymo.torch.unpatch()
+    assert torch.profiler.profile == "theirs"
+    monkeypatch.undo()
+    torch.profiler.profile = torch.profiler.profiler.profile
+
+
+def test_steps_of_an_optimizer_and_of_the_profiler_do_not_add_up(training):
+    """upstream: test_kineto_profiler_multiple_steppers, test_kineto_profiler_with_environment_variable"""
+    start = kymo.KinetoStepTracker.current_step()
+    with profile():
+        for _ in range(3):
+            training()
+    assert kymo.KinetoStepTracker.current_step() == start + 3
+    with profile(schedule=schedule(wait=0, warmup=0, active=9)) as prof:
+        for _ in range(4):
+            training()
+            prof.step()
+    assert kymo.KinetoStepTracker.current_step() == start + 7
+    training()
+    assert kymo.KinetoStepTracker.current_step() == start + 7
+    assert "Optimizer" not in kymo.KinetoStepTracker._step_dict
+
+
+def test_a_range_that_waits_for_a_future_of_pytorch_gives_one():
+    """upstream: test_record_function_callbacks"""
+    future = torch.futures.Future()
+    with profile() as prof:
+        with record_function("waits") as range_:
+            result = range_._call_end_callbacks_on_future(future)
+        future.set_result(3)
+        assert isinstance(result, torch.futures.Future) and result.wait() == 3
+    assert [event.name for event in prof.events()].count("waits") == 1
+
+    failing = torch.futures.Future()
+    with record_function("fails") as range_:
+        result = range_._call_end_callbacks_on_future(failing)
+    failing.set_exception(ValueError("no"))
+    with pytest.raises(ValueError):
+        result.wait()
+
+
+def test_a_capture_survives_the_program(run_python, tmp_path):
+    run_python(
+        "import os, torch\n"
+        "from kymo.torch import profile\n"
+        "prof = profile(output='killed.kymo', record_shapes=True)\n"
+        "prof.start()\n"
+        "torch.ones(2, 3) + 1\n"
+        "os._exit(0)\n"
+    )
+    trace = kymo.load(str(tmp_path / "killed.kymo"))
+    assert "aten::add" in {row.key for row in trace.key_averages()}
+
+
+def test_kymo_run_records_a_program_that_nobody_edited(run_python, tmp_path):
+    program = tmp_path / "plain.py"
+    program.write_text(
+        "import torch\n"
+        "with torch.profiler.record_function('work'):\n"
+        "    torch.ones(2, 3) @ torch.ones(3, 2)\n"
+        "print('done')\n"
+    )
+    out = run_python(
+        "import subprocess, sys\n"
+        f"command = [sys.executable, '-m', 'kymo', 'run', '--torch', '--shapes', '-q', '-o', 'plain.kymo', {str(program)!r}]\n"
+        "print(subprocess.run(command, check=True, capture_output=True, text=True).stdout)\n"
+    )
+    assert "done" in out
+    names = {row.key for row in kymo.load(str(tmp_path / "plain.kymo")).key_averages()}
+    assert {"work", "aten::mm"} <= names and any("plain.py" in name for name in names)
+
+
+def test_compiled_code_is_recorded(run_python):
+    """upstream: the annotations of torch.compile"""
+    out = run_python(
+        "import torch\n"
+        "from kymo.torch import profile\n"
+        "@torch.compile(backend='eager')\n"
+        "def double(x):\n"
+        "    return x * 2 + 1\n"
+        "double(torch.ones(3))\n"
+        "with profile() as prof:\n"
+        "    double(torch.ones(3))\n"
+        "print('\\n'.join(event.name for event in prof.events()))\n"
+    )
+    assert "Torch-Compiled Region" in out and "aten::mul" in out
+
+
+def test_a_missing_compiler_is_said_clearly(run_python, tmp_path):
+    out = run_python(
+        "import kymo\n"
+        "from kymo.torch import profile\n"
+        "try:\n"
+        "    with profile():\n"
+        "        pass\n"
+        "except kymo.Error as error:\n"
+        "    print(error)\n",
+        env={"XDG_CACHE_HOME": str(tmp_path), "CXX": "no-such-compiler"},
+    )
+    assert "needs a C++ compiler" in out and "no-such-compiler (CXX) was not found" in out
+
+
+def test_what_the_compiler_says_is_kept(run_python, tmp_path):
+    compiler = tmp_path / "compiler"
+    compiler.write_text("#!/bin/sh\necho 'x.cpp:1: error: it is Tuesday' >&2\nexit 1\n")
+    compiler.chmod(0o755)
+    out = run_python(
+        "import kymo, kymo.torch\n"
+        "try:\n"
+        "    kymo.torch.build()\n"
+        "except kymo.Error as error:\n"
+        "    print(error)\n",
+        env={"XDG_CACHE_HOME": str(tmp_path), "CXX": str(compiler)},
+    )
+    assert "it is Tuesday" in out
+    (log,) = tmp_path.glob("kymo/torch/*/compiler.log")
+    assert "it is Tuesday" in log.read_text() and log.read_text().startswith(str(compiler))
+
+
+def test_the_observer_is_compiled_once_and_its_name_says_for_what():
+    path = kymo.torch.build()
+    assert torch.__version__.partition("+")[0] in path
+    stamp = os.stat(path).st_mtime_ns
+    assert kymo.torch.build() == path and os.stat(path).st_mtime_ns == stamp
+
+
+def test_importing_records_nothing_and_registers_nothing(run_python):
+    out = run_python(
+        "import torch, kymo.torch\n"
+        "from kymo._kymo import torch as native\n"
+        "print(native.is_loaded(), torch.autograd._profiler_enabled())\n"
+    )
+    assert out.split() == ["False", "False"]

@@ -1,0 +1,148 @@
+"""Sessions of this thread and its tasks follow PyTorch's work and see nothing else."""
+
+import threading
+
+import torch
+
+import kymo
+from kymo.torch import profile, record_function
+
+
+def names(prof):
+    return [event.name for event in prof.events()]
+
+
+def test_another_thread_is_not_seen():
+    """upstream: test_source_multithreaded, test_without_enable_profiler_in_child_thread_cuda"""
+    go, done = threading.Event(), threading.Event()
+
+    def work():
+        go.wait()
+        torch.zeros(5)
+        done.set()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    with profile(threads="tasks", profile_memory=True) as prof:
+        go.set()
+        done.wait()
+        torch.ones(5)
+    thread.join()
+    assert "aten::ones" in names(prof) and "aten::zeros" not in names(prof)
+
+
+def test_the_backward_pass_is_followed_into_the_threads_of_the_engine():
+    class Reentrant(torch.autograd.Function):
+        """A backward pass within another runs on a thread of the engine's pool, when it is deep enough."""
+
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, grad):
+            (x,) = ctx.saved_tensors
+            with torch.enable_grad():
+                inner = x.detach().requires_grad_()
+                torch.sigmoid(inner).sum().backward()
+            return grad
+
+    x = torch.randn(3, requires_grad=True)
+    with profile(threads="tasks") as prof:
+        Reentrant.apply(x).sum().backward()
+    assert "SigmoidBackward0" in names(prof) and "aten::sigmoid_backward" in names(prof)
+
+
+def test_forked_tasks_are_followed_and_counted_once():
+    """upstream: test_profiler_propagation"""
+
+    @torch.jit.script
+    def inner(x: torch.Tensor) -> torch.Tensor:
+        return torch.tanh(x)
+
+    @torch.jit.script
+    def outer(x: torch.Tensor) -> torch.Tensor:
+        future = torch.jit.fork(inner, x)
+        y = torch.sigmoid(x)
+        return torch.jit.wait(future) + y
+
+    x = torch.ones(4)
+    outer(x), outer(x), outer(x)  # compiled
+    with profile(threads="tasks", profile_memory=True) as prof:
+        with record_function("around"):
+            outer(x)
+    found = names(prof)
+    assert found.count("aten::tanh") == 1 and found.count("aten::sigmoid") == 1 and found.count("around") == 1
+    (tanh,) = [event for event in prof.events() if event.name == "aten::tanh"]
+    assert tanh.cpu_memory_usage == 16
+
+
+def test_callbacks_of_futures_are_followed():
+    future = torch.futures.Future()
+
+    def settle():
+        torch.zeros(2)  # belongs to nobody
+        future.set_result(1)
+
+    with profile(threads="tasks") as prof:
+        after = future.then(lambda done: torch.ones(2))
+        thread = kymo_free_thread(settle)
+        thread.join()
+        after.wait()
+    assert "aten::ones" in names(prof) and "aten::zeros" not in names(prof)
+
+
+def kymo_free_thread(target):
+    """A thread that nobody follows: started by one that was there before the session."""
+    _requests.append(target)
+    _wake.release()
+    return _Joined()
+
+
+class _Joined:
+    def join(self):
+        _served.acquire()
+
+
+_requests, _wake, _served = [], threading.Semaphore(0), threading.Semaphore(0)
+
+
+def _serve():
+    while True:
+        _wake.acquire()
+        _requests.pop()()
+        _served.release()
+
+
+threading.Thread(target=_serve, daemon=True).start()
+
+
+def test_two_sessions_of_two_threads_see_each_its_own():
+    profiles = {}
+
+    def work(name, operator):
+        with profile(threads="tasks") as prof:
+            for _ in range(20):
+                operator(torch.ones(2, requires_grad=True)).sum().backward()
+        profiles[name] = prof
+
+    threads = [
+        threading.Thread(target=work, args=("sigmoid", torch.sigmoid)),
+        threading.Thread(target=work, args=("tanh", torch.tanh)),
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for name, other in (("sigmoid", "tanh"), ("tanh", "sigmoid")):
+        found = names(profiles[name])
+        assert found.count(f"aten::{name}") == 20 and f"aten::{other}" not in found
+
+
+def test_a_session_that_has_stopped_follows_nobody():
+    with profile(threads="tasks"):
+        pass
+    with kymo.profile(threads="tasks") as prof:
+        torch.ones(1)
+    assert "aten::ones" in names(prof)

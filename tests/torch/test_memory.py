@@ -1,0 +1,125 @@
+"""What PyTorch allocates."""
+
+import json
+import threading
+
+import pytest
+import torch
+
+import kymo
+from kymo.torch import profile, record_function
+
+
+def named(prof, name):
+    return [event for event in prof.events() if event.name == name]
+
+
+def test_allocations_belong_to_the_operators_that_made_them():
+    """upstream: test_memory_profiler"""
+    with profile(profile_memory=True) as prof:
+        with record_function("allocates"):
+            kept = torch.ones(1000)
+        with record_function("frees"):
+            del kept
+    (ones,) = named(prof, "aten::ones")
+    (empty,) = named(prof, "aten::empty")
+    assert (ones.cpu_memory_usage, ones.self_cpu_memory_usage, empty.self_cpu_memory_usage) == (4000, 0, 4000)
+    assert named(prof, "allocates")[0].cpu_memory_usage == 4000
+    assert named(prof, "frees")[0].cpu_memory_usage == -4000
+    assert "CPU Mem" in prof.key_averages().table()
+
+
+def test_frees_outside_of_everything_are_rows_of_their_own():
+    with profile(profile_memory=True) as prof:
+        kept = torch.ones(500)
+        del kept
+    assert [event.cpu_memory_usage for event in named(prof, "[memory]")] == [-2000]
+
+
+def test_reports_have_addresses_and_totals(tmp_path):
+    """upstream: test_memory_profiler, test_allocations"""
+    with profile(profile_memory=True) as prof:
+        first = torch.ones(250)
+        address = first.data_ptr()
+        second = torch.ones(500)
+        del first, second
+    path = tmp_path / "trace.json"
+    prof.export_chrome_trace(str(path))
+    rows = [row["args"] for row in json.loads(path.read_text())["traceEvents"] if row.get("name") == "[memory]"]
+    assert [row["Bytes"] for row in rows] == [1000, 2000, -1000, -2000]
+    assert rows[0]["Addr"] == rows[2]["Addr"] == address
+    assert rows[1]["Total Allocated"] - rows[0]["Total Allocated"] == 2000
+    assert all(row["Device Type"] == 0 and row["Total Reserved"] == 0 for row in rows)
+
+
+def test_without_profile_memory_there_are_no_reports():
+    with profile() as prof:
+        torch.ones(10)
+    assert not named(prof, "[memory]") and all(event.cpu_memory_usage == 0 for event in prof.events())
+
+
+def test_every_thread_that_runs_operators_is_seen():
+    """upstream: test_profile_memory_cuda"""
+
+    def work():
+        torch.ones(1000).sum()
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    with profile(profile_memory=True) as prof:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    # The first operator of a thread is seen from its own start.
+    assert [event.cpu_memory_usage for event in named(prof, "aten::ones")] == [4000] * 3
+
+
+def test_a_session_of_kymo_itself_has_the_reports_too_and_leaves_nothing_behind():
+    with profile():
+        pass  # operators are observed from here on
+    with kymo.profile(profile_memory=True) as prof:
+        torch.ones(1000)
+    assert named(prof, "aten::ones")[0].cpu_memory_usage == 4000
+    with torch.profiler.profile(profile_memory=True, activities=[torch.profiler.ProfilerActivity.CPU]) as theirs:
+        torch.ones(1000)
+    assert sum(event.cpu_memory_usage for event in theirs.events() if event.name == "aten::ones") == 4000
+
+
+def test_guards_of_pytorch_do_not_hide_allocations():
+    """What is put into a thread's state inside a guard goes with it; the next operator puts it there again."""
+    x = torch.randn(100, 100, requires_grad=True)
+    with kymo.profile(profile_memory=True) as prof:
+        (x @ x).sum().backward()
+        torch.ones(1000)
+    assert named(prof, "aten::ones")[0].cpu_memory_usage == 4000
+    assert sum(event.cpu_memory_usage for event in named(prof, "aten::mm")) == 3 * 40000
+
+
+def test_an_allocation_that_is_refused_is_an_event():
+    """upstream: test_oom_tracing (of a device there)"""
+    with profile(profile_memory=True) as prof:
+        with pytest.raises(RuntimeError):
+            torch.empty(1 << 58)
+        torch.ones(1)
+    # PyTorch's allocator of the processor reports none; that the rest is whole is what counts.
+    assert named(prof, "aten::empty") and named(prof, "aten::ones")
+
+
+def test_nested_profilers_stop_in_any_order():
+    first, second = profile(profile_memory=True), profile(profile_memory=True)
+    first.start()
+    second.start()
+    torch.ones(100)
+    first.stop()
+    torch.zeros(100)
+    second.stop()
+    assert not torch.autograd._profiler_enabled()
+    assert named(second, "aten::zeros")[0].cpu_memory_usage == 400
+    assert named(first, "aten::ones")[0].cpu_memory_usage == 400 and not named(first, "aten::zeros")
+
+
+def test_the_timeline_of_memory_is_written(tmp_path):
+    with profile(profile_memory=True, record_shapes=True, with_stack=True) as prof:
+        kept = [torch.ones(1000) for _ in range(3)]
+    prof.export_memory_timeline(str(tmp_path / "timeline.html"))
+    assert "<html" in (tmp_path / "timeline.html").read_text().lower() and kept
