@@ -11,7 +11,7 @@ FUZZ_SECONDS ?= 600
 export JOBS CMAKE_ARGS FUZZ_SECONDS PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-cpython check bench bench-torch asan tsan storm fuzz viewers arrow examples-python
+.PHONY: help demo test test-torch parity-torch test-cpython check bench bench-torch asan tsan storm fuzz viewers arrow examples-python
 .PHONY: install-deps clean format
 
 help:  ## Show this list
@@ -27,6 +27,16 @@ test:  ## Build and run every test
 	@tools/build.sh release --python all
 	@tools/run_tests.sh release
 
+test-torch:  ## Tests of kymo.torch (installs PyTorch into build/torch)
+	@tools/install_deps.sh build python
+	@tools/build.sh release --python kymo_python kymo_cli
+	@tools/torch_tests.sh build/release
+
+parity-torch:  ## Compare kymo.torch with PyTorch's profiler and write docs/torch_parity.md
+	@tools/install_deps.sh build python
+	@tools/build.sh release --python kymo_python
+	@PYTHONPATH=build/release/python $$(tools/torch_env.sh) tests/torch/parity/compare.py docs/torch_parity.md
+
 test-cpython:  ## CPython's own test modules under call tracing: each must come out as without
 	@tools/install_deps.sh build python
 	@tools/build.sh release --python kymo_python
@@ -41,11 +51,11 @@ bench:  ## Run every benchmark; the figures go to build/bench.json
 	@tools/build.sh release --python all
 	@python3 tools/bench.py build/release -o build/bench.json
 
-bench-torch:  ## The same ranges with PyTorch's profiler (installs PyTorch into build/torch)
+bench-torch:  ## Kymo and PyTorch's own profiler, side by side (installs PyTorch into build/torch)
 	@tools/install_deps.sh build python
 	@tools/build.sh release --python kymo_python
-	@python3 -m venv build/torch && build/torch/bin/pip -q install torch==2.13.0
-	@KYMO_BENCH_PYTHON=build/torch/bin/python python3 tools/bench.py build/release --only torch
+	@KYMO_BENCH_PYTHON=$$(tools/torch_env.sh) && export KYMO_BENCH_PYTHON && \
+		python3 tools/bench.py build/release -o build/bench_torch.json --only torch
 
 bench-%:  ## Run one benchmark (bench-range) or one figure (bench-range_enabled)
 	@tools/install_deps.sh build python

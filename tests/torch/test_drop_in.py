@@ -206,7 +206,8 @@ def test_kymo_run_records_a_program_that_nobody_edited(run_python, tmp_path):
     )
     out = run_python(
         "import subprocess, sys\n"
-        f"command = [sys.executable, '-m', 'kymo', 'run', '--torch', '--shapes', '-q', '-o', 'plain.kymo', {str(program)!r}]\n"
+        "command = [sys.executable, '-m', 'kymo', 'run', '--torch', '--shapes', '-q', '-o', 'plain.kymo']\n"
+        f"command.append({str(program)!r})\n"
         "print(subprocess.run(command, check=True, capture_output=True, text=True).stdout)\n"
     )
     assert "done" in out

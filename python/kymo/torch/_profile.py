@@ -12,9 +12,9 @@ _recording = 0  # profilers that record; guarded by the GIL
 
 
 class profile(_profile.profile):
-    """Takes what ``torch.profiler.profile`` and ``torch.autograd.profiler.profile`` take, also their own enumerations and
-    options, and what ``kymo.profile`` adds. With an `output`, each rank of a distributed program has a capture of its own,
-    named by the rank.
+    """Takes what ``torch.profiler.profile`` and ``torch.autograd.profiler.profile`` take, with their own enumerations
+    and options, and what ``kymo.profile`` adds. With an `output`, each rank of a distributed program has a capture of
+    its own, named by the rank.
     """
 
     def __init__(self, enabled=True, *, activities=None, experimental_config=None, activity_filters=None, **options):
