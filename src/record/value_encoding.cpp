@@ -154,7 +154,7 @@ void ValueEncoder::add_array(std::uint32_t key, std::uint8_t flags, const ArrayV
     for (std::size_t i = dimensions; i-- != 0;) {
         const auto size = static_cast<std::uint64_t>(sizes[i]);
         all |= size;
-        if (strides != nullptr && size != 1) astray |= static_cast<std::uint64_t>(strides[i]) ^ dense;
+        if (strides != nullptr) astray |= static_cast<std::uint64_t>(strides[i]) ^ dense;
         dense *= size;
         const auto small = static_cast<std::uint32_t>(size);
         std::memcpy(place + i * sizeof small, &small, sizeof small);

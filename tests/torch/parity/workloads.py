@@ -1,0 +1,67 @@
+"""Training steps that both profilers are run over."""
+
+import torch
+from torch import nn
+
+
+class ResidualBlock(nn.Module):
+    def __init__(self, channels):
+        super().__init__()
+        self.first = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
+        self.first_norm = nn.BatchNorm2d(channels)
+        self.second = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
+        self.second_norm = nn.BatchNorm2d(channels)
+
+    def forward(self, x):
+        y = torch.relu(self.first_norm(self.first(x)))
+        return torch.relu(self.second_norm(self.second(y)) + x)
+
+
+class Lstm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cells = nn.LSTM(16, 24, num_layers=2, batch_first=True)
+        self.head = nn.Linear(24, 4)
+
+    def forward(self, x):
+        return self.head(self.cells(x)[0][:, -1])
+
+
+def _mlp():
+    return nn.Sequential(nn.Linear(32, 64), nn.ReLU(), nn.Linear(64, 64), nn.GELU(), nn.Linear(64, 8)), (16, 32)
+
+
+def _resnet():
+    return nn.Sequential(nn.Conv2d(3, 8, 3, stride=2), ResidualBlock(8), ResidualBlock(8)), (2, 3, 17, 17)
+
+
+def _transformer():
+    return nn.TransformerEncoderLayer(d_model=32, nhead=4, dim_feedforward=64, batch_first=True, dropout=0.0), (
+        2,
+        6,
+        32,
+    )
+
+
+def _lstm():
+    return Lstm(), (2, 5, 16)
+
+
+WORKLOADS = {"MLP": _mlp, "ResNet block": _resnet, "transformer block": _transformer, "LSTM": _lstm}
+
+
+def training(name, device):
+    """A function that does one training step."""
+    torch.manual_seed(0)
+    model, shape = WORKLOADS[name]()
+    model = model.to(device).train()
+    batch = torch.randn(*shape, device=device)
+    optimizer = torch.optim.Adam(model.parameters())
+
+    def step():
+        optimizer.zero_grad()
+        loss = model(batch).pow(2).mean()
+        loss.backward()
+        optimizer.step()
+
+    return step
