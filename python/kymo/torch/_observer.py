@@ -33,7 +33,12 @@ def build():
     with open(os.path.join(folder, key, "lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # another process may be at it
         if not os.path.exists(path):
-            _compile(sources, headers, path)
+            print(
+                f"kymo: compiling for PyTorch {torch.__version__}, this once (half a minute)",
+                file=sys.stderr,
+                flush=True,
+            )
+            compile_library(os.path.join(sources, "observer.cpp"), path)
     return path
 
 
@@ -114,7 +119,8 @@ def _compiler():
     )
 
 
-def _compile(sources, headers, path):
+def compile_library(source, path):
+    """Compiles one source file against PyTorch and Kymo into a shared library."""
     import subprocess
 
     compiler = _compiler()
@@ -122,11 +128,9 @@ def _compile(sources, headers, path):
     made = f"{path}.{os.getpid()}"
     command = [
         *(compiler, *_flags()),
-        *("-I", headers, "-isystem", os.path.join(root, "include")),
-        os.path.join(sources, "observer.cpp"),
-        *("-o", made, "-L", os.path.join(root, "lib"), "-ltorch_cpu", "-lc10", native.library_path()),
+        *("-I", _headers(), "-isystem", os.path.join(root, "include")),
+        *(source, "-o", made, "-L", os.path.join(root, "lib"), "-ltorch_cpu", "-lc10", native.library_path()),
     ]
-    print(f"kymo: compiling for PyTorch {torch.__version__}, this once (half a minute)", file=sys.stderr, flush=True)
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         log = os.path.join(os.path.dirname(path), "compiler.log")

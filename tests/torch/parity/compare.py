@@ -1,4 +1,4 @@
-"""compare.py [FILE]: what PyTorch's profiler and kymo.torch say of the same programs, as a table (docs/torch_parity.md)."""
+"""compare.py [FILE]: what PyTorch's profiler and kymo.torch say of the same programs, as a table."""
 
 import collections
 import json
@@ -100,10 +100,10 @@ def table(device):
 
 INTRODUCTION = """# What kymo.torch and torch.profiler say of the same program
 
-Made by `make parity-torch`. Each workload is two training steps with Adam, run in a process of its own under each profiler,
-once with shapes, memory and FLOPs and once with stacks. A cell says how many facts are equal, of those that either has. Kymo
-has more than PyTorch in three places: texts among the values of inputs, formulas of FLOPs, and stacks of the operators that
-add up gradients.
+Made by `make parity-torch`. Each workload is two training steps with Adam, run in a process of its own under each
+profiler, once with shapes, memory and FLOPs and once with stacks. A cell says how many facts are equal, of those that
+either has. Kymo has more than PyTorch in three places: texts among the values of inputs, formulas of FLOPs, and stacks
+of the operators that add up gradients.
 """
 
 

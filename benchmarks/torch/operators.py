@@ -1,0 +1,93 @@
+"""operators.py: what recording adds to an operator: ours, PyTorch's profiler, and the least that an observer can do."""
+
+import ctypes
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import torch
+from torch.profiler import ProfilerActivity
+from torch.profiler import profile as torch_profile
+
+from kymo.torch import load, profile
+from kymo.torch._observer import compile_library
+
+COUNT = 50_000
+ROUNDS = 9
+FOLDER = Path(__file__).resolve().parent
+VERSION = f"PyTorch {torch.__version__.split('+')[0]}"
+
+
+def operators():
+    """Nanoseconds of this thread for one operator: one element, in place, so that the heap stays out of it."""
+    value, one = torch.zeros(1), torch.ones(1)
+    add = value.add_
+    for _ in range(1000):
+        add(one)
+    start = time.thread_time_ns()
+    for _ in range(COUNT):
+        add(one)
+    return (time.thread_time_ns() - start) / COUNT
+
+
+def with_floor(floor):
+    floor.floor_start()
+    try:
+        return operators()
+    finally:
+        floor.floor_stop()
+
+
+def with_kymo(**options):
+    with profile(activities=[ProfilerActivity.CPU], **options):
+        return operators()
+
+
+def with_torch(**options):
+    with torch_profile(activities=[ProfilerActivity.CPU], **options):
+        return operators()
+
+
+def figure(name, value, against, against_value, target):
+    made = {"name": name, "value": value, "unit": "ns", "against": against, "against_value": against_value}
+    print(json.dumps({**made, "ratio": value / against_value, "target": target}), flush=True)
+
+
+def main():
+    torch.set_num_threads(1)
+    load()
+    with tempfile.TemporaryDirectory() as folder:
+        library = os.path.join(folder, "floor.so")
+        compile_library(str(FOLDER / "operator_floor.cpp"), library)
+        floor = ctypes.CDLL(library)
+    shapes, memory = {"record_shapes": True}, {"profile_memory": True}
+    kinds = (
+        operators,
+        lambda: with_floor(floor),
+        with_kymo,
+        with_torch,
+        lambda: with_kymo(**shapes),
+        lambda: with_torch(**shapes),
+        lambda: with_kymo(**memory),
+        lambda: with_torch(**memory),
+    )
+    for kind in kinds:
+        kind()  # all is loaded and warm
+    runs = [[kind() for kind in kinds] for _ in range(ROUNDS)]
+    added = [statistics.median(run[i] - run[0] for run in runs) for i in range(len(kinds))]
+    least = added[1]
+    figure("op_floor", added[2], "a callback that stores 16 bytes twice", least, "<= 1.4")
+    for name, ours, theirs, share in (
+        ("op_vs_torch", added[2], added[3], 0.35),
+        ("op_shapes_vs_torch", added[4], added[5], 0.35),
+        ("op_memory_vs_torch", added[6], added[7], 0.25),
+    ):
+        figure(name, ours, VERSION, theirs, f"<= {max(share, 1.4 * least / theirs):.2f}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
