@@ -2,6 +2,7 @@
 #include <kymo/operation.h>
 
 #include <kymo/call_stack.h>
+#include <kymo/detail/operator_path.h>
 #include <kymo/detail/values.h>
 #include <kymo/error.h>
 #include <kymo/observe.h>
@@ -57,24 +58,39 @@ std::uint32_t push_operation(std::uint64_t armed, const detail::RangeFacts& fact
     return detail::close_side(room, encoder.end());
 }
 
-// Adds the outputs of the innermost open range, which began at `start`, to what it has on the side stack.
-void push_outputs(std::uint64_t start, std::span<const Value> outputs) noexcept {
+// Adds to what the innermost open range, which began at `start`, has on the side stack.
+template <class Add>
+void push_more(std::uint64_t start, const Add& add) noexcept {
     const SlowPath path;
     ThreadState* const state = detail::current_thread;
     if (!path || state->owner == nullptr || state->depth == 0) return;
-    const std::uint64_t armed = load_relaxed(state->armed);
-    if ((armed & detail::kArmedShapes) == 0) return;
     detail::OpenSlot* const slot = Recorder::get().slot(*state, state->depth - 1);
     if (slot == nullptr || load_relaxed(slot->start) != start) return;
     const SideExtension room = extend_side(*state, *slot);
     if (room.place == nullptr) return;
     ValueEncoder encoder(room.place, room.limit);
-    const ValueNeeds needs{true, (armed & detail::kArmedConcrete) != 0};
-    for (const Value& output : outputs) encoder.add(0, detail::kValueOutput, output, needs);
+    add(encoder);
     close_extension(*state, *slot, encoder.end());
 }
 
+void push_outputs(std::uint64_t start, std::span<const Value> outputs) noexcept {
+    const std::uint64_t armed = load_relaxed(detail::current_thread->armed);
+    if ((armed & detail::kArmedShapes) == 0) return;
+    const ValueNeeds needs{true, (armed & detail::kArmedConcrete) != 0};
+    push_more(start, [&](ValueEncoder& encoder) {
+        for (const Value& output : outputs) encoder.add(0, detail::kValueOutput, output, needs);
+    });
+}
+
 }  // namespace
+
+void detail::close_with_facts_slowly(Opened opened, std::uint32_t thread, const RangeFacts& facts) noexcept {
+    const AsEnabled enabled;
+    const std::uint64_t now = Clock::now();
+    if (thread != thread_number()) return close_elsewhere(opened, thread);
+    push_more(opened.start, [&](ValueEncoder& encoder) { encoder.add_facts(facts); });
+    close_recorded(opened.index, opened.start, now);
+}
 
 std::int64_t peek_sequence() noexcept {
     return next_sequence;

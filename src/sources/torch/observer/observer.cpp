@@ -16,6 +16,7 @@
 #include <kymo/operation.h>
 
 #include "input_values.h"
+#include "observed_range.h"
 #include "operator_sites.h"
 #include "profiler_state.h"
 
@@ -47,75 +48,27 @@ std::uint32_t own_thread_id(std::uint64_t torch_id) noexcept {
     return torch_id < kMostThreads ? thread_ids[torch_id].load(std::memory_order_relaxed) : 0;
 }
 
+// Of the forward half of a backward node; 0: it is none, or nothing of that thread was recorded.
+std::uint32_t forward_thread(const at::RecordFunction& range) noexcept {
+    return range.forwardThreadId() != 0 && range.seqNr() >= 0 ? own_thread_id(range.forwardThreadId()) : 0;
+}
+
 // A backward node may name this thread later.
 void learn_thread(std::uint64_t torch_id) noexcept {
-    if (torch_id < kMostThreads && thread_ids[torch_id].load(std::memory_order_relaxed) == 0)
-        thread_ids[torch_id].store(current_thread_id(), std::memory_order_relaxed);
+    static constinit thread_local bool is_known = false;
+    if (is_known) [[likely]]
+        return;
+    is_known = true;
+    if (torch_id < kMostThreads) thread_ids[torch_id].store(current_thread_id(), std::memory_order_relaxed);
 }
 
 // ---- ranges
 
 std::atomic<std::uint32_t> present_needs{0};
 
-/// The context of the work that a thread of PyTorch's does for another thread, for as long as the outermost
-/// range of it lasts.
-struct FollowedContext {
-    explicit FollowedContext(const Context& carried) : context(carried) {}
-    Context context;
-    ContextAdoption adoption{context};
-    std::uint32_t thread = current_thread_id();
-};
-
-/// A range between its two callbacks. Its memory is used again by the thread that it ends on.
-class ObservedOperator final : public at::ObserverContext {
-  public:
-    explicit ObservedOperator(Scope scope, std::unique_ptr<FollowedContext> followed = nullptr) noexcept
-        : followed_(std::move(followed)), operation_(scope) {}
-    ~ObservedOperator() override {
-        operation_.end();
-        // Only its own thread can leave a context.
-        if (followed_ != nullptr && followed_->thread != current_thread_id()) (void)followed_.release();
-    }
-    Operation& operation() noexcept { return operation_; }
-
-    static void* operator new(std::size_t bytes);
-    static void operator delete(void* place) noexcept;
-
-  private:
-    std::unique_ptr<FollowedContext> followed_;
-    Operation operation_;
-};
-
-/// Freed ones of a thread.
-struct FreeList {
-    struct Link {
-        Link* next;
-    };
-    ~FreeList() {
-        is_over = true;
-        while (first != nullptr) ::operator delete(std::exchange(first, first->next));
-    }
-    Link* first = nullptr;
-    static inline thread_local bool is_over = false;  // the thread is at its end
-};
-thread_local FreeList free_list;
-
-void* ObservedOperator::operator new(std::size_t bytes) {
-    FreeList& list = free_list;
-    if (list.first != nullptr) [[likely]]
-        return std::exchange(list.first, list.first->next);
-    return ::operator new(bytes);
-}
-
-void ObservedOperator::operator delete(void* place) noexcept {
-    if (FreeList::is_over) return ::operator delete(place);
-    FreeList& list = free_list;
-    list.first = new (place) FreeList::Link{list.first};
-}
-
 std::uint32_t site_of(const at::RecordFunction& range, Scope scope, std::uint32_t needs) noexcept {
     if (const c10::FunctionSchema* const schema = schema_of(range))
-        return operator_sites().find(*schema, scope, (needs & kNeedsOverloads) != 0);
+        return operator_sites.find(*schema, scope, (needs & kNeedsOverloads) != 0);
     return detail::dynamic_site(range.name(), scope);
 }
 
@@ -140,8 +93,8 @@ c10::ArrayRef<const c10::IValue> arguments_of(const at::RecordFunction& range) n
     return std::make_unique<FollowedContext>(state->context());
 }
 
-std::unique_ptr<at::ObserverContext> start_range(const at::RecordFunction& range) {
-    const auto scope = static_cast<Scope>(range.scope());
+[[gnu::noinline]] std::unique_ptr<at::ObserverContext> start_fully(const at::RecordFunction& range,
+                                                                   Scope scope) {
     std::unique_ptr<FollowedContext> followed;
     if (!detail::is_wanted(scope)) {
         if (CarriedState::carriers.load(std::memory_order_relaxed) == 0) return nullptr;
@@ -152,18 +105,32 @@ std::unique_ptr<at::ObserverContext> start_range(const at::RecordFunction& range
     const std::uint32_t site = site_of(range, scope, needs);
     if (site == kNoSite) return nullptr;
     if ((needs & kNeedsMemory) != 0) watch_allocations();
-    auto context = std::make_unique<ObservedOperator>(scope, std::move(followed));
-    Operation& operation = context->operation();
-    OperationFacts facts;
-    facts.sequence = range.seqNr();
-    if (facts.sequence >= 0) facts.forward_thread = own_thread_id(range.forwardThreadId());
+    auto kept = std::make_unique<FullRange>(scope, std::move(followed));
     learn_thread(range.threadId());
+    Operation& operation = kept->operation();
+    const OperationFacts facts{range.seqNr(), forward_thread(range), nullptr};
     if (operation.inputs_wanted() && !range.inputs().empty()) {
         begin_with_inputs(operation, site, facts, range);
     } else {
         operation.begin(site, facts);
     }
-    return context;
+    return kept;
+}
+
+std::unique_ptr<at::ObserverContext> start_range(const at::RecordFunction& range) {
+    const auto scope = static_cast<Scope>(range.scope());
+    detail::ThreadState* const thread = detail::current_thread;
+    const std::uint32_t needs = present_needs.load(std::memory_order_relaxed);
+    if (!detail::may_open_operator(thread, scope)) [[unlikely]]
+        return start_fully(range, scope);
+    const std::uint32_t site = site_of(range, scope, needs);
+    if (site == kNoSite) return nullptr;
+    if (!detail::may_open(thread, site)) [[unlikely]]
+        return start_fully(range, scope);
+    if ((needs & kNeedsMemory) != 0) watch_allocations();
+    learn_thread(range.threadId());
+    const std::uint32_t forward = forward_thread(range);
+    return std::make_unique<PlainRange>(detail::open_slot(thread, site), range.seqNr(), forward);
 }
 
 [[gnu::noinline]] void end_with_outputs(Operation& operation, const at::RecordFunction& range) {
@@ -174,8 +141,11 @@ std::unique_ptr<at::ObserverContext> start_range(const at::RecordFunction& range
 }
 
 void end_range(const at::RecordFunction& range, at::ObserverContext* context) {
-    if (context == nullptr) return;
-    Operation& operation = static_cast<ObservedOperator*>(context)->operation();
+    auto* const kept = static_cast<KeptRange*>(context);
+    if (kept == nullptr) return;
+    if (kept->is_plain()) [[likely]]
+        return static_cast<PlainRange*>(kept)->end();
+    Operation& operation = static_cast<FullRange*>(kept)->operation();
     if (operation.outputs_wanted() && !range.outputs().empty()) return end_with_outputs(operation, range);
     operation.end();
 }

@@ -93,11 +93,7 @@ class OperatorSites {
     std::mutex mutex_;  ///< for writing
 };
 
-/// Never destroyed: threads may run operators until the very end.
-inline OperatorSites& operator_sites() noexcept {
-    static OperatorSites* const sites = new OperatorSites;
-    return *sites;
-}
+inline constinit OperatorSites operator_sites;
 
 /// Strikes out the schemas of operators that are taken back.
 class SchemaWatch final : public c10::OpRegistrationListener {
@@ -109,7 +105,7 @@ class SchemaWatch final : public c10::OpRegistrationListener {
     }
     void onOperatorRegistered(const c10::OperatorHandle&) override {}
     void onOperatorDeregistered(const c10::OperatorHandle& op) override {
-        if (op.hasSchema()) operator_sites().forget(&op.schema());
+        if (op.hasSchema()) operator_sites.forget(&op.schema());
     }
 };
 

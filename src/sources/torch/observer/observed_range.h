@@ -1,0 +1,119 @@
+// observed_range.h: what is kept of a range between PyTorch's two callbacks.
+#pragma once
+
+#include <ATen/record_function.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <utility>
+
+#include <kymo/context.h>
+#include <kymo/detail/operator_path.h>
+#include <kymo/observe.h>
+#include <kymo/operation.h>
+
+namespace kymo::torch {
+
+/// Freed memory of ranges, of one thread, for its next ranges: the heap is out of it.
+class RangeMemory {
+  public:
+    static void* take(std::size_t bytes) {
+        if (first != nullptr) [[likely]]
+            return std::exchange(first, first->next);
+        return take_slowly(bytes);
+    }
+    static void give(void* place) noexcept {
+        if (is_over) [[unlikely]]
+            return ::operator delete(place);
+        first = new (place) Link{first};
+    }
+
+  private:
+    struct Link {
+        Link* next;
+    };
+    struct Cleaner {
+        ~Cleaner() {
+            is_over = true;
+            while (first != nullptr) ::operator delete(std::exchange(first, first->next));
+        }
+        bool is_here = false;
+    };
+    [[gnu::noinline]] static void* take_slowly(std::size_t bytes) {
+        static thread_local Cleaner cleaner;
+        cleaner.is_here = true;  // made when it is first touched
+        return ::operator new(bytes);
+    }
+
+    static inline constinit thread_local Link* first = nullptr;
+    static inline constinit thread_local bool is_over = false;  ///< the thread is at its end
+};
+
+class KeptRange : public at::ObserverContext {
+  public:
+    static void* operator new(std::size_t) { return RangeMemory::take(kBytes); }
+    static void operator delete(void* place) noexcept { RangeMemory::give(place); }
+    bool is_plain() const noexcept { return is_plain_; }
+
+  protected:
+    explicit KeptRange(bool is_plain) noexcept : is_plain_(is_plain) {}
+    static constexpr std::size_t kBytes = 192;  ///< of any of them
+
+  private:
+    bool is_plain_;
+};
+
+/// The usual one, opened inline: a scope, and what ties forward and backward halves together.
+class PlainRange final : public KeptRange {
+  public:
+    PlainRange(detail::Opened opened, std::int64_t sequence, std::uint32_t forward_thread) noexcept
+        : KeptRange(true),
+          thread_(detail::thread_number()),
+          opened_(opened),
+          facts_{sequence, forward_thread, 0} {
+        static_assert(sizeof(PlainRange) <= kBytes);
+    }
+    [[gnu::always_inline]] void end() const noexcept {
+        if (facts_.sequence >= 0) return detail::close_with_facts(opened_, thread_, facts_);
+        if (thread_ == detail::thread_number()) [[likely]]
+            return detail::close_range(opened_);
+        detail::close_elsewhere(opened_, thread_);
+    }
+
+  private:
+    std::uint32_t thread_;
+    detail::Opened opened_;
+    detail::RangeFacts facts_;
+};
+
+/// The context of the work that a thread of PyTorch's does for another thread, for as long as the outermost
+/// range of it lasts.
+struct FollowedContext {
+    explicit FollowedContext(const Context& carried) : context(carried) {}
+    Context context;
+    ContextAdoption adoption{context};
+    std::uint32_t thread = current_thread_id();
+};
+
+/// Any other: watched, with inputs, or of work that is followed.
+class FullRange final : public KeptRange {
+  public:
+    FullRange(Scope scope, std::unique_ptr<FollowedContext> followed) noexcept
+        : KeptRange(false), followed_(std::move(followed)), operation_(scope) {
+        static_assert(sizeof(FullRange) <= kBytes);
+    }
+    ~FullRange() override {
+        operation_.end();
+        // Only its own thread can leave a context.
+        if (followed_ != nullptr && followed_->thread != current_thread_id()) (void)followed_.release();
+    }
+    Operation& operation() noexcept { return operation_; }
+
+  private:
+    std::unique_ptr<FollowedContext> followed_;
+    Operation operation_;
+};
+
+}  // namespace kymo::torch
