@@ -33,13 +33,13 @@ void end(const at::RecordFunction&, at::ObserverContext*) {
 
 }  // namespace
 
-extern "C" __attribute__((visibility("default"))) void floor_start() {
+extern "C" __attribute__((visibility("default"))) void floor_start(bool inputs) {
     if (first == nullptr) {
         first = static_cast<Pair*>(::mmap(nullptr, kPairs * sizeof(Pair), PROT_READ | PROT_WRITE,
                                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0));
     }
     place = first;
-    handle = at::addGlobalCallback(at::RecordFunctionCallback(start, end));
+    handle = at::addGlobalCallback(at::RecordFunctionCallback(start, end).needsInputs(inputs));
 }
 extern "C" __attribute__((visibility("default"))) void floor_stop() {
     at::removeCallback(handle);

@@ -34,8 +34,9 @@ def operators():
     return (time.thread_time_ns() - start) / COUNT
 
 
-def with_floor(floor):
-    floor.floor_start()
+def with_floor(floor, inputs=False):
+    """With `inputs`, PyTorch boxes them for the callback, which does not look."""
+    floor.floor_start(inputs)
     try:
         return operators()
     finally:
@@ -74,19 +75,21 @@ def main():
         lambda: with_torch(**shapes),
         lambda: with_kymo(**memory),
         lambda: with_torch(**memory),
+        lambda: with_floor(floor, True),
     )
     for kind in kinds:
         kind()  # all is loaded and warm
     runs = [[kind() for kind in kinds] for _ in range(ROUNDS)]
     added = [statistics.median(run[i] - run[0] for run in runs) for i in range(len(kinds))]
-    least = added[1]
+    least, least_with_inputs = added[1], added[8]
     figure("op_floor", added[2], "a callback that stores 16 bytes twice", least, "<= 1.4")
-    for name, ours, theirs, share in (
-        ("op_vs_torch", added[2], added[3], 0.35),
-        ("op_shapes_vs_torch", added[4], added[5], 0.35),
-        ("op_memory_vs_torch", added[6], added[7], 0.25),
+    figure("op_shapes_floor", added[4], "the same, PyTorch boxing the inputs", least_with_inputs, "")
+    for name, ours, theirs, share, floor_of_it in (
+        ("op_vs_torch", added[2], added[3], 0.35, least),
+        ("op_shapes_vs_torch", added[4], added[5], 0.35, least_with_inputs),
+        ("op_memory_vs_torch", added[6], added[7], 0.25, least),
     ):
-        figure(name, ours, VERSION, theirs, f"<= {max(share, 1.4 * least / theirs):.2f}")
+        figure(name, ours, VERSION, theirs, f"<= {max(share, 1.4 * floor_of_it / theirs):.2f}")
 
 
 if __name__ == "__main__":

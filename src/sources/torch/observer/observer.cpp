@@ -135,7 +135,7 @@ std::unique_ptr<at::ObserverContext> start_range(const at::RecordFunction& range
 
 [[gnu::noinline]] void end_with_outputs(Operation& operation, const at::RecordFunction& range) {
     InputValues outputs;
-    outputs.add({range.outputs().data(), range.outputs().size()});
+    outputs.add(c10::ArrayRef<const c10::IValue>(range.outputs().data(), range.outputs().size()));
     operation.set_outputs(outputs.values());
     operation.end();
 }

@@ -1,0 +1,54 @@
+"""Ranks of a distributed program."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+import torch.distributed
+
+import kymo
+
+pytestmark = pytest.mark.skipif(
+    not torch.distributed.is_available() or not torch.distributed.is_gloo_available(), reason="PyTorch has no gloo"
+)
+
+PROGRAM = """
+import torch, torch.distributed as dist
+from kymo.torch import profile
+dist.init_process_group("gloo")
+prof = profile(output="app.kymo", record_shapes=True)
+with prof:
+    total = torch.ones(3)
+    dist.all_reduce(total)
+assert total.tolist() == [2.0] * 3
+prof.export_chrome_trace(f"trace{dist.get_rank()}.json")
+dist.destroy_process_group()
+"""
+
+
+def test_each_rank_has_a_capture_named_by_rank_that_says_who_it_is(tmp_path):
+    (tmp_path / "program.py").write_text(PROGRAM)
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "program.py"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert sorted(path.name for path in tmp_path.glob("*.kymo")) == ["app.rank0.kymo", "app.rank1.kymo"]
+    for rank in (0, 1):
+        trace = kymo.load(str(tmp_path / f"app.rank{rank}.kymo"))
+        assert {event.node_id for event in trace.events() if event.name == "aten::ones"} == {rank}
+        assert any("all_reduce" in event.name for event in trace.events())
+        info = json.loads((tmp_path / f"trace{rank}.json").read_text())["distributedInfo"]
+        assert (info["backend"], info["rank"], info["world_size"], info["pg_count"]) == ("gloo", rank, 2, 1)
+        assert info["pg_config"][0]["ranks"] == [0, 1] or info["pg_config"][0]["pg_size"] == 2
+
+
+def test_without_ranks_the_path_is_as_asked(tmp_path, monkeypatch):
+    from kymo.torch import _ranks
+
+    monkeypatch.delenv("RANK", raising=False)
+    assert _ranks.own_path("app.kymo") == "app.kymo"
+    monkeypatch.setenv("RANK", "3")
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    assert _ranks.own_path("out/app.kymo") == "out/app.rank3.kymo" and _ranks.rank() == 3
