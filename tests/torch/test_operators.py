@@ -155,6 +155,37 @@ def test_ranges_of_pytorch_are_ranges_of_the_user():
     assert fast.input_shapes == [[2], []]
 
 
+def test_keyword_values_of_fast_ranges_are_kept(tmp_path):
+    """upstream: test_profiler_op_event_kwargs, test_record_function_fast"""
+    values = {"stream": 3, "grid": "lambda", "boolean": True, "scale": 0.5}
+    with profile(record_shapes=True) as prof:
+        with torch._C._profiler._RecordFunctionFast("with", [torch.ones(2)], values):
+            pass
+        with torch._C._profiler._RecordFunctionFast("user", [], {"scope": "user_scope"}):
+            pass
+    rows = {row["name"]: row for row in chrome(prof, tmp_path) if row.get("ph") == "X"}
+    assert {key: rows["with"]["args"][key] for key in values} == values
+    assert (rows["with"]["cat"], rows["user"]["cat"]) == ("cpu_op", "user_annotation")
+
+
+def test_collectives_say_what_they_are(run_python):
+    """upstream: the metadata of record_param_comms"""
+    out = run_python(
+        "import json, torch, torch.distributed as dist\n"
+        "from kymo.torch import profile\n"
+        "dist.init_process_group('gloo', init_method='file:///' + __file__ + '.store', rank=0, world_size=1)\n"
+        "with profile() as prof:\n"
+        "    dist.all_reduce(torch.ones(6))\n"
+        "prof.export_chrome_trace('trace.json')\n"
+        "rows = [r for r in json.load(open('trace.json'))['traceEvents'] if r.get('name') == 'record_param_comms']\n"
+        "print(json.dumps([row['args'] for row in rows]))\n"
+        "dist.destroy_process_group()\n"
+    )
+    rows = json.loads(out.splitlines()[-1])
+    for row in rows:  # gloo marks its collectives in some releases only
+        assert row["Group size"] == 1 and row["Rank"] == 0 and "Collective name" in row
+
+
 def test_a_range_of_pytorch_encloses_its_operators_also_with_stacks():
     with profile(with_stack=True) as prof:
         with torch.profiler.record_function("around"):

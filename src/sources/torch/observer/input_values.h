@@ -95,6 +95,8 @@ class InputValues {
             ++count_;
         }
     }
+    /// One that is known by a key. Both must outlive it.
+    Value add_keyed(const c10::IValue& argument) { return value_of(argument, 0); }
     std::span<const Value> values() const noexcept {
         return {std::launder(reinterpret_cast<const Value*>(values_.data())), count_};
     }

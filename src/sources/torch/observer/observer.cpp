@@ -9,12 +9,15 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <string_view>
+#include <string>
+#include <unordered_map>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include <kymo/operation.h>
 
+#include "collective_values.h"
 #include "input_values.h"
 #include "observed_range.h"
 #include "operator_sites.h"
@@ -86,6 +89,25 @@ c10::ArrayRef<const c10::IValue> arguments_of(const at::RecordFunction& range) n
     operation.begin(site, facts, inputs.values());
 }
 
+/// One that is no operator: it may have keyword values too.
+[[gnu::noinline]] void begin_named(Operation& operation, std::uint32_t site, const OperationFacts& facts,
+                                   const at::RecordFunction& range) {
+    InputValues inputs;
+    std::vector<KeyedValue> keywords;
+    std::unordered_map<std::string, c10::IValue> given;
+    std::optional<CollectiveValues> collective;
+    if (operation.inputs_wanted()) {
+        inputs.add(arguments_of(range));
+        given = range.kwinputs();
+        for (const auto& [key, value] : given) keywords.push_back({key, inputs.add_keyed(value)});
+    }
+    if (range.isNcclMeta() && operation.keywords_wanted()) {
+        collective.emplace();
+        keywords.insert(keywords.end(), collective->values().begin(), collective->values().end());
+    }
+    operation.begin(site, facts, inputs.values(), keywords);
+}
+
 /// Null: the work belongs to nobody who is followed.
 [[gnu::noinline]] std::unique_ptr<FollowedContext> follow_context() {
     const CarriedState* const state = present_own_state();
@@ -109,7 +131,9 @@ c10::ArrayRef<const c10::IValue> arguments_of(const at::RecordFunction& range) n
     learn_thread(range.threadId());
     Operation& operation = kept->operation();
     const OperationFacts facts{range.seqNr(), forward_thread(range), nullptr};
-    if (operation.inputs_wanted() && !range.inputs().empty()) {
+    if (schema_of(range) == nullptr && (operation.inputs_wanted() || range.isNcclMeta())) {
+        begin_named(operation, site, facts, range);
+    } else if (operation.inputs_wanted() && !range.inputs().empty()) {
         begin_with_inputs(operation, site, facts, range);
     } else {
         operation.begin(site, facts);
@@ -121,7 +145,7 @@ std::unique_ptr<at::ObserverContext> start_range(const at::RecordFunction& range
     const auto scope = static_cast<Scope>(range.scope());
     detail::ThreadState* const thread = detail::current_thread;
     const std::uint32_t needs = present_needs.load(std::memory_order_relaxed);
-    if (!detail::may_open_operator(thread, scope)) [[unlikely]]
+    if (!detail::may_open_operator(thread, scope) || range.isNcclMeta()) [[unlikely]]
         return start_fully(range, scope);
     const std::uint32_t site = site_of(range, scope, needs);
     if (site == kNoSite) return nullptr;
