@@ -51,7 +51,7 @@ def tests_of(root: Path) -> dict[str, set[str]]:
             for match in TEST.finditer(text):
                 above = text[: match.start()].splitlines()
                 tests[f"{match.group(1)}.{match.group(2)}"] = numbers_above(above)
-        elif re.fullmatch(r"tests/python/test_\w+\.py", path):
+        elif re.fullmatch(r"tests/(?:python|torch)/test_\w+\.py", path):
             for match in PYTHON_TEST.finditer((root / path).read_text(encoding="utf-8")):
                 tests[match.group(2)] = set(re.findall(r"\b[A-Z]\d+\b", match.group(3) or ""))
     return tests

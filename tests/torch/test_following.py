@@ -32,6 +32,7 @@ def test_another_thread_is_not_seen():
 
 
 def test_the_backward_pass_is_followed_into_the_threads_of_the_engine():
+    """(T9)"""
     class Reentrant(torch.autograd.Function):
         """A backward pass within another runs on a thread of the engine's pool, when it is deep enough."""
 
@@ -55,7 +56,7 @@ def test_the_backward_pass_is_followed_into_the_threads_of_the_engine():
 
 
 def test_forked_tasks_are_followed_and_counted_once():
-    """upstream: test_profiler_propagation"""
+    """upstream: test_profiler_propagation (T7 T9)"""
 
     @torch.jit.script
     def inner(x: torch.Tensor) -> torch.Tensor:

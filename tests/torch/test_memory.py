@@ -15,7 +15,7 @@ def named(prof, name):
 
 
 def test_allocations_belong_to_the_operators_that_made_them():
-    """upstream: test_memory_profiler"""
+    """upstream: test_memory_profiler (C58)"""
     with profile(profile_memory=True) as prof:
         with record_function("allocates"):
             kept = torch.ones(1000)
@@ -59,7 +59,7 @@ def test_without_profile_memory_there_are_no_reports():
 
 
 def test_every_thread_that_runs_operators_is_seen():
-    """upstream: test_profile_memory_cuda"""
+    """upstream: test_profile_memory_cuda (C58)"""
 
     def work():
         torch.ones(1000).sum()

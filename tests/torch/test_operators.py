@@ -39,7 +39,7 @@ def test_nothing_is_registered_before_and_after_a_recording():
 
 
 def test_inputs_have_shapes_strides_types_and_values(tmp_path):
-    """upstream: test_profiler_op_event_args, test_profiler_strides, test_concrete_inputs_profiling"""
+    """upstream: test_profiler_op_event_args, test_profiler_strides, test_concrete_inputs_profiling (R48)"""
     matrix = torch.randn(3, 4).t()
     with profile(record_shapes=True) as prof:
         torch.cat([matrix, matrix], dim=1)
@@ -66,7 +66,7 @@ def test_without_shapes_there_are_no_inputs():
 
 
 def test_undefined_and_nested_tensors_do_no_harm():
-    """upstream: test_nested_tensor_with_shapes"""
+    """upstream: test_nested_tensor_with_shapes (C15)"""
     nested = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])
     with profile(record_shapes=True, with_flops=True) as prof:
         torch.nn.functional.linear(torch.ones(1, 2), torch.ones(3, 2), None)
@@ -85,7 +85,7 @@ def test_lists_longer_than_thirty_are_cut_and_the_rest_is_there():
 
 
 def test_forward_and_backward_share_sequence_numbers_and_threads(tmp_path):
-    """upstream: test_profiler_seq_nr, test_profiler_fwd_bwd_link"""
+    """upstream: test_profiler_seq_nr, test_profiler_fwd_bwd_link (R58)"""
     x = torch.randn(4, 4, requires_grad=True)
     with profile() as prof:
         loss = torch.sigmoid(x).sum()
@@ -118,7 +118,7 @@ def test_backward_nodes_on_another_thread_name_the_forward_thread():
 
 
 def test_overloads_are_told_apart_when_asked(tmp_path):
-    """upstream: test_profiler_overload_names"""
+    """upstream: test_profiler_overload_names (R44 R69)"""
 
     def work():
         torch.add(torch.ones(2), torch.ones(2))
@@ -139,6 +139,7 @@ def test_overloads_are_told_apart_when_asked(tmp_path):
 
 
 def test_ranges_of_pytorch_are_ranges_of_the_user():
+    """(R60)"""
     with profile(record_shapes=True) as prof:
         with torch.profiler.record_function("theirs", "some text"):
             torch.ones(1)
@@ -169,7 +170,7 @@ def test_keyword_values_of_fast_ranges_are_kept(tmp_path):
 
 
 def test_collectives_say_what_they_are(run_python):
-    """upstream: the metadata of record_param_comms"""
+    """upstream: the metadata of record_param_comms (R56)"""
     out = run_python(
         "import json, torch, torch.distributed as dist\n"
         "from kymo.torch import profile\n"
@@ -256,7 +257,7 @@ def test_a_profiler_started_inside_an_operators_range_sees_no_half_of_it():
 
 
 def test_operators_that_are_taken_back_leave_their_names_to_nobody():
-    """An operator's schema may lie where another's lay."""
+    """An operator's schema may lie where another's lay. (R43)"""
     for number in range(20):
         library = torch.library.Library("kymo_test", "DEF")
         library.define(f"op{number}(Tensor x) -> Tensor")
@@ -280,7 +281,7 @@ def test_an_operator_that_raises_ends_its_range():
 
 
 def test_operators_stand_in_modules_and_calls():
-    """upstream: test_source, test_profiler_experimental_tree_with_stack_and_modules"""
+    """upstream: test_source, test_profiler_experimental_tree_with_stack_and_modules (S5)"""
     net = torch.nn.Sequential(torch.nn.Linear(2, 2))
     with profile(with_stack=True) as prof:
         net(torch.ones(1, 2)).sum().backward()
