@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <kymo/detail/operator_path.h>
 #include <kymo/kymo.h>
 
 namespace {
@@ -592,6 +593,40 @@ TEST_F(Allocations, AreRecordedAsReportedWhateverCameBefore) {
     const kymo::Trace trace = session.stop();
     ASSERT_EQ(trace.memory().size(), 1u);
     EXPECT_EQ(trace.memory().bytes[0], -64);
+}
+
+TEST_F(Operations, OfOneNameAreToldApartByTheirOverloads) {
+    kymo::Session session;
+    session.start();
+    for (const char* const overload : {"Tensor", "Scalar", "Tensor"}) {
+        kymo::Operation operation;
+        operation.begin(kymo::detail::operator_site("add", overload, Scope::Function));
+    }
+    const kymo::Trace trace = session.stop();
+    std::multiset<std::string> overloads;
+    for (const std::uint32_t site : trace.ranges().site) {
+        EXPECT_EQ(trace.string(trace.sites()[site].name), "add");
+        EXPECT_EQ(trace.sites()[site].file, 0u);
+        overloads.emplace(trace.string(trace.sites()[site].overload));
+    }
+    EXPECT_EQ(overloads, (std::multiset<std::string>{"Scalar", "Tensor", "Tensor"}));
+}
+
+TEST_F(Operations, ClosedInlineKeepTheirFactsWhereverTheChunkEnds) {
+    constexpr int kCount = 20000;  // several chunks
+    kymo::Session session;
+    session.start();
+    const std::uint32_t site = kymo::detail::dynamic_site("inline", Scope::Function);
+    { KYMO_RANGE("first"); }
+    for (int i = 0; i < kCount; ++i) {
+        const kymo::detail::Opened opened = kymo::detail::open_range(site, Scope::Function);
+        ASSERT_NE(opened.index, kymo::detail::kNotOpen);
+        kymo::detail::close_with_facts(opened, kymo::detail::thread_number(), {i, 0, 0});
+    }
+    const kymo::Trace trace = session.stop();
+    std::int64_t next = 0;
+    for (const kymo::RangeDetail& detail : trace.range_details()) EXPECT_EQ(detail.sequence, next++);
+    EXPECT_EQ(next, kCount);
 }
 
 }  // namespace

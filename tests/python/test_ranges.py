@@ -463,3 +463,49 @@ def test_names_of_derived_types_hold_nothing_alive():
         del name
     gc.collect()
     assert [reference() for reference in gone] == [None, None]
+
+
+@pytest.mark.parametrize("c_calls", [False, True], ids=["python", "with_c"])
+def test_a_range_that_a_context_manager_opens_and_closes_stays_in_the_nesting(c_calls):
+    """It is the calls of __enter__ and __exit__ that overlap it."""
+
+    class Around:
+        def __enter__(self):
+            self.open()
+
+        def open(self):
+            self.range = kymo.record_function("around")
+            self.range.__enter__()
+
+        def __exit__(self, *_):
+            self.close()
+            len(())  # a call where the range's calls have moved to
+
+        def close(self):
+            self.range.__exit__(None, None, None)
+            len(())
+
+    def inside():
+        pass
+
+    def outside():
+        pass
+
+    def work():
+        for _ in range(3):
+            with Around():
+                inside()
+            outside()
+
+    with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
+        work()
+
+    def paths(nodes, path=()):
+        for node in nodes:
+            name = node.name.rpartition(".")[2]
+            yield (*path, name)
+            yield from paths(node.children, (*path, name))
+
+    found = list(paths(prof.tree()))
+    assert [path[-3:] for path in found if path[-1] == "inside"] == [("work", "around", "inside")] * 3
+    assert [path[-2:] for path in found if path[-1] == "outside"] == [("work", "outside")] * 3
