@@ -33,6 +33,7 @@ def test_another_thread_is_not_seen():
 
 def test_the_backward_pass_is_followed_into_the_threads_of_the_engine():
     """(T9)"""
+
     class Reentrant(torch.autograd.Function):
         """A backward pass within another runs on a thread of the engine's pool, when it is deep enough."""
 

@@ -174,7 +174,7 @@ def test_collectives_say_what_they_are(run_python):
     out = run_python(
         "import json, torch, torch.distributed as dist\n"
         "from kymo.torch import profile\n"
-        "dist.init_process_group('gloo', init_method='file:///' + __file__ + '.store', rank=0, world_size=1)\n"
+        "dist.init_process_group('gloo', store=dist.HashStore(), rank=0, world_size=1)\n"
         "with profile() as prof:\n"
         "    dist.all_reduce(torch.ones(6))\n"
         "prof.export_chrome_trace('trace.json')\n"
@@ -183,7 +183,9 @@ def test_collectives_say_what_they_are(run_python):
         "dist.destroy_process_group()\n"
     )
     rows = json.loads(out.splitlines()[-1])
-    for row in rows:  # gloo marks its collectives in some releases only
+    if not rows:
+        pytest.skip("gloo of this PyTorch does not mark its collectives; NCCL does")
+    for row in rows:
         assert row["Group size"] == 1 and row["Rank"] == 0 and "Collective name" in row
 
 
