@@ -4,6 +4,7 @@
 #include <kymo/analyze.h>
 #include <kymo/call_stack.h>
 #include <kymo/context.h>
+#include <kymo/device.h>
 #include <kymo/emit.h>
 #include <kymo/error.h>
 #include <kymo/execution_trace.h>

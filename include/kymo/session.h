@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <kymo/detail/export.h>
+#include <kymo/device.h>
 #include <kymo/remote.h>
 #include <kymo/scope.h>
 #include <kymo/trace.h>
@@ -58,6 +59,10 @@ struct SessionOptions {
     bool with_stack = false;       ///< Python calls
     bool with_modules = false;
     CallOptions calls{};  ///< which of the Python calls
+    /// Whose work to record: names as find_device() has them ("cuda"). One that cannot be had here is left
+    /// out, and the trace's problems say why.
+    std::vector<std::string> devices{};
+    std::uint32_t device_activities = kDeviceDefault;  ///< what of it: DeviceActivities
 };
 
 /// One recording. Any number may run at once, nested or overlapping, started and stopped by any thread.

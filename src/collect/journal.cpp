@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "collect/log_records.h"
 
@@ -47,9 +48,11 @@ NameTables read_names(std::span<const std::byte> stream) {
     const auto known = [&](StringId& id) {
         if (id >= tables.strings.size()) id = 0;
     };
-    for (SiteInfo& site : tables.sites) {
+    for (std::size_t i = 0; i < tables.sites.size(); ++i) {
+        SiteInfo& site = tables.sites[i];
         known(site.name);
         known(site.file);
+        if ((tables.site_flags[i] & kSiteDevice) != 0) site.category = std::exchange(site.file, 0);
     }
     for (NamedModule& module : tables.modules) {
         known(module.path);
@@ -204,6 +207,7 @@ class JournalReader {
         marks.scopes = record.scopes;
         marks.thread = record.thread;
         marks.option_bits = record.option_bits;
+        marks.device_types = record.device_types;
         marks.policy = record.policy;
         marks.max_bytes = record.max_bytes;
         journal_.sessions.push_back({std::move(marks), record.name});

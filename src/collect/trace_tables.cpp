@@ -5,6 +5,7 @@
 
 #include "base/json_scanner.h"
 #include "collect/arguments.h"
+#include "collect/device_tracks.h"
 #include "collect/links.h"
 #include "collect/log_records.h"
 #include "collect/problem_list.h"
@@ -75,6 +76,8 @@ class TableFiller {
         merge_parts();
         add_tasks(strings);
         link_forward_backward(*state_.data);
+        device_findings_ = add_device_tracks(state_, strings, arguments);
+        name_device_sites(*state_.data, strings);
         fill_points(arguments);
         fill_memory();
         fill_unknown_site(strings);
@@ -349,6 +352,13 @@ class TableFiller {
             adjusted += replay.adjusted;
             misplaced += replay.misplaced;
         }
+        const bool sees_calls = (state_.view.device_activities & kDeviceCalls) != 0;
+        if (sees_calls && device_findings_.without_call != 0) {
+            problems.add("device_work_without_call",
+                         "Work of a device whose launch was not recorded: it is on the device's tracks, and "
+                         "belongs to no range.",
+                         device_findings_.without_call);
+        }
         const bool crashed =
             !state_.data->window.finished && !state_.log.finished && state_.log.end_ticks == 0;
         problems.add_findings(*state_.data, {crashed, state_.unknown_records, state_.lost_begins, adjusted,
@@ -360,6 +370,7 @@ class TableFiller {
     std::map<std::uint32_t, Row> thread_rows_;
     std::vector<PartRef> parts_;
     std::uint64_t damaged_memory_ = 0;
+    DeviceFindings device_findings_;
     bool unknown_site_ = false;
 };
 

@@ -8,12 +8,12 @@
 
 #include "record/clock.h"
 #include "record/observers.h"
+#include "record/owned_log.h"
 #include "record/recorder.h"
 #include "record/thread_log.h"
 
 namespace kymo {
 
-using detail::LongRecord;
 using detail::RecordKind;
 using detail::ThreadState;
 
@@ -23,19 +23,7 @@ namespace {
 std::uint64_t write_event(ThreadState& state, RecordKind kind, std::uint8_t flags, std::uint32_t site,
                           std::uint64_t word2, std::span<const std::byte> payload) noexcept {
     const std::uint64_t now = std::max<std::uint64_t>(Clock::now(), 1);
-    if (!ensure_room(state, (sizeof(LongRecord) + payload.size() + 15) / 16 * 16, now)) {
-        count_dropped(state, state.depth);
-        return 0;
-    }
-    LongRecord* const record = append_long(state, kind, payload.size());
-    record->flags = flags;
-    record->site = site;
-    record->time = now;
-    record->word2 = word2;
-    record->depth = state.depth;
-    if (!payload.empty()) std::memcpy(record + 1, payload.data(), payload.size());
-    commit(state);
-    return now;
+    return write_long(state, {kind, flags, site, now, word2, state.depth}, payload) ? now : 0;
 }
 
 // The same with the values behind `side`, which are used up.

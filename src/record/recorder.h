@@ -79,6 +79,7 @@ struct SessionEntry {
     SessionOptions options;
     std::string output_path;
     std::uint64_t max_bytes = 0;  ///< the ceiling in force: options.max_bytes, raised where it was too small
+    std::uint32_t device_types = 0;  ///< whose work it wants, a bit each
     std::uint64_t start_ticks = 0;
     std::uint64_t end_ticks = 0;
     bool is_closed = false;  ///< its end is in the journal; it claims nothing more
@@ -128,6 +129,8 @@ class Recorder {
                            std::span<const std::byte> message);
     /// A fact for the session's trace. Throws kymo::Error when it is not running.
     void add_metadata(std::uint64_t id, std::string_view key, std::span<const std::byte> json);
+    /// A fact for the sessions that asked for devices of this type.
+    void add_device_fact(DeviceType type, std::string_view key, std::string_view json) noexcept;
     /// What captures say of this process.
     detail::FileHeader process_facts() noexcept;
     /// At the end of the process: completes every capture file.
@@ -212,6 +215,7 @@ class Recorder {
     static std::atomic<Recorder*> instance_;
 
     // All of these need mutex_.
+    void journal_fact(std::uint64_t session, std::string_view key, std::span<const std::byte> json);
     void rearm() noexcept;
     ThreadEntry* register_current_thread() noexcept;
     bool give_state_block(ThreadEntry& entry) noexcept;
@@ -256,7 +260,7 @@ class Recorder {
     // These need source_mutex_.
     RecordingNeeds needs() noexcept;
     void tell_sources() noexcept;
-    void flush_sources() noexcept;
+    void flush_sources(bool is_stopping) noexcept;
 
     // Threads whose calls are known but that have not recorded (absent_threads.cpp).
     std::uint32_t number_of_thread(std::int64_t os_tid) noexcept;

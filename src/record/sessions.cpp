@@ -10,6 +10,7 @@
 #include <kymo/error.h>
 
 #include "record/clock.h"
+#include "record/devices.h"
 #include "record/journal.h"
 #include "record/recorder.h"
 #include "record/thread_log.h"
@@ -23,8 +24,10 @@ namespace {
 
 constexpr std::uint64_t kFlushTimeoutNs = 2'000'000'000;
 
-std::uint32_t option_bits(const SessionOptions& options) noexcept {
+std::uint32_t option_bits(const SessionOptions& options, std::uint32_t device_types) noexcept {
     std::uint32_t bits = 0;
+    if (device_types != 0)
+        bits |= (options.device_activities & kDeviceAll) * detail::kOptionFirstDeviceActivity;
     if (options.record_values) bits |= detail::kOptionValues;
     if (options.record_shapes) bits |= detail::kOptionShapes;
     if (options.concrete_inputs || options.with_flops)
@@ -93,6 +96,7 @@ SessionEntry* Recorder::find(std::uint64_t id) noexcept {
 }
 
 Recorder::Started Recorder::start(const SessionOptions& options) {
+    const WantedDevices devices = find_devices(options.devices);  // loads and registers them: no lock is held
     std::lock_guard source_lock(source_mutex_);
     measure_costs();
     Started started{};
@@ -107,6 +111,7 @@ Recorder::Started Recorder::start(const SessionOptions& options) {
         session->options = options;
         if (options.scopes.empty()) session->options.scopes = ScopeSet::all();
         session->max_bytes = options.max_bytes;
+        session->device_types = devices.types;
         if (options.threads == Threads::Tasks) {
             lock.unlock();
             const AsEnabled enabled;
@@ -165,7 +170,8 @@ Recorder::Started Recorder::start(const SessionOptions& options) {
         record.scopes = session->options.scopes.bits();
         record.name = names_.intern(options.name);
         record.thread = session->tasks_thread;
-        record.option_bits = option_bits(options);
+        record.option_bits = option_bits(options, devices.types);
+        record.device_types = devices.types;
         record.policy = static_cast<std::uint32_t>(options.policy);
         publish_names();
         journal(JournalKind::SessionStart, record);
@@ -180,6 +186,7 @@ Recorder::Started Recorder::start(const SessionOptions& options) {
         if (own->sessions == context.get()) own->sessions_owner = std::move(context);
     }
     tell_sources();
+    for (const std::string& trouble : devices.troubles) note("device_unavailable", trouble);
     return started;
 }
 
@@ -426,7 +433,7 @@ void Recorder::close_spool() noexcept {
 
 bool Recorder::stop(std::uint64_t id, RawLog& log) {
     std::lock_guard source_lock(source_mutex_);
-    flush_sources();
+    flush_sources(true);
     {
         std::unique_lock lock(mutex_);
         SessionEntry* const session = find(id);
@@ -442,7 +449,7 @@ bool Recorder::stop(std::uint64_t id, RawLog& log) {
 
 bool Recorder::snapshot(std::uint64_t id, RawLog& log) {
     std::lock_guard source_lock(source_mutex_);
-    flush_sources();
+    flush_sources(false);
     std::lock_guard lock(mutex_);
     SessionEntry* const session = find(id);
     if (session == nullptr) return false;
@@ -452,7 +459,7 @@ bool Recorder::snapshot(std::uint64_t id, RawLog& log) {
 
 void Recorder::discard(std::uint64_t id) noexcept {
     std::lock_guard source_lock(source_mutex_);
-    flush_sources();
+    flush_sources(true);
     {
         std::unique_lock lock(mutex_);
         SessionEntry* const session = find(id);
@@ -488,7 +495,9 @@ RecordingNeeds Recorder::needs() noexcept {
     for (const auto& session : sessions_) {
         if (session->is_closed) continue;
         needs.scopes |= session->options.scopes.bits();
-        needs.option_bits |= option_bits(session->options);
+        needs.option_bits |= option_bits(session->options, session->device_types);
+        needs.device_types |= session->device_types;
+        if (session->device_types != 0) needs.device_activities |= session->options.device_activities;
         if (!session->options.with_stack) continue;
         try {
             needs.calls.push_back({session->id, session->options.calls});
@@ -506,8 +515,8 @@ void Recorder::tell_sources() noexcept {
     for (const auto& source : sources_) source->needs_changed(now);
 }
 
-void Recorder::flush_sources() noexcept {
-    for (const auto& source : sources_) source->flush(kFlushTimeoutNs);
+void Recorder::flush_sources(bool is_stopping) noexcept {
+    for (const auto& source : sources_) source->flush(kFlushTimeoutNs, is_stopping);
 }
 
 void Recorder::add_source(std::shared_ptr<Source> source) {

@@ -31,6 +31,8 @@ struct RecordingNeeds {
     std::uint32_t scopes = 0;       ///< bits by Scope; 0: nothing records
     std::uint32_t option_bits = 0;  ///< detail::OptionBits
     std::vector<SessionCalls> calls{};
+    std::uint32_t device_types = 0;  ///< bits by DeviceType: whose work is asked for
+    std::uint32_t device_activities = 0;
     bool is_recording() const noexcept { return scopes != 0; }
 };
 
@@ -43,9 +45,9 @@ class Source {
     virtual const char* name() const noexcept = 0;
     /// The union has changed: start, stop or adapt. Called at every change and once when registered.
     virtual void needs_changed(const RecordingNeeds& needs) noexcept = 0;
-    /// Hand over what is still buffered: a session is about to stop or to be looked at. Return within
+    /// Hand over what is still buffered: a session is about to stop, or only to be looked at. Return within
     /// `timeout_ns`.
-    virtual void flush(std::uint64_t timeout_ns) noexcept = 0;
+    virtual void flush(std::uint64_t timeout_ns, bool is_stopping) noexcept = 0;
     /// In the child of a fork, where nothing records any more: forget the parent's state.
     virtual void forked() noexcept = 0;
 };

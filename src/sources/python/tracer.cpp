@@ -80,7 +80,7 @@ class TracerSource final : public Source {
         // does it first.
         if (Py_IsInitialized()) Py_AddPendingCall(apply_pending, nullptr);
     }
-    void flush(std::uint64_t) noexcept override {
+    void flush(std::uint64_t, bool) noexcept override {
 #if PY_VERSION_HEX < 0x030C0000
         if (const std::uint64_t gaps = frame_hook_gaps()) {
             note_problem("python_calls_missing",
