@@ -10,12 +10,15 @@
 namespace kymo::cuda {
 namespace {
 
-constexpr std::uint32_t kRounds = 16;
+constexpr std::uint32_t kRounds = 8;
+constexpr int kRuns = 6;
 constexpr std::uint64_t kPatienceNs = 2'000'000;
 constexpr std::size_t kMostOffsets = 4096;
 
+// box.first = globaltimer
 // for i in 1..rounds: wait until box.ask >= i; box.clock = globaltimer; box.answer = i
-// before and behind it: box.first, box.last = globaltimer. An ask of ~0 ends the game.
+// box.last = globaltimer: the last thing that it does, so that CUPTI's end is not far behind.
+// An ask of ~0 ends the game.
 constexpr const char* kProgram = R"(
 .version 7.0
 .target sm_50
@@ -41,16 +44,12 @@ ROUND:
     st.volatile.global.u64 [%box+72], %time;
     membar.sys;
     st.volatile.global.u32 [%box+64], %round;
-    membar.sys;
     add.u32 %round, %round, 1;
     setp.le.u32 %more, %round, %rounds;
     @%more bra ROUND;
 DONE:
     mov.u64 %time, %globaltimer;
     st.volatile.global.u64 [%box+136], %time;
-    membar.sys;
-    mov.u32 %round, 1;
-    st.volatile.global.u32 [%box+144], %round;
     ret;
 }
 )";
@@ -62,8 +61,7 @@ struct ClockProbe::Mailbox {
     alignas(64) std::atomic<std::uint32_t> answer;
     std::atomic<std::uint64_t> clock;
     alignas(64) std::atomic<std::uint64_t> first;
-    std::atomic<std::uint64_t> last;
-    std::atomic<std::uint32_t> done;
+    std::atomic<std::uint64_t> last;  ///< 0: it has not ended
 };
 
 double ClockOffset::error_ns() const noexcept {
@@ -107,13 +105,13 @@ ClockProbe::OnDevice& ClockProbe::prepare(int device) {
     return made;
 }
 
-void ClockProbe::run_on(OnDevice& on_device) {
+void ClockProbe::run_on(OnDevice& on_device, std::uint32_t measurement) {
     const Driver& driver = libraries().driver;
     Mailbox& box = *on_device.box;
     if (driver.stream_query(on_device.stream) != kCudaSuccess) return;  // the last one never got its turn
     box.ask.store(0);
     box.answer.store(0);
-    box.done.store(0);
+    box.last.store(0);
     std::uint32_t rounds = kRounds;
     void* parameters[] = {&on_device.box_on_device, &rounds};
     if (driver.launch(on_device.function, 1, 1, 1, 1, 1, 1, 0, on_device.stream, parameters, nullptr) !=
@@ -121,8 +119,8 @@ void ClockProbe::run_on(OnDevice& on_device) {
         return;
     Measured measured;
     const std::uint64_t give_up = now_ns() + kPatienceNs;
-    const auto waits_for = [&](const std::atomic<std::uint32_t>& word, std::uint32_t value) {
-        while (word.load(std::memory_order_acquire) != value) {
+    const auto waits_until = [&](auto is_so) {
+        while (!is_so()) {
             if (now_ns() > give_up) return false;
         }
         return true;
@@ -130,14 +128,15 @@ void ClockProbe::run_on(OnDevice& on_device) {
     for (std::uint32_t round = 1; round <= kRounds; ++round) {
         const std::uint64_t before = now_ns();
         box.ask.store(round, std::memory_order_release);
-        if (!waits_for(box.answer, round)) break;
+        if (!waits_until([&] { return box.answer.load(std::memory_order_acquire) == round; })) break;
         const std::uint64_t after = now_ns();
         measured.exchanges.push_back({before, box.clock.load(std::memory_order_relaxed), after});
     }
     box.ask.store(~0u, std::memory_order_release);  // whoever comes late leaves at once
-    if (measured.exchanges.size() != kRounds || !waits_for(box.done, 1)) return;
+    if (measured.exchanges.size() != kRounds || !waits_until([&] { return box.last.load() != 0; })) return;
     measured.first_gpu_ns = box.first.load();
     measured.last_gpu_ns = box.last.load();
+    measured.measurement = measurement;
     waiting_.push_back(std::move(measured));
 }
 
@@ -146,7 +145,8 @@ void ClockProbe::run() {
         const CurrentContext current(libraries().driver, context);
         if (!current) return;
         OnDevice& on_device = prepare(device);
-        if (on_device.is_usable) run_on(on_device);
+        ++measurements_;
+        for (int i = 0; i < kRuns && on_device.is_usable; ++i) run_on(on_device, measurements_);
     });
 }
 
@@ -162,10 +162,8 @@ void ClockProbe::add_runs(const std::vector<ProbeRun>& runs) {
             std::min_element(waiting_.begin(), waiting_.end(),
                              [&](const Measured& a, const Measured& b) { return distance(a) < distance(b); });
         if (nearest == waiting_.end() || distance(*nearest) > kFarNs) continue;
-        if (offsets_.size() < kMostOffsets) {
-            offsets_.push_back(
-                clock_offset(nearest->exchanges, nearest->first_gpu_ns, nearest->last_gpu_ns, run));
-        }
+        add_offset(nearest->measurement,
+                   clock_offset(nearest->exchanges, nearest->first_gpu_ns, nearest->last_gpu_ns, run));
         waiting_.erase(nearest);
     }
     constexpr std::size_t kMostWaiting = 64;
@@ -173,10 +171,20 @@ void ClockProbe::add_runs(const std::vector<ProbeRun>& runs) {
         waiting_.erase(waiting_.begin(), waiting_.end() - static_cast<std::ptrdiff_t>(kMostWaiting));
 }
 
+// The runs of one measurement follow one another within a millisecond: what holds for one holds for all.
+void ClockProbe::add_offset(std::uint32_t measurement, const ClockOffset& offset) {
+    if (offsets_.size() >= kMostOffsets && offsets_.count(measurement) == 0) return;
+    const auto [place, is_new] = offsets_.try_emplace(measurement, offset);
+    if (is_new) return;
+    ClockOffset& known = place->second;
+    known.least_ns = std::max(known.least_ns, offset.least_ns);
+    known.most_ns = std::min(known.most_ns, offset.most_ns);
+}
+
 std::string ClockProbe::report() const {
     if (offsets_.empty()) return "";
     std::vector<double> errors, middles;
-    for (const ClockOffset& offset : offsets_) {
+    for (const auto& [measurement, offset] : offsets_) {
         errors.push_back(offset.error_ns());
         middles.push_back((offset.least_ns + offset.most_ns) / 2);
     }

@@ -31,8 +31,8 @@ struct ClockOffset {
 ClockOffset clock_offset(const std::vector<ClockExchange>& exchanges, std::uint64_t first_gpu_ns,
                          std::uint64_t last_gpu_ns, const ProbeRun& run);
 
-/// Runs a kernel of one thread on a queue of its own that plays ping-pong with the host for some 50 us. One
-/// thread. Nothing throws; where it cannot run, there is no measurement.
+/// Runs a kernel of one thread, a few times, on a queue of its own; it plays ping-pong with the host for some
+/// 20 us. One thread. Nothing throws; where it cannot run, there is no measurement.
 class ClockProbe {
   public:
     explicit ClockProbe(const CuptiClock& clock) : clock_(clock) {}
@@ -58,15 +58,18 @@ class ClockProbe {
         std::vector<ClockExchange> exchanges;
         std::uint64_t first_gpu_ns = 0;
         std::uint64_t last_gpu_ns = 0;
+        std::uint32_t measurement = 0;
     };
     OnDevice& prepare(int device);
-    void run_on(OnDevice& on_device);
+    void run_on(OnDevice& on_device, std::uint32_t measurement);
+    void add_offset(std::uint32_t measurement, const ClockOffset& offset);
     std::uint64_t now_ns() const noexcept;
 
     const CuptiClock& clock_;
     std::map<int, OnDevice> devices_;
-    std::vector<Measured> waiting_;  ///< for what CUPTI says
-    std::vector<ClockOffset> offsets_;
+    std::vector<Measured> waiting_;                 ///< for what CUPTI says
+    std::map<std::uint32_t, ClockOffset> offsets_;  ///< by measurement
+    std::uint32_t measurements_ = 0;
 };
 
 }  // namespace kymo::cuda
