@@ -1,7 +1,7 @@
 """What a profiler adds to a PyTorch program that launches kernels: torch_launches.py torch|kymo [COUNT].
 
-One line of JSON: nanoseconds of one operator (a kernel each) before and while recording, microseconds of stopping and of
-exporting for one kernel.
+One line of JSON: nanoseconds of one operator (a kernel each) before and while recording, microseconds of stopping and
+of exporting for one kernel.
 """
 
 import json
