@@ -41,6 +41,27 @@ double median_launch(int count) {
     return rounds[rounds.size() / 2];
 }
 
+// By how much the times of the GPU contradict those of the host, at worst: a kernel that starts before its
+// launch, or ends after the return of the call that waited for it. 0: never.
+double worst_contradiction_ns(const kymo::Trace& trace) {
+    const kymo::RangeColumns ranges = trace.ranges();
+    std::int64_t worst = 0;
+    std::vector<std::pair<std::int64_t, std::int64_t>> launched;  // start of the launch, end of the kernel
+    for (const kymo::LinkInfo& link : trace.links()) {
+        worst = std::max(worst, ranges.start_ns[link.from] - ranges.start_ns[link.to]);
+        launched.emplace_back(ranges.start_ns[link.from], ranges.start_ns[link.to] + ranges.duration_ns[link.to]);
+    }
+    std::sort(launched.begin(), launched.end());
+    for (kymo::Row row = 0; row < ranges.size(); ++row) {
+        if (trace.range_name(row) != "cudaDeviceSynchronize") continue;
+        const auto behind = std::lower_bound(launched.begin(), launched.end(),
+                                             std::pair(ranges.start_ns[row], std::int64_t{0}));
+        if (behind == launched.begin()) continue;
+        worst = std::max(worst, (behind - 1)->second - (ranges.start_ns[row] + ranges.duration_ns[row]));
+    }
+    return double(worst);
+}
+
 void CUPTIAPI request(std::uint8_t** buffer, std::size_t* bytes, std::size_t* most) {
     *bytes = std::size_t{1} << 20;
     *buffer = static_cast<std::uint8_t*>(std::aligned_alloc(64, *bytes));
@@ -86,8 +107,8 @@ int main(int argc, char** argv) {
             kernels += trace.range_name(row) == "(anonymous namespace)::empty()" ? 1 : 0;
         std::printf(
             "{\"mode\": \"kymo\", \"before\": %.1f, \"during\": %.1f, \"kernels\": %zu, \"links\": %zu, "
-            "\"stop_us\": %.4f, \"table_us\": %.4f, \"export_us\": %.4f, \"bytes\": %.1f}\n",
-            before, during, kernels, trace.links().size(), (stopped - stop_start) / 1e3 / double(kernels),
+            "\"contradiction_ns\": %.0f, \"stop_us\": %.4f, \"table_us\": %.4f, \"export_us\": %.4f, \"bytes\": %.1f}\n",
+            before, during, kernels, trace.links().size(), worst_contradiction_ns(trace), (stopped - stop_start) / 1e3 / double(kernels),
             (tabled - stopped) / 1e3 / double(kernels), (exported - tabled) / 1e3 / double(kernels),
             double(trace.window().log_bytes) / double(kernels));
         for (const kymo::MetadataInfo& fact : trace.metadata())

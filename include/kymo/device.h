@@ -77,6 +77,15 @@ struct DeviceCall {
     std::int32_t result = 0;  ///< not 0: the error that it returned
 };
 
+/// How a device's clock was found to go: what it says was `ticks` was `offset` ticks later, give or take
+/// `error`. Times of its work are corrected in between measurements, and on from the last two.
+struct DeviceClockReading {
+    Device device{};
+    std::uint64_t ticks = 0;
+    std::int64_t offset = 0;
+    std::uint32_t error = 0;
+};
+
 /// Now, in ticks of the recorder's clock.
 KYMO_API std::uint64_t device_ticks() noexcept;
 KYMO_API std::uint64_t device_ticks_per_second() noexcept;
@@ -98,6 +107,7 @@ class KYMO_API DeviceLog {
     void write(const DeviceCall& call) noexcept;
     /// An allocation of the device, at a time of its own; to sessions with profile_memory.
     void write(const MemoryReport& report, std::uint64_t ticks) noexcept;
+    void write(const DeviceClockReading& reading) noexcept;
     /// So many records never came: they are counted as dropped.
     void count_lost(std::uint64_t records) noexcept;
 

@@ -13,7 +13,6 @@ namespace {
 constexpr std::uint32_t kRounds = 8;
 constexpr int kRuns = 6;
 constexpr std::uint64_t kPatienceNs = 2'000'000;
-constexpr std::size_t kMostOffsets = 4096;
 
 // box.first = globaltimer
 // for i in 1..rounds: wait until box.ask >= i; box.clock = globaltimer; box.answer = i
@@ -64,10 +63,6 @@ struct ClockProbe::Mailbox {
     std::atomic<std::uint64_t> last;  ///< 0: it has not ended
 };
 
-double ClockOffset::error_ns() const noexcept {
-    return std::max(std::abs(least_ns), std::abs(most_ns));
-}
-
 ClockOffset clock_offset(const std::vector<ClockExchange>& exchanges, std::uint64_t first_gpu_ns,
                          std::uint64_t last_gpu_ns, const ProbeRun& run) {
     // Each exchange bounds what is to be added to the GPU's clock to get the host's; together they do best.
@@ -105,7 +100,7 @@ ClockProbe::OnDevice& ClockProbe::prepare(int device) {
     return made;
 }
 
-void ClockProbe::run_on(OnDevice& on_device, std::uint32_t measurement) {
+void ClockProbe::run_on(int device, OnDevice& on_device) {
     const Driver& driver = libraries().driver;
     Mailbox& box = *on_device.box;
     if (driver.stream_query(on_device.stream) != kCudaSuccess) return;  // the last one never got its turn
@@ -136,7 +131,7 @@ void ClockProbe::run_on(OnDevice& on_device, std::uint32_t measurement) {
     if (measured.exchanges.size() != kRounds || !waits_until([&] { return box.last.load() != 0; })) return;
     measured.first_gpu_ns = box.first.load();
     measured.last_gpu_ns = box.last.load();
-    measured.measurement = measurement;
+    measured.device = device;
     waiting_.push_back(std::move(measured));
 }
 
@@ -145,13 +140,14 @@ void ClockProbe::run() {
         const CurrentContext current(libraries().driver, context);
         if (!current) return;
         OnDevice& on_device = prepare(device);
-        ++measurements_;
-        for (int i = 0; i < kRuns && on_device.is_usable; ++i) run_on(on_device, measurements_);
+        for (int i = 0; i < kRuns && on_device.is_usable; ++i) run_on(device, on_device);
     });
 }
 
-void ClockProbe::add_runs(const std::vector<ProbeRun>& runs) {
-    constexpr std::uint64_t kFarNs = 1'000'000;  // no run of ours is that long: it is another one's
+std::vector<ClockMeasurement> ClockProbe::measure(const std::vector<ProbeRun>& runs) {
+    constexpr std::uint64_t kFarNs =
+        5'000'000;  // no run is that long, and no clock that far off: another one
+    std::map<int, ClockMeasurement> measurements;
     for (const ProbeRun& run : runs) {
         const std::uint64_t middle = run.start_ns + (run.end_ns - run.start_ns) / 2;
         const auto distance = [&](const Measured& measured) {
@@ -162,39 +158,20 @@ void ClockProbe::add_runs(const std::vector<ProbeRun>& runs) {
             std::min_element(waiting_.begin(), waiting_.end(),
                              [&](const Measured& a, const Measured& b) { return distance(a) < distance(b); });
         if (nearest == waiting_.end() || distance(*nearest) > kFarNs) continue;
-        add_offset(nearest->measurement,
-                   clock_offset(nearest->exchanges, nearest->first_gpu_ns, nearest->last_gpu_ns, run));
+        const ClockOffset offset =
+            clock_offset(nearest->exchanges, nearest->first_gpu_ns, nearest->last_gpu_ns, run);
+        // They follow one another within a millisecond: what holds for one holds for all.
+        const auto [place, is_new] =
+            measurements.try_emplace(nearest->device, ClockMeasurement{nearest->device, middle, offset});
+        ClockOffset& known = place->second.offset;
+        known.least_ns = std::max(known.least_ns, offset.least_ns);
+        known.most_ns = std::min(known.most_ns, offset.most_ns);
         waiting_.erase(nearest);
     }
-    constexpr std::size_t kMostWaiting = 64;
-    if (waiting_.size() > kMostWaiting)
-        waiting_.erase(waiting_.begin(), waiting_.end() - static_cast<std::ptrdiff_t>(kMostWaiting));
-}
-
-// The runs of one measurement follow one another within a millisecond: what holds for one holds for all.
-void ClockProbe::add_offset(std::uint32_t measurement, const ClockOffset& offset) {
-    if (offsets_.size() >= kMostOffsets && offsets_.count(measurement) == 0) return;
-    const auto [place, is_new] = offsets_.try_emplace(measurement, offset);
-    if (is_new) return;
-    ClockOffset& known = place->second;
-    known.least_ns = std::max(known.least_ns, offset.least_ns);
-    known.most_ns = std::min(known.most_ns, offset.most_ns);
-}
-
-std::string ClockProbe::report() const {
-    if (offsets_.empty()) return "";
-    std::vector<double> errors, middles;
-    for (const auto& [measurement, offset] : offsets_) {
-        errors.push_back(offset.error_ns());
-        middles.push_back((offset.least_ns + offset.most_ns) / 2);
-    }
-    std::sort(errors.begin(), errors.end());
-    std::sort(middles.begin(), middles.end());
-    const auto whole = [](double ns) { return std::to_string(std::llround(ns)); };
-    return "{\"measurements\": " + std::to_string(errors.size()) +
-           ", \"median_error_ns\": " + whole(errors[errors.size() / 2]) +
-           ", \"worst_error_ns\": " + whole(errors.back()) +
-           ", \"median_offset_ns\": " + whole(middles[middles.size() / 2]) + "}";
+    waiting_.clear();  // what CUPTI has not told by now it lost
+    std::vector<ClockMeasurement> all;
+    for (const auto& [device, measurement] : measurements) all.push_back(measurement);
+    return all;
 }
 
 }  // namespace kymo::cuda

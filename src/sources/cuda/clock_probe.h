@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <map>
-#include <string>
 #include <vector>
 
 #include "sources/cuda/activity_decoder.h"
@@ -23,7 +22,14 @@ struct ClockExchange {
 struct ClockOffset {
     double least_ns;
     double most_ns;
-    double error_ns() const noexcept;  ///< the most that CUPTI's times can be off
+};
+
+/// CUPTI relates the clocks once, and goes on with the slope that it found then: its times run away from the
+/// host's by microseconds a second.
+struct ClockMeasurement {
+    int device = 0;
+    std::uint64_t at_ns = 0;  ///< by CUPTI's account
+    ClockOffset offset{};
 };
 
 /// A kernel read the GPU's clock at its start and its end and exchanged it with the host in between; CUPTI
@@ -38,11 +44,8 @@ class ClockProbe {
     explicit ClockProbe(const CuptiClock& clock) : clock_(clock) {}
     /// On every device that the program uses.
     void run();
-    /// What CUPTI said of those runs.
-    void add_runs(const std::vector<ProbeRun>& runs);
-    /// "": nothing was measured. JSON: how often, and how far times can be off.
-    std::string report() const;
-    void forget() { offsets_.clear(); }
+    /// What CUPTI said of those runs, and what follows. The runs of one measurement come together.
+    std::vector<ClockMeasurement> measure(const std::vector<ProbeRun>& runs);
 
   private:
     /// What the kernel and the host share; mapped into both.
@@ -55,21 +58,18 @@ class ClockProbe {
         std::uint64_t box_on_device = 0;
     };
     struct Measured {
+        int device = 0;
         std::vector<ClockExchange> exchanges;
         std::uint64_t first_gpu_ns = 0;
         std::uint64_t last_gpu_ns = 0;
-        std::uint32_t measurement = 0;
     };
     OnDevice& prepare(int device);
-    void run_on(OnDevice& on_device, std::uint32_t measurement);
-    void add_offset(std::uint32_t measurement, const ClockOffset& offset);
+    void run_on(int device, OnDevice& on_device);
     std::uint64_t now_ns() const noexcept;
 
     const CuptiClock& clock_;
     std::map<int, OnDevice> devices_;
-    std::vector<Measured> waiting_;                 ///< for what CUPTI says
-    std::map<std::uint32_t, ClockOffset> offsets_;  ///< by measurement
-    std::uint32_t measurements_ = 0;
+    std::vector<Measured> waiting_;  ///< for what CUPTI says
 };
 
 }  // namespace kymo::cuda

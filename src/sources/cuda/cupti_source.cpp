@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <string_view>
 
@@ -129,8 +130,6 @@ std::string CuptiSource::start(DeviceLog& log) {
         log_ = &log;
         should_end_ = false;
     }
-    probe_.forget();
-    clock_report_.clear();
     if (!worker_.joinable()) worker_ = std::thread([this] { run_worker(); });
     return "";
 }
@@ -230,7 +229,8 @@ bool CuptiSource::flush(std::uint64_t timeout_ns, bool wait_for_work) noexcept {
 
 void CuptiSource::run_worker() {
     decoder_.set_own_thread(static_cast<std::uint32_t>(gettid()));
-    auto next_flush = std::chrono::steady_clock::now();
+    // The first soon, when all that was asked for is switched on: then the clocks are measured.
+    auto next_flush = std::chrono::steady_clock::now() + std::chrono::milliseconds(10);
     std::unique_lock lock(pool_.mutex());
     while (!should_end_) {
         pool_.changed().wait_until(lock, next_flush, [&] {
@@ -263,11 +263,20 @@ void CuptiSource::flush_on_worker(bool wait_for_work) {
     probe_.run();
     cupti_.flush_all(0);
     decode_filled();
-    probe_.add_runs(decoder_.take_probe_runs());
-    std::string report = probe_.report();
+    for (const ClockMeasurement& measured : probe_.measure(decoder_.take_probe_runs())) {
+        const auto ticks = [](double ns) {
+            return ns * static_cast<double>(device_ticks_per_second()) / 1e9;
+        };
+        const auto [least, most] = measured.offset;
+        DeviceClockReading reading;
+        reading.device = {DeviceType::Cuda, measured.device};
+        reading.ticks = clock_.to_ticks(measured.at_ns);
+        reading.offset = std::llround(ticks((least + most) / 2));
+        reading.error = static_cast<std::uint32_t>(std::llround(ticks(std::abs(most - least) / 2)));
+        log_->write(reading);
+    }
     std::lock_guard lock(pool_.mutex());
     sync_trouble_ = std::move(trouble);
-    clock_report_ = std::move(report);
 }
 
 void CuptiSource::decode_filled() {
@@ -310,8 +319,6 @@ std::vector<std::pair<std::string, std::string>> CuptiSource::facts() noexcept {
     if (libraries().driver.driver_version(&version) == kCudaSuccess)
         facts.emplace_back("cuda_driver_version", std::to_string(version));
     facts.emplace_back("cupti_version", std::to_string(libraries().cupti_version));
-    std::lock_guard lock(pool_.mutex());
-    if (!clock_report_.empty()) facts.emplace_back("gpu_clock", clock_report_);
     return facts;
 }
 

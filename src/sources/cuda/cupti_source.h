@@ -76,7 +76,6 @@ class CuptiSource final : public DeviceActivitySource {
     std::uint64_t flushes_done_ = 0;
     bool flush_waits_ = false;
     std::string sync_trouble_;
-    std::string clock_report_;
     std::atomic<bool> is_over_{false};  ///< CUDA is being taken down
 };
 
