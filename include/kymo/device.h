@@ -162,6 +162,8 @@ class KYMO_API DeviceRuntime {
 
     /// Null: it has none, and ranges can only be timed with events.
     virtual DeviceActivitySource* activities() { return nullptr; }
+    /// Why there is none, with what would help.
+    virtual std::string activities_trouble() const;
 };
 
 /// Makes a device known. Throws kymo::Error when its name, or its type, is taken.
@@ -171,6 +173,8 @@ KYMO_API void register_device(std::shared_ptr<DeviceRuntime> device);
 KYMO_API std::shared_ptr<DeviceRuntime> find_device(std::string_view name);
 /// Why a device of that name cannot be recorded here; empty: it can.
 KYMO_API std::string device_trouble(std::string_view name);
+/// Waits until the devices that are registered have done what they were given. Nothing throws.
+KYMO_API void synchronize_devices() noexcept;
 /// The names of those that are registered now.
 KYMO_API std::vector<std::string> registered_devices();
 

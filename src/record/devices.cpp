@@ -16,6 +16,10 @@ namespace kymo {
 
 DeviceRuntime::~DeviceRuntime() = default;
 
+std::string DeviceRuntime::activities_trouble() const {
+    return "The device '" + name() + "' tells nothing of its work.";
+}
+
 namespace {
 
 class DeviceSource final : public Source {
@@ -157,6 +161,22 @@ std::string device_trouble(std::string_view name) {
     return device->unavailable();
 }
 
+void synchronize_devices() noexcept {
+    // Where the program has loaded NVIDIA's driver it may have work there.
+    if (dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD) != nullptr) find_device("cuda");
+    std::vector<std::shared_ptr<DeviceRuntime>> devices;
+    {
+        std::lock_guard lock(registry().mutex);
+        devices = registry().devices;
+    }
+    for (const auto& device : devices) {
+        try {
+            device->synchronize();
+        } catch (const std::exception&) {  // it has said so to whoever gave it the work
+        }
+    }
+}
+
 std::vector<std::string> registered_devices() {
     std::lock_guard lock(registry().mutex);
     std::vector<std::string> names;
@@ -169,8 +189,7 @@ WantedDevices find_devices(std::span<const std::string> names) {
     for (const std::string& name : names) {
         std::string trouble = device_trouble(name);
         const std::shared_ptr<DeviceRuntime> device = find_registered(name);
-        if (trouble.empty() && device->activities() == nullptr)
-            trouble = "The device '" + name + "' tells nothing of its work.";
+        if (trouble.empty() && device->activities() == nullptr) trouble = device->activities_trouble();
         if (trouble.empty()) {
             wanted.types |= device_bit(device->type());
         } else {
