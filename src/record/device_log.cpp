@@ -121,11 +121,13 @@ void DeviceLog::write(const DeviceCall& call) noexcept {
     if (entry_ == nullptr || call.site == 0) return;
     const std::uint64_t duration = call.end > call.start ? call.end - call.start : 0;
     const bool is_long = call.result != 0 || duration > std::numeric_limits<std::uint32_t>::max();
-    LongWords words{RecordKind::DeviceCall, 0, call.site, call.start, 0, call.correlation};
+    const int type = static_cast<int>(call.device_type) & detail::kCallDeviceMask;
+    LongWords words{RecordKind::DeviceCall, static_cast<std::uint8_t>(type), call.site, call.start, 0,
+                    call.correlation};
     words.word2 = std::uint64_t{static_cast<std::uint32_t>(call.os_tid)} << 32;
     detail::DeviceCallPayload payload{call.end, call.result, 0};
     if (is_long) {
-        words.flags = detail::kRecordLongCall;
+        words.flags |= detail::kRecordLongCall;
     } else {
         words.word2 |= duration;
     }

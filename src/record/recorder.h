@@ -260,7 +260,8 @@ class Recorder {
     // These need source_mutex_.
     RecordingNeeds needs() noexcept;
     void tell_sources() noexcept;
-    void flush_sources(bool is_stopping) noexcept;
+    void flush_sources(bool wait_for_devices) noexcept;
+    bool records_devices(std::uint64_t id) noexcept;
 
     // Threads whose calls are known but that have not recorded (absent_threads.cpp).
     std::uint32_t number_of_thread(std::int64_t os_tid) noexcept;

@@ -433,7 +433,7 @@ void Recorder::close_spool() noexcept {
 
 bool Recorder::stop(std::uint64_t id, RawLog& log) {
     std::lock_guard source_lock(source_mutex_);
-    flush_sources(true);
+    flush_sources(records_devices(id));
     {
         std::unique_lock lock(mutex_);
         SessionEntry* const session = find(id);
@@ -459,7 +459,7 @@ bool Recorder::snapshot(std::uint64_t id, RawLog& log) {
 
 void Recorder::discard(std::uint64_t id) noexcept {
     std::lock_guard source_lock(source_mutex_);
-    flush_sources(true);
+    flush_sources(records_devices(id));
     {
         std::unique_lock lock(mutex_);
         SessionEntry* const session = find(id);
@@ -515,8 +515,14 @@ void Recorder::tell_sources() noexcept {
     for (const auto& source : sources_) source->needs_changed(now);
 }
 
-void Recorder::flush_sources(bool is_stopping) noexcept {
-    for (const auto& source : sources_) source->flush(kFlushTimeoutNs, is_stopping);
+void Recorder::flush_sources(bool wait_for_devices) noexcept {
+    for (const auto& source : sources_) source->flush(kFlushTimeoutNs, wait_for_devices);
+}
+
+bool Recorder::records_devices(std::uint64_t id) noexcept {
+    std::lock_guard lock(mutex_);
+    const SessionEntry* const session = find(id);
+    return session != nullptr && !session->is_closed && session->device_types != 0;
 }
 
 void Recorder::add_source(std::shared_ptr<Source> source) {

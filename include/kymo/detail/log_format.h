@@ -87,10 +87,11 @@ enum class RecordKind : std::uint8_t {
     Memory = 0x8a,        ///< time; word 2 = address; payload = MemoryPayload
     DeviceWork = 0x8b,    ///< time = start, word 2 = end, flags = DeviceWorkKind, depth = correlation;
                           ///< payload = DeviceKernelPayload or DeviceOtherPayload, then values
+    DeviceCall = 0x8c,    ///< time = start, word 2 = os_tid:32 | duration:32, depth = correlation, flags =
+                          ///< DeviceType; with kRecordLongCall the duration is 0 and the payload a
+                          ///< DeviceCallPayload
     DeviceClock = 0x8d,   ///< time = by the device's account; word 2 = ticks to add to it, an int64; depth =
                           ///< ticks that this can be off by; payload = DevicePlace
-    DeviceCall = 0x8c,    ///< time = start, word 2 = os_tid:32 | duration:32, depth = correlation; with
-                          ///< kRecordLongCall the duration is 0 and the payload a DeviceCallPayload
 };
 
 enum RecordFlags : std::uint8_t {
@@ -100,6 +101,7 @@ enum RecordFlags : std::uint8_t {
     kRecordValuesLost = 1 << 4,  ///< had values, which found no room
     kRecordLongCall = 1 << 5,    ///< DeviceCall: a DeviceCallPayload follows
 };
+inline constexpr std::uint8_t kCallDeviceMask = 0x1f;  ///< of a DeviceCall's flags
 
 /// Of a Part: word 0 = kind:8 | flags:8 | start of its range:48 (its low bits), word 1 = number of the call.
 enum PartRecordFlags : std::uint8_t {
