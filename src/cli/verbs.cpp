@@ -13,7 +13,8 @@
     VERB(export)         \
     VERB(validate)       \
     VERB(symbolize)      \
-    VERB(compact)
+    VERB(compact)        \
+    VERB(doctor)
 
 namespace kymo::cli {
 

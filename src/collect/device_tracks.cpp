@@ -46,6 +46,8 @@ class DeviceTracks {
         std::map<Queue, std::vector<std::uint32_t>> queues;
         for (std::uint32_t i = 0; i < state_.device_work.size(); ++i) {
             const DeviceWorkRow& work = state_.device_work[i];
+            // The time of a range that this session did not ask for.
+            if (work.kind == DeviceWorkKind::Timed && launcher_of(work) == kNoRow) continue;
             queues[{work.device.type, work.device.index, work.stream, is_beside(work.kind)}].push_back(i);
         }
         reserve();

@@ -9,6 +9,7 @@
 #include <kymo/device.h>
 #include <kymo/error.h>
 
+#include "record/device_timer.h"
 #include "record/recorder.h"
 #include "record/source_writer.h"
 
@@ -28,7 +29,7 @@ class DeviceSource final : public Source {
     void needs_changed(const RecordingNeeds& needs) noexcept override {
         DeviceNeeds own;
         if (needs.is_recording() && (needs.device_types & device_bit(device_->type())) != 0) {
-            own.activities = needs.device_activities;
+            own.activities = needs.device_activities & ~std::uint32_t{kDeviceTimes};
             own.memory = (needs.option_bits & detail::kOptionMemory) != 0;
         }
         if (own == needs_) return;
@@ -136,6 +137,7 @@ void register_device(std::shared_ptr<DeviceRuntime> device) {
         }
         registry().devices.push_back(device);
     }
+    Recorder::get().add_source(make_device_timer(device));
     if (device->activities() != nullptr)
         Recorder::get().add_source(std::make_shared<DeviceSource>(std::move(device)));
 }
@@ -169,10 +171,9 @@ WantedDevices find_devices(std::span<const std::string> names) {
     for (const std::string& name : names) {
         std::string trouble = device_trouble(name);
         const std::shared_ptr<DeviceRuntime> device = find_registered(name);
-        if (trouble.empty() && device->activities() == nullptr)
-            trouble = "The device '" + name + "' tells nothing of its work.";
         if (trouble.empty()) {
             wanted.types |= device_bit(device->type());
+            if (device->activities() == nullptr) wanted.without_source |= device_bit(device->type());
         } else {
             wanted.troubles.push_back(std::move(trouble));
         }

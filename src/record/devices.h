@@ -17,6 +17,7 @@ inline std::uint32_t device_bit(DeviceType type) noexcept {
 
 struct WantedDevices {
     std::uint32_t types = 0;            ///< a bit each
+    std::uint32_t without_source = 0;   ///< of them, those that tell nothing of their work
     std::vector<std::string> troubles;  ///< why others cannot be had
 };
 
