@@ -11,7 +11,7 @@ FUZZ_SECONDS ?= 600
 export JOBS CMAKE_ARGS FUZZ_SECONDS PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-cpython check bench bench-torch asan tsan storm fuzz viewers arrow examples-python
+.PHONY: help demo test test-cpython check bench bench-torch bench-gpu asan tsan storm fuzz viewers arrow examples-python
 .PHONY: install-deps clean format
 
 help:  ## Show this list
@@ -46,6 +46,11 @@ bench-torch:  ## The same ranges with PyTorch's profiler (installs PyTorch into 
 	@tools/build.sh release --python kymo_python
 	@python3 -m venv build/torch && build/torch/bin/pip -q install torch==2.13.0
 	@KYMO_BENCH_PYTHON=build/torch/bin/python python3 tools/bench.py build/release --only torch
+
+bench-gpu:  ## The figures of recording a GPU; needs one, and CUDA's compiler
+	@tools/build.sh release --python kymo_python kymo_cuda
+	@benchmarks/gpu/build.sh build/release
+	@$${KYMO_BENCH_PYTHON:-python3} benchmarks/gpu/bench.py build/release
 
 bench-%:  ## Run one benchmark (bench-range) or one figure (bench-range_enabled)
 	@tools/install_deps.sh build python

@@ -80,6 +80,15 @@ struct DeviceCall {
     std::int32_t result = 0;  ///< not 0: the error that it returned
 };
 
+/// How a device's clock was found to go: what it says was `ticks` was `offset` ticks later, give or take
+/// `error`. Times of its work are corrected in between measurements, and on from the last two.
+struct DeviceClockReading {
+    Device device{};
+    std::uint64_t ticks = 0;
+    std::int64_t offset = 0;
+    std::uint32_t error = 0;
+};
+
 /// Now, in ticks of the recorder's clock.
 KYMO_API std::uint64_t device_ticks() noexcept;
 KYMO_API std::uint64_t device_ticks_per_second() noexcept;
@@ -101,6 +110,7 @@ class KYMO_API DeviceLog {
     void write(const DeviceCall& call) noexcept;
     /// An allocation of the device, at a time of its own; to sessions with profile_memory.
     void write(const MemoryReport& report, std::uint64_t ticks) noexcept;
+    void write(const DeviceClockReading& reading) noexcept;
     /// So many records never came: they are counted as dropped.
     void count_lost(std::uint64_t records) noexcept;
 
@@ -164,6 +174,8 @@ class KYMO_API DeviceRuntime {
 
     /// Null: it has none, and ranges can only be timed with events.
     virtual DeviceActivitySource* activities() { return nullptr; }
+    /// Why there is none, with what would help.
+    virtual std::string activities_trouble() const;
 
     /// What `kymo doctor` says of it, a line each: a title and a fact ("driver", "12.4"). Also where it is
     /// unavailable.
@@ -177,6 +189,8 @@ KYMO_API void register_device(std::shared_ptr<DeviceRuntime> device);
 KYMO_API std::shared_ptr<DeviceRuntime> find_device(std::string_view name);
 /// Why a device of that name cannot be recorded here; empty: it can.
 KYMO_API std::string device_trouble(std::string_view name);
+/// Waits until the devices that are registered have done what they were given. Nothing throws.
+KYMO_API void synchronize_devices() noexcept;
 /// The names of those that are registered now.
 KYMO_API std::vector<std::string> registered_devices();
 

@@ -270,6 +270,7 @@ class PythonDevice final : public DeviceRuntime {
     }
 
     DeviceActivitySource* activities() override { return activities_.get(); }
+    std::string activities_trouble() const override { return {}; }  // it is as its maker wants it
     void end() noexcept {
         if (activities_ != nullptr) activities_->end();
     }

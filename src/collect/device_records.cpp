@@ -33,6 +33,12 @@ std::uint32_t activity_of(DeviceWorkKind kind) noexcept {
     return 0;
 }
 
+/// The others are the host's accounts.
+bool is_by_device_clock(DeviceWorkKind kind) noexcept {
+    return kind == DeviceWorkKind::Kernel || kind == DeviceWorkKind::Copy || kind == DeviceWorkKind::Set ||
+           kind == DeviceWorkKind::Migration;
+}
+
 std::size_t fixed_bytes(DeviceWorkKind kind) noexcept {
     return kind == DeviceWorkKind::Kernel ? sizeof(DeviceKernelPayload) : sizeof(DeviceOtherPayload);
 }
@@ -76,15 +82,33 @@ class DeviceReader {
     explicit DeviceReader(ReplayedLog& state) : state_(state), numbers_(state.journal) {}
 
     void read() {
-        for (const ThreadReplay& replay : state_.replays) {
-            for (const LogPiece* piece : replay.pieces) {
-                if (piece->has_device) read(*piece);
-            }
-        }
+        for_each_piece([this](const LogPiece& piece) { read_clocks(piece); });
+        state_.device_clocks.sort();
+        for_each_piece([this](const LogPiece& piece) { read(piece); });
         hand_over_calls();
     }
 
   private:
+    template <class Visit>
+    void for_each_piece(Visit visit) {
+        for (const ThreadReplay& replay : state_.replays) {
+            for (const LogPiece* piece : replay.pieces) {
+                if (piece->has_device) visit(*piece);
+            }
+        }
+    }
+
+    void read_clocks(const LogPiece& piece) {
+        for (std::uint32_t i = 0; i < piece.long_count; ++i) {
+            const std::byte* const record = piece.span->data + piece.longs[i];
+            const auto head = read_as<LongRecord>(record);
+            if (head.kind != static_cast<std::uint8_t>(RecordKind::DeviceClock) ||
+                head.payload_bytes < sizeof(DevicePlace))
+                continue;
+            state_.device_clocks.add(head, read_as<DevicePlace>(payload_of(record, head).data()));
+        }
+    }
+
     void read(const LogPiece& piece) {
         for (std::uint32_t i = 0; i < piece.long_count; ++i) {
             const std::byte* const record = piece.span->data + piece.longs[i];
@@ -98,22 +122,29 @@ class DeviceReader {
     }
 
     void read_work(const std::byte* record, const LongRecord& head) {
-        const std::uint64_t end = std::max(head.time, head.word2);
         const auto kind = static_cast<DeviceWorkKind>(head.flags);
         const std::span<const std::byte> payload = payload_of(record, head);
-        if (payload.size() < fixed_bytes(kind) || !state_.view.intersects(head.time, end)) return;
+        if (payload.size() < fixed_bytes(kind)) return;
         const auto place = read_as<DevicePlace>(payload.data());
+        const Device device{static_cast<DeviceType>(place.device_type), place.device};
+        std::uint64_t start = head.time;
+        std::uint64_t end = std::max(head.time, head.word2);
+        if (is_by_device_clock(kind)) {
+            start = state_.device_clocks.correct(device, start);
+            end = std::max(start, state_.device_clocks.correct(device, end));
+        }
+        if (!state_.view.intersects(start, end)) return;
         const bool is_wanted = place.device_type < 32 &&
                                (state_.view.device_types >> place.device_type & 1) != 0 &&
                                (state_.view.device_activities & activity_of(kind)) != 0;
         if (!is_wanted) return;
         DeviceWorkRow row;
-        row.start_ns = state_.fit->to_ns(head.time);
+        row.start_ns = state_.fit->to_ns(start);
         row.end_ns = state_.fit->to_ns(end);
         row.site = state_.view.site_row(head.site);
         row.correlation = head.depth;
         row.stream = place.stream == ~0u ? -1 : std::int64_t{place.stream};
-        row.device = {static_cast<DeviceType>(place.device_type), place.device};
+        row.device = device;
         row.kind = kind;
         row.context = place.context;
         row.payload = payload;

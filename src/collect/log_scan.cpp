@@ -132,6 +132,9 @@ class SpanScanner {
                 piece.has_device = true;
                 saw(head.time, head.time + static_cast<std::uint32_t>(head.word2));
                 break;
+            case RecordKind::DeviceClock:
+                piece.has_device = true;
+                break;
             case RecordKind::Blob:
                 break;
             default:

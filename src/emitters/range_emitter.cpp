@@ -7,11 +7,11 @@
 #include <utility>
 #include <vector>
 
+#include <kymo/device.h>
 #include <kymo/error.h>
 #include <kymo/observe.h>
 
 #include "emitters/array_identity.h"
-#include "emitters/device_wait.h"
 #include "emitters/fork_mutex.h"
 #include "emitters/mark_tool.h"
 #include "emitters/pushed_ranges.h"
@@ -180,7 +180,7 @@ RangeEmitter& itt_emitter() {
 
 NvtxEmitter::NvtxEmitter(const EmitOptions& options) {
     nvtx_emitter().usable_tool();
-    wait_for_devices();
+    synchronize_devices();
     run_ = nvtx_emitter().start(options);
 }
 NvtxEmitter::~NvtxEmitter() {
@@ -188,7 +188,7 @@ NvtxEmitter::~NvtxEmitter() {
 }
 void NvtxEmitter::stop() noexcept {
     if (run_ == 0) return;
-    wait_for_devices();
+    synchronize_devices();
     nvtx_emitter().stop(run_.exchange(0));
 }
 

@@ -155,6 +155,22 @@ void DeviceLog::write(const MemoryReport& report, std::uint64_t ticks) noexcept 
     });
 }
 
+void DeviceLog::write(const DeviceClockReading& reading) noexcept {
+    if (entry_ == nullptr) return;
+    DeviceWork where;
+    where.device = reading.device;
+    const DevicePlace place = place_of(where);
+    const LongWords words{RecordKind::DeviceClock,
+                          0,
+                          0,
+                          reading.ticks,
+                          static_cast<std::uint64_t>(reading.offset),
+                          reading.error};
+    with_owned_log(entry_of(entry_), [&](ThreadState& state) {
+        return write_long(state, words, std::as_bytes(std::span(&place, 1)));
+    });
+}
+
 void DeviceLog::count_lost(std::uint64_t records) noexcept {
     if (entry_ == nullptr) return;
     with_owned_log(entry_of(entry_), [&](ThreadState& state) {

@@ -17,6 +17,10 @@ namespace kymo {
 
 DeviceRuntime::~DeviceRuntime() = default;
 
+std::string DeviceRuntime::activities_trouble() const {
+    return "The device '" + name() + "' tells nothing of its work.";
+}
+
 namespace {
 
 class DeviceSource final : public Source {
@@ -159,6 +163,22 @@ std::string device_trouble(std::string_view name) {
     return device->unavailable();
 }
 
+void synchronize_devices() noexcept {
+    // Where the program has loaded NVIDIA's driver it may have work there.
+    if (dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD) != nullptr) find_device("cuda");
+    std::vector<std::shared_ptr<DeviceRuntime>> devices;
+    {
+        std::lock_guard lock(registry().mutex);
+        devices = registry().devices;
+    }
+    for (const auto& device : devices) {
+        try {
+            device->synchronize();
+        } catch (const std::exception&) {  // it has said so to whoever gave it the work
+        }
+    }
+}
+
 std::vector<std::string> registered_devices() {
     std::lock_guard lock(registry().mutex);
     std::vector<std::string> names;
@@ -166,14 +186,18 @@ std::vector<std::string> registered_devices() {
     return names;
 }
 
-WantedDevices find_devices(std::span<const std::string> names) {
+WantedDevices find_devices(std::span<const std::string> names, std::uint32_t device_activities) {
     WantedDevices wanted;
     for (const std::string& name : names) {
         std::string trouble = device_trouble(name);
         const std::shared_ptr<DeviceRuntime> device = find_registered(name);
         if (trouble.empty()) {
             wanted.types |= device_bit(device->type());
-            if (device->activities() == nullptr) wanted.without_source |= device_bit(device->type());
+            if (device->activities() != nullptr) continue;
+            wanted.without_source |= device_bit(device->type());
+            trouble = (device_activities & kDeviceTimes) == 0 ? device->activities_trouble() : "";
+            if (!trouble.empty())
+                wanted.troubles.push_back(trouble + " Ranges are timed with its events instead.");
         } else {
             wanted.troubles.push_back(std::move(trouble));
         }

@@ -97,7 +97,8 @@ SessionEntry* Recorder::find(std::uint64_t id) noexcept {
 }
 
 Recorder::Started Recorder::start(const SessionOptions& options) {
-    const WantedDevices devices = find_devices(options.devices);  // loads and registers them: no lock is held
+    const WantedDevices devices = find_devices(
+        options.devices, options.device_activities);  // loads and registers them: no lock is held
     std::lock_guard source_lock(source_mutex_);
     measure_costs();
     Started started{};

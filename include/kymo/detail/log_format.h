@@ -87,6 +87,8 @@ enum class RecordKind : std::uint8_t {
     Memory = 0x8a,        ///< time; word 2 = address; payload = MemoryPayload
     DeviceWork = 0x8b,    ///< time = start, word 2 = end, flags = DeviceWorkKind, depth = correlation;
                           ///< payload = DeviceKernelPayload or DeviceOtherPayload, then values
+    DeviceClock = 0x8d,   ///< time = by the device's account; word 2 = ticks to add to it, an int64; depth =
+                          ///< ticks that this can be off by; payload = DevicePlace
     DeviceCall = 0x8c,    ///< time = start, word 2 = os_tid:32 | duration:32, depth = correlation; with
                           ///< kRecordLongCall the duration is 0 and the payload a DeviceCallPayload
 };
