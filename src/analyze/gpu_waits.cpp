@@ -1,6 +1,6 @@
 // gpu_waits.cpp: the host calls that drive devices, and those that wait for them.
 #include <algorithm>
-#include <limits>
+#include <map>
 #include <tuple>
 
 #include "analyze/device_time.h"
@@ -17,6 +17,21 @@ Row caller_of(const HostRanges& host, Row call) {
     if (function != kNoRow) return function;
     const Row range = range_around_call(host.trace(), call);
     return range != kNoRow ? range : call;
+}
+
+/// By thread.
+std::map<Row, std::vector<Row>> waiting_calls(const Trace& trace) {
+    std::vector<bool> is_wait;
+    for (const SiteInfo& site : trace.sites())
+        is_wait.push_back(site.scope == Scope::DeviceRuntime && is_wait_call(trace.string(site.name)));
+    std::map<Row, std::vector<Row>> calls;
+    for (const TrackInfo& track : trace.tracks()) {
+        if (place_of(track) != Place::Host) continue;
+        for (Row row = track.first_range; row < track.first_range + track.range_count; ++row) {
+            if (is_wait[trace.ranges().site[row]]) calls[track.thread].push_back(row);
+        }
+    }
+    return calls;
 }
 
 /// From the first end of a wait in each gap of the thread until the gap's end. Both are in order of time.
@@ -59,30 +74,24 @@ std::vector<GpuCall> gpu_calls(const HostRanges& host) {
 std::vector<GpuWaits> gpu_waits(const HostRanges& host, const std::vector<std::vector<ThreadGap>>& gaps) {
     const Trace& trace = host.trace();
     const RangeColumns ranges = trace.ranges();
-    std::vector<bool> is_wait;
-    for (const SiteInfo& site : trace.sites())
-        is_wait.push_back(site.scope == Scope::DeviceRuntime && is_wait_call(trace.string(site.name)));
     std::vector<GpuWaits> all;
-    for (Row thread = 0; thread < trace.threads().size(); ++thread) {
-        const TrackInfo* track = host.calls(thread);
-        if (track == nullptr || place_of(*track) != Place::Host) continue;
+    for (auto& [thread, rows] : waiting_calls(trace)) {
+        std::stable_sort(rows.begin(), rows.end(),
+                         [&](Row a, Row b) { return ranges.start_ns[a] < ranges.start_ns[b]; });
         GpuWaits waits;
         waits.thread = thread;
         LauncherTable callers(host.names());
         std::vector<std::int64_t> ends;
-        std::int64_t last_end = std::numeric_limits<std::int64_t>::min();
-        for (Row row = track->first_range; row < track->first_range + track->range_count; ++row) {
+        for (const Row row : rows) {
             // A wait inside another (the driver's in the runtime's) is the same wait.
             const std::int64_t end = ranges.start_ns[row] + ranges.duration_ns[row];
-            if (!is_wait[ranges.site[row]] || end <= last_end) continue;
-            last_end = end;
+            if (!ends.empty() && end <= ends.back()) continue;
             ends.push_back(end);
             const std::int64_t time_ns = trace.clipped_duration_ns(row);
             ++waits.count;
             waits.time_ns += time_ns;
             callers.add(host.name(caller_of(host, row)), time_ns);
         }
-        if (waits.count == 0) continue;
         for (const std::vector<ThreadGap>& of_device : gaps)
             waits.idle_after_ns += idle_after(ends, of_device, thread);
         waits.callers = callers.rows();
