@@ -27,6 +27,14 @@ Row DeviceWork::at(Row range) {
     return work;
 }
 
+Row range_around_call(const Trace& trace, Row call) noexcept {
+    const RangeColumns ranges = trace.ranges();
+    Row range = call;
+    while (range != kNoRow && trace.sites()[ranges.site[range]].scope == Scope::DeviceRuntime)
+        range = ranges.parent[range];
+    return range;
+}
+
 std::vector<LaunchedTime> launched_times(const Trace& trace) {
     const RangeColumns ranges = trace.ranges();
     const std::span<const SiteInfo> sites = trace.sites();
@@ -42,10 +50,8 @@ std::vector<LaunchedTime> launched_times(const Trace& trace) {
         is_seen.resize(ranges.size());
         if (is_seen[link.to]) continue;
         is_seen[link.to] = true;
-        Row owner = link.from;
-        while (sites[ranges.site[owner]].scope == Scope::DeviceRuntime && ranges.parent[owner] != kNoRow)
-            owner = ranges.parent[owner];
-        if (sites[ranges.site[owner]].scope == Scope::DeviceRuntime) owner = link.from;
+        Row owner = range_around_call(trace, link.from);
+        if (owner == kNoRow) owner = link.from;
         if ((ranges.flags[owner] & kAsync) != 0) continue;
         // What was measured is known as a length, not by where it lies.
         launched.push_back({owner, link.to,

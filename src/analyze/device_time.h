@@ -30,6 +30,9 @@ class DeviceWork {
     std::unordered_map<Row, Row> around_;  ///< of annotations that have some
 };
 
+/// The nearest range around a host call (or itself) that is no call that drives a device. kNoRow: none.
+Row range_around_call(const Trace& trace, Row call) noexcept;
+
 struct LaunchedTime {
     Row owner;  ///< the range that launched it
     Row range;  ///< what the device did

@@ -10,6 +10,7 @@
     VERB(steps)          \
     VERB(stacks)         \
     VERB(memory)         \
+    VERB(gpu)            \
     VERB(export)         \
     VERB(validate)       \
     VERB(symbolize)      \
