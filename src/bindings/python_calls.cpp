@@ -182,6 +182,10 @@ bool PythonErrands::run(std::function<void()> work, std::chrono::nanoseconds tim
 
 // ---- the end ----
 
+bool calls_have_ended() noexcept {
+    return is_over.load();
+}
+
 void end_calls_with_interpreter(std::function<void()> at_end) {
     static std::function<void()>& work = *new std::function<void()>;
     const bool is_first = !work;

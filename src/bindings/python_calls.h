@@ -46,6 +46,9 @@ class PythonErrands {
     std::atomic<Queue*> queue_;
 };
 
+/// Whether the interpreter has ended, or is about to: nothing calls Python any more.
+bool calls_have_ended() noexcept;
+
 /// To be called when the first device of Python is registered: `at_end` runs, with the GIL, before the
 /// interpreter ends; afterwards nothing calls Python any more.
 void end_calls_with_interpreter(std::function<void()> at_end);

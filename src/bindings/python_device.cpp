@@ -75,15 +75,18 @@ class PythonActivities final : public DeviceActivitySource {
         shared_->type = type;
     }
 
+    // What comes when the interpreter has ended has been done before: end().
     std::string record(const DeviceNeeds& needs, DeviceLog& log) noexcept override {
+        if (calls_have_ended()) return {};
         const auto answer = std::make_shared<Answer>();
         const bool is_done = run([shared = shared_, answer, needs, &log] {
-            answer->trouble = needs.activities != 0 ? start(*shared, needs, log) : stop(*shared);
+            answer->trouble = needs == DeviceNeeds() ? stop(*shared) : start(*shared, needs, log);
         });
         return is_done ? answer->trouble : unanswered("start or stop");
     }
 
     bool flush(std::uint64_t timeout_ns, bool wait_for_work) noexcept override {
+        if (calls_have_ended()) return true;
         const auto answer = std::make_shared<Answer>();
         const bool is_done =
             errands_.run([shared = shared_, answer, timeout_ns,

@@ -104,7 +104,7 @@ class DeviceTimer final : public Source {
 
     // The parent's events are not ours to give back.
     void forked() noexcept override {
-        scopes_ = 0;
+        scopes_ = ~0u;  // its observer is removed, or added anew, with the next session
         is_on_.store(false, std::memory_order_release);
         std::construct_at(&mutex_);
         std::construct_at(&waiting_);
