@@ -26,8 +26,11 @@ enum DeviceActivities : std::uint32_t {
     kDeviceDriverCalls = 1 << 4,  ///< and into the driver below it
     kDeviceWaits = 1 << 5,        ///< what a queue or the host waited for
     kDeviceOverhead = 1 << 6,     ///< what measuring and compiling cost
-    kDeviceDefault = 0x5f,        ///< all but waits
-    kDeviceAll = 0x7f,
+    /// How long each range took on the device, measured with events around it (DeviceRuntime::record). A
+    /// device without an activity source is always recorded so.
+    kDeviceTimes = 1 << 7,
+    kDeviceDefault = 0x5f,  ///< all but waits and times
+    kDeviceAll = 0x7f,      ///< all but times
 };
 
 /// What a piece of work was. A number is part of the capture format.
@@ -174,6 +177,10 @@ class KYMO_API DeviceRuntime {
     virtual DeviceActivitySource* activities() { return nullptr; }
     /// Why there is none, with what would help.
     virtual std::string activities_trouble() const;
+
+    /// What `kymo doctor` says of it, a line each: a title and a fact ("driver", "12.4"). Also where it is
+    /// unavailable.
+    virtual std::vector<std::pair<std::string, std::string>> details() const { return {}; }
 };
 
 /// Makes a device known. Throws kymo::Error when its name, or its type, is taken.
@@ -187,5 +194,9 @@ KYMO_API std::string device_trouble(std::string_view name);
 KYMO_API void synchronize_devices() noexcept;
 /// The names of those that are registered now.
 KYMO_API std::vector<std::string> registered_devices();
+
+/// Whether ranges of a name are timed with events (kDeviceTimes). All are at first, but for PyTorch's
+/// operators that only look at memory: aten::view, aten::size and the like.
+KYMO_API void time_on_device(std::string_view range_name, bool is_timed);
 
 }  // namespace kymo

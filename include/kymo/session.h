@@ -94,6 +94,10 @@ class KYMO_API Session {
     /// given before gets the new value. Throws kymo::Error when it is no JSON, and when this session is not
     /// running.
     void add_metadata(std::string_view key, std::string_view json);
+    /// Leaves out what its devices do from now on (what they were given before is waited for), or goes on
+    /// with it. What another session records of them meanwhile is in this one's trace too. Throws kymo::Error
+    /// when this session is not running.
+    void record_devices(bool is_wanted);
     /// Where the capture is: differs from the output asked for when that name was taken. Empty without a
     /// file.
     const std::string& output_path() const noexcept { return output_path_; }

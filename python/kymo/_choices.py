@@ -2,15 +2,29 @@
 
 from kymo import _activities
 from kymo._activities import ProfilerActivity, RecordScope
-from kymo._kymo import Error, check_call_patterns
+from kymo._kymo import Error, check_call_patterns, device_trouble, find_device
 from kymo._warnings import warn
 
-_DEVICES = {
-    "cuda": ProfilerActivity.CUDA,
-    "xpu": ProfilerActivity.XPU,
-    "mtia": ProfilerActivity.MTIA,
-    "hpu": ProfilerActivity.HPU,
+# What device_activities has for the types of activity that filters name.
+_DEVICE_BITS = {
+    "CONCURRENT_KERNEL": 1,
+    "GPU_MEMCPY": 2,
+    "GPU_MEMSET": 4,
+    "CUDA_RUNTIME": 8,
+    "XPU_RUNTIME": 8,
+    "MTIA_RUNTIME": 8,
+    "PRIVATEUSE1_RUNTIME": 8,
+    "CUDA_DRIVER": 16,
+    "XPU_DRIVER": 16,
+    "PRIVATEUSE1_DRIVER": 16,
+    "CUDA_SYNC": 32,
+    "OVERHEAD": 64,
+    "MTIA_CCP_EVENTS": 1,
+    "HPU_OP": 1,
 }
+_USUAL_BITS = 0x5F
+_WAITS = 32
+_TIMES = 128
 # The scopes of each kind of activity of the processor.
 _SCOPES_OF_TYPES = {
     "USER_ANNOTATION": {RecordScope.USER_SCOPE},
@@ -43,22 +57,59 @@ def choose_activities(activities, use_cpu, use_kineto, filters):
 
 
 def choose_device(activities, use_device, use_cuda):
-    """The device to record, or None; adds its activity to the set."""
-    supported = _activities.supported_activities()
+    """The device that tables are about, or None; adds its activity to the set. What cannot be recorded is said."""
     if use_cuda:
         warn("use_cuda is deprecated: give use_device='cuda' or activities", FutureWarning, stacklevel=4)
         use_device = use_device or "cuda"
     if use_device is None:
-        return next((name for name, kind in _DEVICES.items() if kind in activities and kind in supported), None)
-    activity = _DEVICES.get(use_device)
-    if activity is None:
-        warn(f"{use_device!r} is no known device: nothing of it is recorded", stacklevel=4)
+        usable = _activities._usable_devices() if activities - {ProfilerActivity.CPU} else {}
+        missing = sorted(activities - {ProfilerActivity.CPU, *usable})
+        for activity in missing:
+            warn(f"{activity.name} is not recorded: {_trouble_of(activity)}", stacklevel=4)
+        return next((name for activity, name in sorted(usable.items()) if activity in activities), None)
+    trouble = device_trouble(use_device)
+    if trouble:
+        warn(f"nothing of {use_device!r} is recorded: {trouble}", stacklevel=4)
         return None
-    if activity not in supported:
-        warn(f"{use_device} is not available here: nothing of it is recorded", stacklevel=4)
-        return None
-    activities.add(activity)
+    activities.add(_activities._activity_of_device(use_device))
     return use_device
+
+
+def _trouble_of(activity):
+    if activity is ProfilerActivity.CUDA:
+        return device_trouble("cuda")
+    return "there is no such device (kymo.register_device makes one known)"
+
+
+def choose_devices(activities, use_device, filters, use_kineto, waits):
+    """(the names of the devices to record, what of them): keywords of Session.start."""
+    usable = _activities._usable_devices() if activities - {ProfilerActivity.CPU} else {}
+    if use_device is not None:
+        usable[_activities._activity_of_device(use_device)] = use_device
+    chosen = {activity: name for activity, name in usable.items() if activity in activities}
+    bits = _TIMES if use_kineto is False else _together(_bits_of(activity, filters, waits) for activity in chosen)
+    return {"devices": list(chosen.values()), "device_activities": bits}
+
+
+def is_timed(devices):
+    """Whether ranges are timed with events, as choose_devices() has it."""
+    return bool(devices["device_activities"] & _TIMES) or all(
+        not find_device(name).has_activities for name in devices["devices"]
+    )
+
+
+def _bits_of(activity, filters, waits):
+    names = filters.get(activity)
+    bits = _USUAL_BITS if names is None else _together(_DEVICE_BITS.get(name, 0) for name in names)
+    return bits | _WAITS if waits else bits
+
+
+def _together(sets):
+    """The bits of all of them."""
+    together = 0
+    for each in sets:
+        together |= each
+    return together
 
 
 def choose_threads(threads, all_threads):

@@ -58,7 +58,7 @@ class profile(Results):
         use_cuda=None,
         use_device=None,
         use_cpu=True,
-        use_kineto=False,
+        use_kineto=None,
         custom_trace_id_callback=None,
         post_processing_timeout_s=None,
         activity_filters=None,
@@ -101,6 +101,13 @@ class profile(Results):
         self.use_device = _choices.choose_device(self.activities, use_device, use_cuda)
         if not self.activities:
             raise Error("no activity is left to record")
+        self.devices = _choices.choose_devices(
+            self.activities,
+            self.use_device,
+            self.activity_filters,
+            use_kineto,
+            self.experimental_config.enable_cuda_sync_events,
+        )
         self.record_shapes = record_shapes or with_flops
         self.profile_memory = profile_memory
         self.with_stack = with_stack
@@ -130,6 +137,7 @@ class profile(Results):
         self.trace_id = None
         self._session = None  # while a cycle records
         self._carried = None  # what _context.install gave then
+        self._leaves_devices_out = False  # toggle_collection_dynamic said so
         self._stretches = []  # traces of this cycle, ended by toggle_collection_dynamic
         self._traces = []
         self._events = None
@@ -175,7 +183,11 @@ class profile(Results):
 
     @property
     def profiler_kind(self):
-        return ProfilerState.KINETO
+        """How devices are recorded: by what they tell (KINETO), or with events around ranges (..._FALLBACK)."""
+        is_private = ProfilerActivity.PrivateUse1 in self.activities and self.use_device is not None
+        if self.use_device is not None and _choices.is_timed(self.devices):
+            return ProfilerState.KINETO_PRIVATEUSE1_FALLBACK if is_private else ProfilerState.KINETO_GPU_FALLBACK
+        return ProfilerState.KINETO_PRIVATEUSE1 if is_private else ProfilerState.KINETO
 
     @property
     def profiling_start_time_ns(self):
@@ -287,6 +299,7 @@ class profile(Results):
         if self.execution_trace_observer is not None:
             self.execution_trace_observer.start()
         self._stretches = []
+        self._leaves_devices_out = False
         given = self._metadata
         options = ("profile_memory", "with_stack", "record_shapes", "with_modules", "with_flops")
         self._metadata = {
@@ -319,8 +332,11 @@ class profile(Results):
             with_modules=self.with_modules,
             c_calls=self.c_calls,
             **self.call_filters,
+            **self.devices,
         )
         try:
+            if self._leaves_devices_out:
+                session.record_devices(False)
             for key, value in self._metadata.items():
                 session.add_metadata(key, value)
             self._carried = _context.install(session)
@@ -355,15 +371,20 @@ class profile(Results):
 
     def toggle_collection_dynamic(self, enable=None, activities=(), *, enabled=None):
         """Stops recording for a while, or goes on, in the middle of a cycle; harmless while none records. What is
-        recorded in between is one trace. A capture file is made for each stretch.
+        recorded in between is one trace. A capture file is made for each stretch of the processor's; devices, which
+        are switched all together, make none.
         """
         enable = enable if enable is not None else enabled  # upstream's two profilers spell it differently
         if enable is None:
             raise TypeError("toggle_collection_dynamic() needs enable: True or False")
-        for activity in sorted(set(activities)):
-            if activity is not ProfilerActivity.CPU:
-                warn(f"{activity} cannot be switched on and off while recording: it goes on as it is")
         is_recording = self._session is not None
+        others = set(activities) - {ProfilerActivity.CPU}
+        for activity in sorted(others - self.activities):
+            warn(f"{activity} is not recorded: there is nothing to switch")
+        if others & self.activities and self.devices["devices"]:
+            self._leaves_devices_out = not enable
+            if is_recording:
+                self._session.record_devices(bool(enable))
         is_in_cycle = is_recording or bool(self._stretches)
         if ProfilerActivity.CPU not in activities or not is_in_cycle or is_recording == bool(enable):
             return
@@ -416,7 +437,7 @@ class profile(Results):
         if create_trace_id:
             self.trace_id = self.create_trace_id()
         return ProfilerConfig(
-            ProfilerState.KINETO if self.enabled else ProfilerState.Disabled,
+            self.profiler_kind if self.enabled else ProfilerState.Disabled,
             self.record_shapes,
             self.profile_memory,
             self.with_stack,

@@ -21,5 +21,6 @@ void bind_execution_trace(nanobind::module_& module);
 void bind_traceback(nanobind::module_& module);
 void bind_program(nanobind::module_& module);
 void bind_modules(nanobind::module_& module);
+void bind_devices(nanobind::module_& module);
 
 }  // namespace kymo::bindings

@@ -285,10 +285,13 @@ nb::tuple EventRows::module(std::size_t event) {
 nb::list EventRows::kernels(std::size_t event) {
     const Trace& trace = events_.trace();
     nb::list list;
+    const bool is_timed = events_.is_timed(event);
     for (const Row range : events_.launches(event)) {
+        const std::int64_t ns =
+            is_timed ? trace.ranges().duration_ns[range] : trace.clipped_duration_ns(range);
         list.append(nb::make_tuple(names_of(trace.ranges().site[range]).name,
                                    trace.tracks()[trace.track_of(range)].device.index,
-                                   static_cast<double>(trace.clipped_duration_ns(range)) / kNsPerUs));
+                                   static_cast<double>(ns) / kNsPerUs));
     }
     return list;
 }

@@ -31,5 +31,6 @@ NB_MODULE(_kymo, module) {
     kymo::bindings::bind_traceback(module);
     kymo::bindings::bind_program(module);
     kymo::bindings::bind_modules(module);
+    kymo::bindings::bind_devices(module);
     kymo::python::add_tracer();
 }

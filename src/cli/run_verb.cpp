@@ -100,6 +100,8 @@ class RunVerb final : public Verb {
         options.flag(memory_, "--memory", "Allocation reports too (kymo memory shows them)");
         options.flag(shapes_, "--shapes", "Shapes of the arrays that operations take and give");
         options.flag(flops_, "--flops", "What it takes to count floating-point operations; brings --shapes");
+        options.flag_or_text(gpu_, "--gpu", "cuda", "DEVICE",
+                             "What the GPU did, and which ranges and calls launched it (kymo gpu shows it)");
         options.flag(open_, "--open", "Export the capture afterwards and open it in a browser");
         options.flag(quiet_, "-q,--quiet", "No summary at the end");
         options.command(words_);
@@ -149,7 +151,15 @@ class RunVerb final : public Verb {
         if (memory_) text += ",memory=on";
         if (shapes_) text += ",shapes=on";
         if (flops_) text += ",flops=on";
-        return text + call_settings();
+        return text + device_setting() + call_settings();
+    }
+
+    /// Whether there is such a device is for the program to find out: it may register one of its own.
+    std::string device_setting() const {
+        if (gpu_.empty()) return "";
+        if (gpu_.find('|') != std::string::npos)
+            throw Error("run: --gpu: '" + gpu_ + "' is no name of a device; try --gpu or --gpu=cuda");
+        return ",devices=" + escaped(gpu_);
     }
 
     /// What is recorded of Python's calls. Their names, and that they come last, are what the package's start
@@ -245,6 +255,7 @@ class RunVerb final : public Verb {
     bool memory_ = false;
     bool shapes_ = false;
     bool flops_ = false;
+    std::string gpu_;  ///< the device; empty: none
     bool ring_ = false;
     bool c_calls_ = false;
     bool no_c_calls_ = false;

@@ -17,8 +17,9 @@ namespace {
 std::uint32_t activity_of(DeviceWorkKind kind) noexcept {
     switch (kind) {
         case DeviceWorkKind::Kernel:
-        case DeviceWorkKind::Timed:
             return kDeviceKernels;
+        case DeviceWorkKind::Timed:
+            return kDeviceTimes;
         case DeviceWorkKind::Copy:
         case DeviceWorkKind::Migration:
             return kDeviceCopies;

@@ -47,7 +47,8 @@ class DeviceTracks {
         using Queue = std::tuple<DeviceType, std::int32_t, std::int64_t, bool>;
         std::map<Queue, std::vector<std::uint32_t>> queues;
         for (std::uint32_t i = 0; i < state_.device_work.size(); ++i) {
-            const DeviceWorkRow& work = state_.device_work[i];
+            DeviceWorkRow& work = state_.device_work[i];
+            if (work.kind == DeviceWorkKind::Timed && !place_beside_range(work)) continue;
             queues[{work.device.type, work.device.index, work.stream, is_beside(work.kind)}].push_back(i);
         }
         reserve();
@@ -92,6 +93,17 @@ class DeviceTracks {
         for (const RangeDetail& detail : data_.range_details) {
             if (detail.id != 0) ranges_.emplace(detail.id, detail.range);
         }
+    }
+
+    /// Of what was measured only the length is known: it begins with its range. False: this session did not
+    /// ask for that range.
+    bool place_beside_range(DeviceWorkRow& work) const {
+        const Row range = launcher_of(work);
+        if (range == kNoRow) return false;
+        const std::int64_t length = work.end_ns - work.start_ns;
+        work.start_ns = data_.range_start_ns[range];
+        work.end_ns = work.start_ns + length;
+        return true;
     }
 
     Row launcher_of(const DeviceWorkRow& work) const {

@@ -24,8 +24,9 @@ ThreadEntry& entry_of(void* entry) noexcept {
 const char* category_of(DeviceWorkKind kind) noexcept {
     switch (kind) {
         case DeviceWorkKind::Kernel:
-        case DeviceWorkKind::Timed:
             return "kernel";
+        case DeviceWorkKind::Timed:
+            return "device_time";
         case DeviceWorkKind::Copy:
             return "gpu_memcpy";
         case DeviceWorkKind::Set:
@@ -90,7 +91,9 @@ DeviceLog::~DeviceLog() {
 }
 
 std::uint32_t DeviceLog::work_site(DeviceWorkKind kind, std::string_view name) noexcept {
-    return site_of(name, category_of(kind), Scope::Device);
+    // A span of the device's time that its own work may lie in, as annotations are.
+    const Scope scope = kind == DeviceWorkKind::Timed ? Scope::User : Scope::Device;
+    return site_of(name, category_of(kind), scope);
 }
 
 std::uint32_t DeviceLog::call_site(std::string_view name, bool is_driver) noexcept {

@@ -9,6 +9,7 @@
 #include <kymo/device.h>
 #include <kymo/error.h>
 
+#include "record/device_timer.h"
 #include "record/recorder.h"
 #include "record/source_writer.h"
 
@@ -32,7 +33,7 @@ class DeviceSource final : public Source {
     void needs_changed(const RecordingNeeds& needs) noexcept override {
         DeviceNeeds own;
         if (needs.is_recording() && (needs.device_types & device_bit(device_->type())) != 0) {
-            own.activities = needs.device_activities;
+            own.activities = needs.device_activities & ~std::uint32_t{kDeviceTimes};
             own.memory = (needs.option_bits & detail::kOptionMemory) != 0;
         }
         if (own == needs_) return;
@@ -140,6 +141,7 @@ void register_device(std::shared_ptr<DeviceRuntime> device) {
         }
         registry().devices.push_back(device);
     }
+    Recorder::get().add_source(make_device_timer(device));
     if (device->activities() != nullptr)
         Recorder::get().add_source(std::make_shared<DeviceSource>(std::move(device)));
 }
@@ -184,14 +186,18 @@ std::vector<std::string> registered_devices() {
     return names;
 }
 
-WantedDevices find_devices(std::span<const std::string> names) {
+WantedDevices find_devices(std::span<const std::string> names, std::uint32_t device_activities) {
     WantedDevices wanted;
     for (const std::string& name : names) {
         std::string trouble = device_trouble(name);
         const std::shared_ptr<DeviceRuntime> device = find_registered(name);
-        if (trouble.empty() && device->activities() == nullptr) trouble = device->activities_trouble();
         if (trouble.empty()) {
             wanted.types |= device_bit(device->type());
+            if (device->activities() != nullptr) continue;
+            wanted.without_source |= device_bit(device->type());
+            trouble = (device_activities & kDeviceTimes) == 0 ? device->activities_trouble() : "";
+            if (!trouble.empty())
+                wanted.troubles.push_back(trouble + " Ranges are timed with its events instead.");
         } else {
             wanted.troubles.push_back(std::move(trouble));
         }

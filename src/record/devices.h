@@ -17,10 +17,11 @@ inline std::uint32_t device_bit(DeviceType type) noexcept {
 
 struct WantedDevices {
     std::uint32_t types = 0;            ///< a bit each
-    std::vector<std::string> troubles;  ///< why others cannot be had
+    std::uint32_t without_source = 0;   ///< of them, those that tell nothing of their work
+    std::vector<std::string> troubles;  ///< why others cannot be had, or not all of them
 };
 
 /// Finds, and loads, the devices of these names.
-WantedDevices find_devices(std::span<const std::string> names);
+WantedDevices find_devices(std::span<const std::string> names, std::uint32_t device_activities);
 
 }  // namespace kymo

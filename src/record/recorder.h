@@ -79,7 +79,9 @@ struct SessionEntry {
     SessionOptions options;
     std::string output_path;
     std::uint64_t max_bytes = 0;  ///< the ceiling in force: options.max_bytes, raised where it was too small
-    std::uint32_t device_types = 0;  ///< whose work it wants, a bit each
+    std::uint32_t device_types = 0;   ///< whose work it wants, a bit each
+    std::uint32_t timed_devices = 0;  ///< of them, those on which ranges are timed with events
+    bool leaves_devices_out = false;  ///< for the time being
     std::uint64_t start_ticks = 0;
     std::uint64_t end_ticks = 0;
     bool is_closed = false;  ///< its end is in the journal; it claims nothing more
@@ -127,6 +129,8 @@ class Recorder {
     /// max_bytes.
     void add_remote_events(std::uint64_t id, detail::RemoteEventsRecord record, std::string_view prefix,
                            std::span<const std::byte> message);
+    /// Whether the devices of a session are recorded for it now. Throws kymo::Error when it is not running.
+    void record_devices(std::uint64_t id, bool is_wanted);
     /// A fact for the session's trace. Throws kymo::Error when it is not running.
     void add_metadata(std::uint64_t id, std::string_view key, std::span<const std::byte> json);
     /// A fact for the sessions that asked for devices of this type.

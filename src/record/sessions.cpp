@@ -27,7 +27,8 @@ constexpr std::uint64_t kFlushTimeoutNs = 2'000'000'000;
 std::uint32_t option_bits(const SessionOptions& options, std::uint32_t device_types) noexcept {
     std::uint32_t bits = 0;
     if (device_types != 0)
-        bits |= (options.device_activities & kDeviceAll) * detail::kOptionFirstDeviceActivity;
+        bits |=
+            (options.device_activities & (kDeviceAll | kDeviceTimes)) * detail::kOptionFirstDeviceActivity;
     if (options.record_values) bits |= detail::kOptionValues;
     if (options.record_shapes) bits |= detail::kOptionShapes;
     if (options.concrete_inputs || options.with_flops)
@@ -96,7 +97,8 @@ SessionEntry* Recorder::find(std::uint64_t id) noexcept {
 }
 
 Recorder::Started Recorder::start(const SessionOptions& options) {
-    const WantedDevices devices = find_devices(options.devices);  // loads and registers them: no lock is held
+    const WantedDevices devices = find_devices(
+        options.devices, options.device_activities);  // loads and registers them: no lock is held
     std::lock_guard source_lock(source_mutex_);
     measure_costs();
     Started started{};
@@ -112,6 +114,9 @@ Recorder::Started Recorder::start(const SessionOptions& options) {
         if (options.scopes.empty()) session->options.scopes = ScopeSet::all();
         session->max_bytes = options.max_bytes;
         session->device_types = devices.types;
+        session->timed_devices =
+            (options.device_activities & kDeviceTimes) != 0 ? devices.types : devices.without_source;
+        if (session->timed_devices != 0) session->options.device_activities |= kDeviceTimes;
         if (options.threads == Threads::Tasks) {
             lock.unlock();
             const AsEnabled enabled;
@@ -170,7 +175,7 @@ Recorder::Started Recorder::start(const SessionOptions& options) {
         record.scopes = session->options.scopes.bits();
         record.name = names_.intern(options.name);
         record.thread = session->tasks_thread;
-        record.option_bits = option_bits(options, devices.types);
+        record.option_bits = option_bits(session->options, devices.types);
         record.device_types = devices.types;
         record.policy = static_cast<std::uint32_t>(options.policy);
         publish_names();
@@ -471,6 +476,18 @@ void Recorder::discard(std::uint64_t id) noexcept {
     tell_sources();
 }
 
+void Recorder::record_devices(std::uint64_t id, bool is_wanted) {
+    std::lock_guard source_lock(source_mutex_);
+    if (!is_wanted) flush_sources(true);
+    {
+        std::lock_guard lock(mutex_);
+        SessionEntry* const session = find(id);
+        if (session == nullptr) throw Error("this session is not running");
+        session->leaves_devices_out = !is_wanted;
+    }
+    tell_sources();
+}
+
 bool Recorder::is_running(std::uint64_t id) noexcept {
     std::lock_guard lock(mutex_);
     return find(id) != nullptr;
@@ -495,9 +512,11 @@ RecordingNeeds Recorder::needs() noexcept {
     for (const auto& session : sessions_) {
         if (session->is_closed) continue;
         needs.scopes |= session->options.scopes.bits();
-        needs.option_bits |= option_bits(session->options, session->device_types);
-        needs.device_types |= session->device_types;
-        if (session->device_types != 0) needs.device_activities |= session->options.device_activities;
+        const std::uint32_t devices = session->leaves_devices_out ? 0 : session->device_types;
+        needs.option_bits |= option_bits(session->options, devices);
+        needs.device_types |= devices;
+        needs.timed_devices |= devices & session->timed_devices;
+        if (devices != 0) needs.device_activities |= session->options.device_activities;
         if (!session->options.with_stack) continue;
         try {
             needs.calls.push_back({session->id, session->options.calls});

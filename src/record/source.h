@@ -33,6 +33,7 @@ struct RecordingNeeds {
     std::vector<SessionCalls> calls{};
     std::uint32_t device_types = 0;  ///< bits by DeviceType: whose work is asked for
     std::uint32_t device_activities = 0;
+    std::uint32_t timed_devices = 0;  ///< likewise: on which ranges are timed with events
     bool is_recording() const noexcept { return scopes != 0; }
 };
 
