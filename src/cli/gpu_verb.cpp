@@ -158,8 +158,8 @@ class GpuVerb final : public Verb {
         show_queue(device);
         show_gaps(trace, device);
         show_kernels(device);
-        show_launchers("launched by ranges", device.ranges, device);
-        show_launchers("launched by Python functions", device.functions, device);
+        show_launchers("launched by ranges", "range", device.ranges, device);
+        show_launchers("launched by Python functions", "function", device.functions, device);
         show_transfers(device);
         text_ += "\n";
     }
@@ -271,13 +271,14 @@ class GpuVerb final : public Verb {
         finish(table, device.kernels.size());
     }
 
-    void show_launchers(const char* title, const std::vector<GpuLauncher>& rows, const GpuDevice& device) {
+    void show_launchers(const char* title, const char* column, const std::vector<GpuLauncher>& rows,
+                        const GpuDevice& device) {
         if (rows.empty()) return;
         heading(title);
         const GpuTimes& times = device.times;
         const std::int64_t total =
             times.kernels.total_ns + times.copies.total_ns + times.sets.total_ns + times.others.total_ns;
-        Table table({{"time"}, {"share"}, {"launched"}, {"range", true, true, true}});
+        Table table({{"time"}, {"share"}, {"launched"}, {column, true, true, true}});
         for (std::size_t i = 0; i < shown(rows.size()); ++i)
             table.add({time(rows[i].time_ns), share_of(rows[i].time_ns, total), format_count(rows[i].count),
                        printable(rows[i].name)});
@@ -312,6 +313,7 @@ class GpuVerb final : public Verb {
 
     void show_waits(const Trace& trace, const GpuUse& use) {
         const std::int64_t window = trace.window().end_ns - trace.window().start_ns;
+        if (!use.calls.empty() && !use.waits.empty()) text_ += "\n";
         for (const GpuWaits& waits : use.waits) {
             fact("waiting", fmt::format("{}: {} in {}, {} of the window; devices idle after that for {}",
                                         thread_label(trace, waits.thread), time(waits.time_ns),
