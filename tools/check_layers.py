@@ -31,6 +31,7 @@ ROOMS = {
     "src/base":           ["include/kymo/error.h"],
     "src/record":         [PUBLIC, DETAIL, "src/base"],
     "src/sources/python": [PUBLIC, DETAIL, "src/record", "src/base"],
+    "src/sources/nvtx":   [PUBLIC, DETAIL, "src/record", "src/base"],
     "src/sources/memory": [PUBLIC, DETAIL, "src/record", "src/base"],
     "src/sources/cuda":   [PUBLIC, DETAIL, "src/record", "src/base"],
     "src/emitters":       [PUBLIC, DETAIL, "src/record", "src/base"],

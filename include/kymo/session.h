@@ -58,6 +58,9 @@ struct SessionOptions {
     bool with_stack = false;       ///< Python calls
     bool with_modules = false;
     CallOptions calls{};  ///< which of the Python calls
+    /// Ranges of NVTX are expected. They are recorded whenever Kymo hears them (kymo/nvtx.h); with this the
+    /// trace says so when it cannot, as the problem nvtx_not_listening.
+    bool with_nvtx = false;
 };
 
 /// One recording. Any number may run at once, nested or overlapping, started and stopped by any thread.

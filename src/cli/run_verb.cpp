@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include <kymo/error.h>
+#include <kymo/nvtx.h>
 #include <kymo/scope.h>
 
 #include "cli/capture_files.h"
@@ -100,6 +101,7 @@ class RunVerb final : public Verb {
         options.flag(memory_, "--memory", "Allocation reports too (kymo memory shows them)");
         options.flag(shapes_, "--shapes", "Shapes of the arrays that operations take and give");
         options.flag(flops_, "--flops", "What it takes to count floating-point operations; brings --shapes");
+        options.flag(nvtx_, "--nvtx", "Ranges that libraries push through NVTX, of any program that uses it");
         options.flag(open_, "--open", "Export the capture afterwards and open it in a browser");
         options.flag(quiet_, "-q,--quiet", "No summary at the end");
         options.command(words_);
@@ -149,6 +151,7 @@ class RunVerb final : public Verb {
         if (memory_) text += ",memory=on";
         if (shapes_) text += ",shapes=on";
         if (flops_) text += ",flops=on";
+        if (nvtx_) text += ",nvtx=on";
         return text + call_settings();
     }
 
@@ -178,12 +181,27 @@ class RunVerb final : public Verb {
                             {"KYMO_PYTHON", std::nullopt},
                             {"KYMO_PYTHON_OPTIONS", std::nullopt},
                             {"KYMO_PACKAGE", std::nullopt}};
+        if (nvtx_) listen_to_nvtx(variables);
         if (start_folder_.empty()) return variables;
         const char* const path = std::getenv("PYTHONPATH");
         variables.emplace_back(
             "PYTHONPATH", start_folder_ + (path != nullptr && *path != '\0' ? ":" + std::string(path) : ""));
         if (no_children_) variables.emplace_back("KYMO_CHILDREN", "0");
         return variables;
+    }
+
+    /// Where another tool listens already, it stays: NVTX has one listener.
+    static void listen_to_nvtx(Variables& variables) {
+        constexpr const char* kVariable = "NVTX_INJECTION64_PATH";
+        const char* const listener = std::getenv(kVariable);
+        const std::string own = nvtx::library_path();
+        if (listener == nullptr || *listener == '\0') {
+            variables.emplace_back(kVariable, own);
+        } else if (listener != own) {
+            print_error(fmt::format(
+                "kymo: --nvtx: ranges of NVTX go to another tool: {} is {}, which is left as it is\n",
+                kVariable, printable(listener)));
+        }
     }
 
     void prepare_output() {
@@ -228,7 +246,8 @@ class RunVerb final : public Verb {
 
     std::string why_nothing() const {
         if (!is_python_)
-            return printable(words_[0]) + " did not load libkymo (it is not linked to Kymo, or is setuid)";
+            return printable(words_[0]) + " did not load libkymo (it is not linked to Kymo" +
+                   (nvtx_ ? " and did not call NVTX" : "") + ", or is setuid)";
         return printable(python_command({}).front()) +
                " did not load the package kymo: it ended before it ran the program, was started with -E, -I "
                "or -S, "
@@ -245,6 +264,7 @@ class RunVerb final : public Verb {
     bool memory_ = false;
     bool shapes_ = false;
     bool flops_ = false;
+    bool nvtx_ = false;
     bool ring_ = false;
     bool c_calls_ = false;
     bool no_c_calls_ = false;

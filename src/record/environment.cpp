@@ -151,6 +151,8 @@ SessionOptions parse_options(std::string_view text) {
             options.profile_memory = parse_switch(key, value);
         } else if (key == "flops") {
             options.with_flops = parse_switch(key, value);
+        } else if (key == "nvtx") {
+            options.with_nvtx = parse_switch(key, value);
         } else if (key == "calls") {
             options.with_stack = parse_switch(key, value);
         } else if (key == "c_calls") {
@@ -159,7 +161,7 @@ SessionOptions parse_options(std::string_view text) {
             throw Error(
                 "'" + part +
                 "': expected out=, max=, policy=, scopes=, name=, values=, shapes=, inputs=, memory=, "
-                "flops=, calls= or c_calls=");
+                "flops=, nvtx=, calls= or c_calls=");
         }
     }
     if (options.with_stack && !c_calls) {

@@ -11,6 +11,7 @@
 
 #include "record/clock.h"
 #include "record/journal.h"
+#include "record/nvtx_hearing.h"
 #include "record/recorder.h"
 #include "record/thread_log.h"
 
@@ -93,6 +94,7 @@ SessionEntry* Recorder::find(std::uint64_t id) noexcept {
 }
 
 Recorder::Started Recorder::start(const SessionOptions& options) {
+    const std::string nvtx_silence = options.with_nvtx ? why_nvtx_is_silent() : std::string();
     std::lock_guard source_lock(source_mutex_);
     measure_costs();
     Started started{};
@@ -172,6 +174,7 @@ Recorder::Started Recorder::start(const SessionOptions& options) {
         if (own != nullptr) context = make_context(*own, *session);
         started = {session->id, session->output_path};
         sessions_.push_back(std::move(session));
+        if (!nvtx_silence.empty()) add_note("nvtx_not_listening", nvtx_silence);
         rearm();
         if (background_idles_) wake_.notify_all();
     }

@@ -1,6 +1,8 @@
 // source_writer.cpp: recording on behalf of sources.
 #include "record/source_writer.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -28,6 +30,21 @@ std::uint32_t traced_site(std::string_view name, std::string_view file, std::uin
                           Scope scope) noexcept {
     const SlowPath path;
     return path ? Recorder::get().intern_site(name, file, line, scope, detail::kSiteTraced) : 0;
+}
+
+std::uint32_t categorised_site(std::string_view name, Scope scope, std::uint32_t category) noexcept {
+    Recorder& recorder = Recorder::get();
+    const std::uint32_t known = recorder.names().find_dynamic(name, scope, category);
+    if (known != 0) return known;
+    const SlowPath path;
+    return path ? recorder.intern_dynamic(name, scope, category) : 0;
+}
+
+void name_thread(std::int64_t os_tid, std::string_view name) noexcept {
+    if (os_tid == gettid()) return thread_name(name);
+    const AsEnabled enabled;
+    const SlowPath path;
+    if (path) Recorder::get().name_thread(os_tid, name);
 }
 
 bool attach_thread() noexcept {

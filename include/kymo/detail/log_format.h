@@ -207,7 +207,7 @@ struct StringRecord {  // followed by `length` bytes, padded to 8
     std::uint32_t id;  ///< from 1, dense
     std::uint32_t length;
 };
-struct SiteRecord {
+struct SiteRecord {  // followed by a SiteCategory, if it has one
     StreamRecord head;
     std::uint32_t id;  ///< from 1, dense
     std::uint32_t name;
@@ -215,6 +215,10 @@ struct SiteRecord {
     std::uint32_t line;
     std::uint32_t scope;
     std::uint32_t flags;  ///< SiteFlags
+};
+struct SiteCategory {
+    std::uint32_t category;  ///< SiteInfo::category
+    std::uint32_t reserved;
 };
 enum SiteFlags : std::uint32_t {
     kSiteTraced = 1 << 0,  ///< of a call tracer: for sessions that asked for calls
