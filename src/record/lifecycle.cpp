@@ -30,6 +30,13 @@ using detail::ThreadState;
 
 namespace {
 
+bool is_same_library(const void* one, const void* other) noexcept {
+    Dl_info of_one{};
+    Dl_info of_other{};
+    return dladdr(one, &of_one) != 0 && dladdr(other, &of_other) != 0 &&
+           of_one.dli_fbase == of_other.dli_fbase;
+}
+
 // Looks for an active copy of Kymo in every loaded object.
 int find_active_copy(dl_phdr_info* info, std::size_t, void* found) {
     void* const handle = dlopen(info->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
@@ -38,7 +45,8 @@ int find_active_copy(dl_phdr_info* info, std::size_t, void* found) {
     const bool is_active = mark != nullptr && mark != &kymo_own_copy_mark && mark->active != 0;
     if (is_active) {
         *static_cast<bool*>(found) = true;
-        entry_of_first_copy = reinterpret_cast<NvtxEntry>(dlsym(handle, "InitializeInjectionNvtx2"));
+        void* const entry = dlsym(handle, "InitializeInjectionNvtx2");
+        if (is_same_library(entry, mark)) entry_of_first_copy = reinterpret_cast<NvtxEntry>(entry);
     }
     dlclose(handle);
     return is_active ? 1 : 0;
