@@ -66,7 +66,7 @@ EXTERNAL = {
     "pybind11/":  ["tests/python", "include/kymo/python"],
     "cupti":      ["src/sources/cuda"],
     "cuda":       ["src/sources/cuda"],
-    "nvtx3/":     ["src/sources/cuda", "src/emitters", "tests"],
+    "nvtx3/":     ["src/sources/cuda", "src/emitters", "tests", "benchmarks"],
     "ittnotify":  ["src/emitters"],
     "fmt/":       ["src/cli"],
     "CLI/":       ["src/cli"],

@@ -236,6 +236,19 @@ class LogWriter {
         sites_.emplace(key, record.id);
         return record.id;
     }
+    /// One with a category of its own, always a new one.
+    std::uint32_t categorised_site(std::string_view name, std::string_view category) {
+        const detail::SiteCategory tail{string(category), 0};
+        detail::SiteRecord record{};
+        record.head = {static_cast<std::uint16_t>(detail::NameKind::Site), 0, sizeof record + sizeof tail};
+        record.name = string(name);
+        record.scope = static_cast<std::uint32_t>(Scope::User);
+        record.id = static_cast<std::uint32_t>(sites_.size() + 1);
+        names_.add(record);
+        names_.add(tail);
+        sites_.emplace("category " + std::to_string(record.id), record.id);
+        return record.id;
+    }
     /// The next number of a program or library.
     std::uint32_t module(std::string_view path, std::string_view build_id, std::uint64_t bias = 0) {
         detail::ModuleRecord record{};

@@ -32,12 +32,20 @@ std::uint32_t traced_site(std::string_view name, std::string_view file, std::uin
     return path ? Recorder::get().intern_site(name, file, line, scope, detail::kSiteTraced) : 0;
 }
 
-std::uint32_t categorised_site(std::string_view name, Scope scope, std::uint32_t category) noexcept {
-    Recorder& recorder = Recorder::get();
-    const std::uint32_t known = recorder.names().find_dynamic(name, scope, category);
-    if (known != 0) return known;
+namespace {
+
+// Apart, so that the usual way has no frame to set up.
+[[gnu::noinline]] std::uint32_t intern_categorised(std::string_view name, Scope scope,
+                                                   std::uint32_t category) noexcept {
     const SlowPath path;
-    return path ? recorder.intern_dynamic(name, scope, category) : 0;
+    return path ? Recorder::get().intern_dynamic(name, scope, category) : 0;
+}
+
+}  // namespace
+
+std::uint32_t categorised_site(std::string_view name, Scope scope, std::uint32_t category) noexcept {
+    const std::uint32_t known = Recorder::get().names().find_dynamic(name, scope, category);
+    return known != 0 ? known : intern_categorised(name, scope, category);
 }
 
 void name_thread(std::int64_t os_tid, std::string_view name) noexcept {

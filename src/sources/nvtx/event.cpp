@@ -85,19 +85,29 @@ NvtxWideText::NvtxWideText(const wchar_t* text) noexcept {
 
 NvtxEvent::NvtxEvent(const EventAttributes* attributes) noexcept {
     if (attributes == nullptr) return;
-    // Copied as far as it goes; what is missing is 0, which is "none" everywhere.
-    EventAttributes whole{};
-    static_assert(std::is_trivially_copyable_v<EventAttributes>);
-    const std::size_t bytes = attributes->bytes < sizeof whole ? attributes->bytes : sizeof whole;
-    const auto has = [bytes](std::size_t offset, std::size_t size) { return offset + size <= bytes; };
-    std::memcpy(&whole, attributes, bytes);
-    if (has(offsetof(EventAttributes, category), sizeof whole.category)) category = whole.category;
-    if (has(offsetof(EventAttributes, color), sizeof whole.color)) {
-        has_color = whole.color_type == nvtx_protocol::kColorArgb;
-        color = whole.color;
+    if (attributes->bytes >= sizeof *attributes) {
+        read(*attributes);
+        return;
     }
-    if (has(offsetof(EventAttributes, payload), sizeof whole.payload)) payload = payload_of(whole);
-    if (!has(offsetof(EventAttributes, message), sizeof whole.message)) return;
+    // Only whole members: what is missing is 0, which is "none" everywhere.
+    static_assert(std::is_trivially_copyable_v<EventAttributes>);
+    EventAttributes whole{};
+    constexpr std::size_t kEnds[] = {offsetof(EventAttributes, color_type),
+                                     offsetof(EventAttributes, payload_type),
+                                     offsetof(EventAttributes, message_type)};
+    std::size_t bytes = 0;
+    for (const std::size_t end : kEnds) {
+        if (end <= attributes->bytes) bytes = end;
+    }
+    std::memcpy(&whole, attributes, bytes);
+    read(whole);
+}
+
+void NvtxEvent::read(const EventAttributes& whole) noexcept {
+    category = whole.category;
+    has_color = whole.color_type == nvtx_protocol::kColorArgb;
+    color = whole.color;
+    if (whole.payload_type != 0) payload = payload_of(whole);
     switch (whole.message_type) {
         case nvtx_protocol::kMessageAscii:
             text = nvtx_text(whole.message.ascii);

@@ -56,6 +56,9 @@ struct NvtxEvent {
     bool has_values() const noexcept {
         return category != 0 || has_color || payload.kind != NvtxPayload::Kind::None;
     }
+
+  private:
+    void read(const nvtx_protocol::EventAttributes& whole) noexcept;
 };
 
 }  // namespace kymo

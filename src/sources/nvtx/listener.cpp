@@ -1,6 +1,7 @@
 // listener.cpp: what NVTX calls: ranges, marks and names of libraries become ours.
 #include "sources/nvtx/listener.h"
 
+#include <atomic>
 #include <charconv>
 #include <cstdint>
 #include <initializer_list>
@@ -39,6 +40,17 @@ constexpr std::string_view kDefaultCategory = "nvtx";
 constexpr std::string_view kUnnamed = "(unnamed)";
 
 constinit CategoryNames category_names;
+
+/// The highest that were given: ids have no gaps, so what is not above leads to a name.
+constinit std::atomic<Handle> last_domain{0};
+constinit std::atomic<Handle> last_registered{0};
+
+Handle given(Handle handle, std::atomic<Handle>& last) noexcept {
+    Handle before = last.load(std::memory_order_relaxed);
+    while (before < handle && !last.compare_exchange_weak(before, handle, std::memory_order_relaxed)) {
+    }
+    return handle;
+}
 
 StartedRanges& started_ranges() {
     static StartedRanges& only = *new StartedRanges;  // outlives every thread
@@ -84,9 +96,7 @@ std::uint32_t intern_once(std::uint32_t& cached, std::string_view word) noexcept
 
 /// The string id of a domain's name; 0: the default domain, or none that we have given.
 std::uint32_t domain_name(Handle domain) noexcept {
-    if (domain == kDefaultDomain || domain > std::numeric_limits<std::uint32_t>::max()) return 0;
-    const auto id = static_cast<std::uint32_t>(domain);
-    return Recorder::get().names().text(id).empty() ? 0 : id;
+    return domain <= last_domain.load(std::memory_order_relaxed) ? static_cast<std::uint32_t>(domain) : 0;
 }
 
 std::uint32_t named_site(std::uint32_t domain, std::string_view text) noexcept {
@@ -100,11 +110,8 @@ std::uint32_t named_site(std::uint32_t domain, std::string_view text) noexcept {
 }
 
 std::uint32_t site_of(std::uint32_t domain, const NvtxEvent& event) noexcept {
-    if (event.registered != 0) {
-        const auto site = static_cast<std::uint32_t>(event.registered);
-        if (event.registered < detail::kMaxSites && Recorder::get().names().site(site).name_id != 0)
-            return site;
-    }
+    if (event.registered != 0 && event.registered <= last_registered.load(std::memory_order_relaxed))
+        return static_cast<std::uint32_t>(event.registered);
     return event.wide_text != nullptr ? wide_site(domain, event.wide_text) : named_site(domain, event.text);
 }
 
@@ -158,7 +165,10 @@ std::uint32_t push_values(std::uint32_t domain, const NvtxEvent& event) noexcept
     return detail::close_side(room, writer.end());
 }
 
-Opened open(Handle domain_handle, const NvtxEvent& event) noexcept {
+// Apart, as what records: where nothing does, a push needs few registers.
+template <class Message>
+[[gnu::noinline]] Opened open(Handle domain_handle, Message message) noexcept {
+    const NvtxEvent event(message);
     const std::uint32_t domain = domain_name(domain_handle);
     const std::uint32_t site = site_of(domain, event);
     const std::uint32_t side = push_values(domain, event);
@@ -170,31 +180,21 @@ template <class Message>
 int push(Handle domain, Message message) noexcept {
     const Inside inside;
     if (!inside) return kNotTracked;
-    try {
-        ThreadRanges::Stack& stack = inside->stack(domain);
-        if (stack.size() == stack.capacity()) stack.reserve(stack.size() * 2 + 8);  // nothing fails below
-        Opened opened{0, detail::kNotOpen};
-        if (detail::is_wanted(Scope::User)) opened = open(domain, NvtxEvent(message));
-        stack.push_back(opened);
-        return static_cast<int>(stack.size()) - 1;
-    } catch (const std::bad_alloc&) {
-        return kError;
-    }
+    OpenStack* const stack = inside->stack(domain);
+    if (stack == nullptr || !stack->has_room()) return kError;
+    const bool is_wanted = detail::is_wanted(Scope::User);
+    return stack->push(is_wanted ? open(domain, message) : Opened{0, detail::kNotOpen});
 }
 
 int pop(Handle domain) noexcept {
     const Inside inside;
     if (!inside) return kNotTracked;
-    try {
-        ThreadRanges::Stack& stack = inside->stack(domain);
-        if (stack.empty()) return kError;
-        const Opened opened = stack.back();
-        stack.pop_back();
-        if (opened.index != detail::kNotOpen) detail::close_range(opened);
-        return static_cast<int>(stack.size());
-    } catch (const std::bad_alloc&) {
-        return kError;
-    }
+    OpenStack* const stack = inside->stack(domain);
+    if (stack == nullptr || stack->empty()) return kError;
+    const Opened opened = stack->pop();
+    const int depth = stack->size();
+    if (opened.index != detail::kNotOpen) detail::close_range(opened);
+    return depth;
 }
 
 /// Numbers of ranges that are recorded are odd.
@@ -241,7 +241,7 @@ void name_category(Handle domain, std::uint32_t category, std::string_view name)
 }
 
 Handle make_domain(std::string_view name) noexcept {
-    return name.empty() ? kDefaultDomain : intern(name);
+    return name.empty() ? kDefaultDomain : given(intern(name), last_domain);
 }
 
 // ---- what NVTX calls. Arguments as its interface has them; handles are as wide as pointers.
@@ -314,10 +314,10 @@ void on_domain_name_category_w(Handle domain, std::uint32_t category, const wcha
     name_category(domain, category, NvtxWideText(name).view());
 }
 Handle on_register_a(Handle domain, const char* text) noexcept {
-    return named_site(domain_name(domain), nvtx_text(text));
+    return given(named_site(domain_name(domain), nvtx_text(text)), last_registered);
 }
 Handle on_register_w(Handle domain, const wchar_t* text) noexcept {
-    return wide_site(domain_name(domain), text);
+    return given(wide_site(domain_name(domain), text), last_registered);
 }
 Handle on_domain_create_a(const char* name) noexcept {
     return make_domain(nvtx_text(name));

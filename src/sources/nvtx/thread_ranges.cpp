@@ -7,6 +7,7 @@
 #include <atomic>
 #include <memory>
 #include <new>
+#include <utility>
 
 namespace kymo {
 
@@ -14,7 +15,17 @@ constinit thread_local ThreadRanges* ThreadRanges::own_ = nullptr;
 constinit thread_local bool ThreadRanges::is_making_ = false;
 
 ThreadRanges::ThreadRanges(std::uint64_t first_number) : next_number_(first_number) {
-    stacks_.push_back({0, {}});
+    last_ = &stacks_.emplace_back(DomainStack{0, {}});
+}
+
+bool OpenStack::grow() noexcept {
+    const std::uint32_t more = capacity_ * 2 + 16;
+    std::unique_ptr<detail::Opened[]> larger(new (std::nothrow) detail::Opened[more]);
+    if (larger == nullptr) return false;
+    std::copy_n(ranges_.get(), size_, larger.get());
+    ranges_ = std::move(larger);
+    capacity_ = more;
+    return true;
 }
 
 // Ranges that a thread leaves open are unfinished: the recorder closes them.
@@ -41,19 +52,21 @@ ThreadRanges* ThreadRanges::make() noexcept {
     return own_;
 }
 
-void ThreadRanges::find(std::uintptr_t domain) {
-    for (std::size_t i = 0; i < stacks_.size(); ++i) {
-        if (stacks_[i].domain != domain) continue;
-        last_ = i;
-        return;
+OpenStack* ThreadRanges::find(std::uintptr_t domain) noexcept {
+    for (DomainStack& each : stacks_) {
+        if (each.domain == domain) return &(last_ = &each)->open;
     }
-    // Programs that make domains all the time leave empty stacks behind.
+    // Programs that make domains all the time leave empty stacks behind. That of the default domain stays.
     if (stacks_.size() >= kKept) {
-        std::erase_if(stacks_, [](const DomainStack& each) { return each.open.empty(); });
-        last_ = 0;
+        std::erase_if(stacks_, [](const DomainStack& each) { return each.domain != 0 && each.open.empty(); });
+        last_ = &stacks_.front();
     }
-    stacks_.push_back({domain, {}});
-    last_ = stacks_.size() - 1;
+    try {
+        last_ = &stacks_.emplace_back(DomainStack{domain, {}});
+    } catch (const std::bad_alloc&) {
+        return nullptr;  // a failed insertion moves nothing: `last_` still leads somewhere
+    }
+    return &last_->open;
 }
 
 }  // namespace kymo
