@@ -46,8 +46,7 @@ struct WorkSpec {
 };
 
 inline std::uint32_t work_site(LogWriter& log, DeviceWorkKind kind, std::string_view name) {
-    return log.site(name, Scope::Device, kind == DeviceWorkKind::Copy ? "gpu_memcpy" : "kernel", 0,
-                    detail::kSiteDevice);
+    return log.categorised_site(name, kind == DeviceWorkKind::Copy ? "gpu_memcpy" : "kernel", Scope::Device);
 }
 
 inline void put_work(LogWriter& log, std::uint32_t thread, const WorkSpec& work) {
@@ -78,9 +77,8 @@ struct CallSpec {
 };
 
 inline void put_call(LogWriter& log, std::uint32_t thread, const CallSpec& call) {
-    const std::uint32_t site =
-        log.site(call.name, Scope::DeviceRuntime, call.is_driver ? "cuda_driver" : "cuda_runtime", 0,
-                 detail::kSiteDevice);
+    const std::uint32_t site = log.categorised_site(
+        call.name, call.is_driver ? "cuda_driver" : "cuda_runtime", Scope::DeviceRuntime);
     const std::uint64_t tid = std::uint64_t{call.os_tid} << 32;
     const int type = static_cast<int>(call.type);
     if (call.result == 0 && call.end - call.start < 1u << 31) {

@@ -237,6 +237,23 @@ class LogWriter {
         sites_.emplace(key, record.id);
         return record.id;
     }
+    /// One with a category of its own.
+    std::uint32_t categorised_site(std::string_view name, std::string_view category,
+                                   Scope scope = Scope::User) {
+        const std::string key = "category " + std::string(category) + '\0' + std::string(name) + '\0' +
+                                std::to_string(static_cast<int>(scope));
+        if (const auto found = sites_.find(key); found != sites_.end()) return found->second;
+        const detail::SiteCategory tail{string(category), 0};
+        detail::SiteRecord record{};
+        record.head = {static_cast<std::uint16_t>(detail::NameKind::Site), 0, sizeof record + sizeof tail};
+        record.name = string(name);
+        record.scope = static_cast<std::uint32_t>(scope);
+        record.id = static_cast<std::uint32_t>(sites_.size() + 1);
+        names_.add(record);
+        names_.add(tail);
+        sites_.emplace(key, record.id);
+        return record.id;
+    }
     /// The next number of a program or library.
     std::uint32_t module(std::string_view path, std::string_view build_id, std::uint64_t bias = 0) {
         detail::ModuleRecord record{};

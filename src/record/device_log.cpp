@@ -44,7 +44,7 @@ const char* category_of(DeviceWorkKind kind) noexcept {
 std::uint32_t site_of(std::string_view name, const char* category, Scope scope) noexcept {
     const SlowPath path;
     if (!path) return 0;
-    return Recorder::get().intern_site(name, category, 0, scope, detail::kSiteDevice);
+    return Recorder::get().intern_site(name, {}, 0, scope, 0, category);
 }
 
 template <class Payload>

@@ -12,6 +12,7 @@
 #include "record/clock.h"
 #include "record/devices.h"
 #include "record/journal.h"
+#include "record/nvtx_hearing.h"
 #include "record/recorder.h"
 #include "record/thread_log.h"
 
@@ -99,6 +100,7 @@ SessionEntry* Recorder::find(std::uint64_t id) noexcept {
 Recorder::Started Recorder::start(const SessionOptions& options) {
     const WantedDevices devices = find_devices(
         options.devices, options.device_activities);  // loads and registers them: no lock is held
+    const std::string nvtx_silence = options.with_nvtx ? why_nvtx_is_silent() : std::string();
     std::lock_guard source_lock(source_mutex_);
     measure_costs();
     Started started{};
@@ -183,6 +185,7 @@ Recorder::Started Recorder::start(const SessionOptions& options) {
         if (own != nullptr) context = make_context(*own, *session);
         started = {session->id, session->output_path};
         sessions_.push_back(std::move(session));
+        if (!nvtx_silence.empty()) add_note("nvtx_not_listening", nvtx_silence);
         rearm();
         if (background_idles_) wake_.notify_all();
     }

@@ -246,7 +246,7 @@ struct StringRecord {  // followed by `length` bytes, padded to 8
     std::uint32_t id;  ///< from 1, dense
     std::uint32_t length;
 };
-struct SiteRecord {
+struct SiteRecord {  // followed by a SiteCategory, if it has one
     StreamRecord head;
     std::uint32_t id;  ///< from 1, dense
     std::uint32_t name;
@@ -255,9 +255,12 @@ struct SiteRecord {
     std::uint32_t scope;
     std::uint32_t flags;  ///< SiteFlags
 };
+struct SiteCategory {
+    std::uint32_t category;  ///< SiteInfo::category
+    std::uint32_t reserved;
+};
 enum SiteFlags : std::uint32_t {
     kSiteTraced = 1 << 0,  ///< of a call tracer: for sessions that asked for calls
-    kSiteDevice = 1 << 1,  ///< of a device: `file` is its category
 };
 
 /// A program or shared library in which native frames were.
