@@ -180,6 +180,8 @@ struct CudaDriver {
     }
 };
 
-INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, DeviceList, CudaDriver);
-
 }  // namespace
+
+namespace device_list {
+INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, DeviceList, ::CudaDriver);
+}  // namespace device_list

@@ -334,24 +334,26 @@ TYPED_TEST_P(DeviceList, AForkLeavesTheParentWhole) {
     EXPECT_EQ(this->read(session.stop()).by_range(), (Counts{{"before", 1}, {"after", 1}}));
 }
 
+/// Ends the program while a session runs and work is outstanding.
+template <class Driver>
+void end_while_recording(const std::string& output) {
+    SessionOptions options = options_of<Driver>();
+    options.output = output;
+    static Session session(options);
+    {
+        KYMO_RANGE("range");
+        for (int i = 0; i < 20; ++i) Driver::launch(0, i % 4, 1'000'000);
+    }
+    std::exit(0);
+}
+
 TYPED_TEST_P(DeviceList, AProgramThatEndsLeavesAWholeCapture) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");  // a process of its own, which comes here too
     if (std::getenv("KYMO_DEVICE_LIST") == nullptr)
         setenv("KYMO_DEVICE_LIST", ("/tmp/kymo-device-list-" + std::to_string(getpid())).c_str(), 1);
     const std::string folder = std::getenv("KYMO_DEVICE_LIST");
     std::filesystem::create_directories(folder);
-    EXPECT_EXIT(
-        {
-            SessionOptions options = options_of<TypeParam>();
-            options.output = folder + "/exit.kymo";
-            static Session session(options);
-            {
-                KYMO_RANGE("range");
-                for (int i = 0; i < 20; ++i) TypeParam::launch(0, i % 4, 1'000'000);
-            }
-            std::exit(0);
-        },
-        ::testing::ExitedWithCode(0), "");
+    EXPECT_EXIT(end_while_recording<TypeParam>(folder + "/exit.kymo"), ::testing::ExitedWithCode(0), "");
     const Trace trace = Trace::load(folder + "/exit.kymo");
     EXPECT_TRUE(trace.window().finished);
     EXPECT_EQ(this->read(trace).by_range(), (Counts{{"range", 20}}));

@@ -45,7 +45,13 @@ struct Simulated {
     static bool works_after_fork() { return true; }
 };
 
-INSTANTIATE_TYPED_TEST_SUITE_P(Simulated, DeviceList, Simulated);
+}  // namespace
+
+namespace device_list {
+INSTANTIATE_TYPED_TEST_SUITE_P(Simulated, DeviceList, ::Simulated);
+}  // namespace device_list
+
+namespace {
 
 class SimulatedDevice : public ::testing::Test {
   protected:

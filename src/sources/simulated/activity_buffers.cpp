@@ -75,7 +75,6 @@ std::uint32_t ActivityBuffers::site_of(DeviceWorkKind kind, const std::string& n
 void ActivityBuffers::forget() {
     current_.clear();
     full_.clear();
-    lost_ = 0;
     untold_ = 0;
 }
 

@@ -51,6 +51,7 @@ class ActivityBuffers {
     /// Writes the full ones, or everything, into the log.
     void hand_over(bool everything, DeviceLog& log, const ClockRelation& relation, const Settings& settings);
     std::uint64_t lost() const noexcept { return lost_; }
+    /// Leaves what is in them; what was lost stays counted.
     void forget();
 
   private:

@@ -55,7 +55,7 @@ void Simulation::reset() {
     std::lock_guard lock(state_->mutex);
     state_->settings = {};
     state_->machine = {};
-    state_->buffers.forget();
+    state_->buffers = {};
 }
 
 Settings Simulation::settings() const {
