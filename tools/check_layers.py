@@ -34,6 +34,7 @@ ROOMS = {
     "src/sources/nvtx":   [PUBLIC, DETAIL, "src/record", "src/base"],
     "src/sources/memory": [PUBLIC, DETAIL, "src/record", "src/base"],
     "src/sources/cuda":   [PUBLIC, DETAIL, "src/record", "src/base"],
+    "src/sources/simulated": [PUBLIC],
     "src/emitters":       [PUBLIC, DETAIL, "src/record", "src/base"],
     "src/collect":        [PUBLIC, DETAIL, "src/record", "src/trace", "src/base"],
     "src/trace":          [*MODEL, DETAIL, "src/base"],

@@ -101,7 +101,8 @@ std::uint32_t DeviceLog::call_site(std::string_view name, bool is_driver) noexce
 }
 
 void DeviceLog::write(const DeviceWork& work) noexcept {
-    if (entry_ == nullptr || work.site == 0) return;
+    if (entry_ == nullptr) return;
+    if (work.site == 0) return count_lost(1);  // there was no room for its name
     alignas(8) std::byte payload[detail::kMaxPayloadBytes];
     std::byte* end = put_facts(payload, work);
     if (!work.values.empty()) {
@@ -121,7 +122,8 @@ void DeviceLog::write(const DeviceWork& work) noexcept {
 }
 
 void DeviceLog::write(const DeviceCall& call) noexcept {
-    if (entry_ == nullptr || call.site == 0) return;
+    if (entry_ == nullptr) return;
+    if (call.site == 0) return count_lost(1);
     const std::uint64_t duration = call.end > call.start ? call.end - call.start : 0;
     const bool is_long = call.result != 0 || duration > std::numeric_limits<std::uint32_t>::max();
     const int type = static_cast<int>(call.device_type) & detail::kCallDeviceMask;
