@@ -66,11 +66,9 @@ class HostWalk {
 }  // namespace
 
 bool is_wait_call(std::string_view name) noexcept {
-    for (const std::string_view maker : {"cuda", "cu", "hip"}) {
-        if (!name.starts_with(maker)) continue;
-        const std::string_view what = name.substr(maker.size());
-        if (what.starts_with("Memcpy")) return what.find("Async") == std::string_view::npos;
-        if (what.find("Synchronize") != std::string_view::npos) return true;
+    if (name.find("Synchronize") != std::string_view::npos) return true;
+    for (const std::string_view copy : {"cudaMemcpy", "cuMemcpy", "hipMemcpy"}) {
+        if (name.starts_with(copy)) return name.find("Async") == std::string_view::npos;
     }
     return false;
 }

@@ -206,7 +206,7 @@ GpuWork collect_gpu_work(const Trace& trace, std::optional<std::int32_t> device)
             piece.range = row;
             piece.stream = static_cast<std::uint32_t>(owner->streams.size() - 1);
             piece.call = call_of[row];
-            piece.start_ns = std::clamp(ranges.start_ns[row], clip.start_ns, clip.end_ns);
+            piece.start_ns = std::max(clip.start_ns, std::min(ranges.start_ns[row], clip.end_ns));
             piece.end_ns = piece.start_ns + clip.duration(ranges.start_ns[row], ranges.duration_ns[row]);
             piece.is_pageable = piece.kind == GpuWorkKind::Copy &&
                                 trace.range_name(row).find("Pageable") != std::string_view::npos;
