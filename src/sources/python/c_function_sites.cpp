@@ -164,6 +164,10 @@ void CFunctionSites::prepare() noexcept {
     python_dealloc_ = reinterpret_cast<PyTypeObject*>(sample)->tp_dealloc;
     python_call_ = reinterpret_cast<PyTypeObject*>(sample)->tp_call;
     Py_DECREF(sample);
+    PyObject* const bound = PyObject_GetAttrString(Py_None, "__bool__");
+    if (bound == nullptr) return;
+    bound_slot_ = Py_TYPE(bound);
+    Py_DECREF(bound);
 }
 
 namespace {

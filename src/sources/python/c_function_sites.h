@@ -40,7 +40,7 @@ class CFunctionSites {
         if (PyMethod_Check(callable)) callable = PyMethod_GET_FUNCTION(callable);
         if (PyInstanceMethod_Check(callable)) callable = PyInstanceMethod_GET_FUNCTION(callable);
         if (PyCFunction_Check(callable)) return site(callable);
-        if (Py_TYPE(callable) == &_PyMethodWrapper_Type) callable = slot_of(callable);
+        if (Py_TYPE(callable) == bound_slot_) callable = slot_of(callable);
         PyTypeObject* const type = Py_TYPE(callable);
         const void* key = key_of_objects(type);
         if (type == &PyMethodDescr_Type) {
@@ -94,6 +94,7 @@ class CFunctionSites {
 #if PY_VERSION_HEX >= 0x030C0000
     destructor python_dealloc_ = nullptr;  ///< what classes made in Python have
     ternaryfunc python_call_ = nullptr;
+    PyTypeObject* bound_slot_ = nullptr;  ///< of `[].__len__`; the interpreter's, which stays
 #endif
     const PyMethodDef* unknown_ = nullptr;
     Sites sites_;
