@@ -152,11 +152,11 @@ class ChromeJson {
 }  // namespace
 
 void write_chrome_json(const Trace& trace, const std::string& path) {
-    ChromeJson(with_task_tracks(trace), path).write();
+    ChromeJson(with_part_flows(with_task_tracks(trace)), path).write();
 }
 
 void write_chrome_json(const Trace& trace, std::ostream& stream) {
-    ChromeJson(with_task_tracks(trace), stream).write();
+    ChromeJson(with_part_flows(with_task_tracks(trace)), stream).write();
 }
 
 }  // namespace kymo

@@ -113,7 +113,7 @@ def test_objects_without_end_have_names_that_end(c_calls):
     """Sites stay for the life of the process."""
 
     class Passing:
-        params = {"w": numpy.zeros(3)}  # noqa: RUF012
+        params = {"w": numpy.zeros(3)}
 
         def __call__(self):
             pass
