@@ -10,34 +10,33 @@
 
 namespace kymo::python {
 
-/// One word for each, the last to come where several fall together: some may be forgotten, none is made up.
-/// Guarded by the GIL.
+/// One word for each, the last to come where several fall together: some may be forgotten, hardly any is made
+/// up. Guarded by the GIL.
 class CCallInstructions {
   public:
     /// `offset`: that of the instruction in the code, as events say it.
     [[gnu::always_inline]] void note(PyObject* code, PyObject* offset) noexcept {
-        const std::uint64_t mixed = mix(code, offset);
-        tags_[mixed >> kShift] = tag(mixed);
+        const std::uint32_t tag = tag_of(code, offset);
+        tags_[place(tag)] = tag;
     }
     /// Whether it has called one. Asked once: it is forgotten.
     bool take(PyObject* code, PyObject* offset) noexcept {
-        const std::uint64_t mixed = mix(code, offset);
-        if (tags_[mixed >> kShift] != tag(mixed)) return false;
-        tags_[mixed >> kShift] = 0;
+        const std::uint32_t tag = tag_of(code, offset);
+        if (tags_[place(tag)] != tag) return false;
+        tags_[place(tag)] = 0;
         return true;
     }
     void clear() noexcept { tags_.fill(0); }
 
   private:
-    static constexpr unsigned kBits = 13;
-    static constexpr unsigned kShift = 64 - kBits;
-    static std::uint64_t mix(PyObject* code, PyObject* offset) noexcept {
-        // Offsets are small: one digit.
-        const std::uint64_t place = reinterpret_cast<PyLongObject*>(offset)->long_value.ob_digit[0];
-        return (reinterpret_cast<std::uintptr_t>(code) ^ place << 40) * 0x9E3779B97F4A7C15;
+    static constexpr std::size_t kTags = 8192;
+    static std::uint32_t tag_of(PyObject* code, PyObject* offset) noexcept {
+        // Offsets are small, of one digit, and even.
+        const std::uint32_t digit = reinterpret_cast<PyLongObject*>(offset)->long_value.ob_digit[0];
+        return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(code) >> 4) ^ digit << 19;
     }
-    static std::uint32_t tag(std::uint64_t mixed) noexcept { return static_cast<std::uint32_t>(mixed) | 1; }
-    std::array<std::uint32_t, std::size_t{1} << kBits> tags_{};
+    static std::size_t place(std::uint32_t tag) noexcept { return (tag ^ tag >> 17) % kTags; }
+    std::array<std::uint32_t, kTags> tags_{};
 };
 
 }  // namespace kymo::python
