@@ -147,6 +147,9 @@ def choose_calls(include, exclude, fold_libraries, min_duration_us, max_depth, c
         raise TypeError(f"min_duration_us must be a number of microseconds, not {min_duration_us!r}")
     if not 0 <= min_duration_us <= 1e15:
         raise ValueError(f"min_duration_us must be a number of microseconds, not {min_duration_us}")
+    for option, flag in (("fold_libraries", fold_libraries), ("call_lines", call_lines)):
+        if not isinstance(flag, bool):
+            raise TypeError(f"{option} must be True or False, not {flag!r}")
     patterns = {"include": include, "exclude": exclude}
     for option, given in patterns.items():
         if isinstance(given, (str, bytes)):
@@ -158,9 +161,9 @@ def choose_calls(include, exclude, fold_libraries, min_duration_us, max_depth, c
         check_call_patterns(patterns[option], option)
     return {
         **patterns,
-        "fold_libraries": bool(fold_libraries),
+        "fold_libraries": fold_libraries,
         "min_duration_us": float(min_duration_us),
         "max_depth": max_depth,
         "call_budget": call_budget,
-        "call_lines": bool(call_lines),
+        "call_lines": call_lines,
     }

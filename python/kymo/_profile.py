@@ -37,7 +37,7 @@ class profile(Results):
                 also those of call sites that call Python functions as well ("all")
     include     with ``with_stack``: only calls of files and modules that one of these patterns matches; exclude:
                 none of those. fold_libraries, min_duration_us, max_depth, call_budget and call_lines say more
-                about calls: docs/python_tracer.md
+                about calls (numbers: 0 is no limit): docs/python_tracer.md
     """
 
     def __init__(
@@ -115,6 +115,9 @@ class profile(Results):
         self.call_filters = _choices.choose_calls(
             include, exclude, fold_libraries, min_duration_us, max_depth, call_budget, call_lines
         )
+        ignored = [option for option, given in self.call_filters.items() if given]
+        if ignored and not with_stack:
+            warn(f"{', '.join(ignored)}: ignored, since calls are recorded only with with_stack=True", stacklevel=3)
         self.with_flops = with_flops
         self.with_modules = with_modules
         self.execution_trace_observer = execution_trace_observer or _observer_from_environment()

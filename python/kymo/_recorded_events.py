@@ -8,7 +8,7 @@ _CORE = (
     "id name trace_name overload_name node_id thread scope is_async is_remote device_type device_index "
     "device_resource_id is_user_annotation is_python_function"
 ).split()
-_DETAIL = ("sequence_nr", "fwd_thread")
+_DETAIL = ("sequence_nr", "fwd_thread", "python_call_id")
 _INPUTS = (
     "input_shapes",
     "structured_input_shapes",

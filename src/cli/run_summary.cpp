@@ -164,7 +164,8 @@ class ProcessTable {
 
 }  // namespace
 
-RunSummary summarize_run(const std::vector<std::string>& captures, const Terminal& terminal) {
+RunSummary summarize_run(const std::vector<std::string>& captures, std::string_view why_empty,
+                         const Terminal& terminal) {
     RunSummary summary;
     std::string main;
     ProcessTable others;
@@ -187,9 +188,8 @@ RunSummary summarize_run(const std::vector<std::string>& captures, const Termina
             if (i > 0) {
                 others.add(trace, path, averages);
             } else if (events == 0) {
-                main = fmt::format("kymo: {}: linked to Kymo, but no range was reached\n{}",
-                                   styled(terminal, Style::Bold, printable(path)),
-                                   problem_lines(trace, terminal));
+                main = fmt::format("kymo: {}: {}\n{}", styled(terminal, Style::Bold, printable(path)),
+                                   why_empty, problem_lines(trace, terminal));
             } else if (are_calls(averages)) {
                 main = calls_summary(trace, path, averages, terminal);
             } else {

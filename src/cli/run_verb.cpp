@@ -93,9 +93,10 @@ class RunVerb final : public Verb {
         options.flag(fold_libraries_, "--fold-libraries",
                      "Of libraries only the calls that the program makes");
         options.text(min_duration_, "--min-duration", "TIME",
-                     "Only calls that take at least so long, as in 10us");
-        options.number(max_depth_, "--max-depth", "Only calls up to this depth");
-        options.number(budget_, "--budget", "Stop recording calls after so many");
+                     "Only calls that take at least so long, as in 10us (0: all)");
+        options.number(max_depth_, "--max-depth", "Only calls up to this depth (0: any)");
+        options.number(budget_, "--budget", "Stop recording calls after so many (0: never)");
+        options.flag(call_lines_, "--call-lines", "With each call the line that it was made from");
         options.flag(no_children_, "--no-children", "Do not record processes that a Python program starts");
         options.text(scopes_, "--scopes", "LIST", "Only these kinds of range, as in user,function");
         options.flag(memory_, "--memory", "Allocation reports too (kymo memory shows them)");
@@ -119,13 +120,17 @@ class RunVerb final : public Verb {
                 "run: the Python package kymo is not here: this command runs programs of Python only as a "
                 "part of it (pip install kymo)");
         const Variables variables = this->variables();
-        const std::vector<std::string> before = captures_of(output_);
+        std::vector<std::string> before = captures_beside(output_);
+        before.push_back(output_);
+        std::erase_if(before, [](const std::string& path) { return ::access(path.c_str(), F_OK) != 0; });
         const std::vector<std::string> words = is_python_ ? python_command(words_) : words_;
         const ChildEnd end = run_child(words, variables);
         if (end.exec_error != 0) {
             print_error(fmt::format("kymo: {}: {}\n", printable(words[0]), std::strerror(end.exec_error)));
             return end_like(end);
         }
+        if (const std::size_t mark = output_.find(kPidMark); mark != std::string::npos)
+            output_.replace(mark, 1, std::to_string(end.pid));
         // From here on the program's exit code is ours, whatever happens.
         try {
             report(before);
@@ -180,6 +185,7 @@ class RunVerb final : public Verb {
         }
         if (max_depth_) text += fmt::format(",max_depth={}", *max_depth_);
         if (budget_) text += fmt::format(",call_budget={}", *budget_);
+        if (call_lines_) text += ",call_lines=on";
         if (start_folder_.empty()) return text;
         const char* const c_calls = c_calls_ ? "on" : no_c_calls_ ? "off" : "auto";
         return text + fmt::format(",c_calls={},calls={}", c_calls, no_calls_ ? "off" : "on");
@@ -216,8 +222,9 @@ class RunVerb final : public Verb {
 
     void prepare_output() {
         if (output_.empty()) {
-            output_ = free_capture_name(
-                is_python_ ? fmt::format("{}.{}", python_program_name(words_), ::getpid()) : words_[0]);
+            // Should a file of that name be there, the program finds another one beside it.
+            output_ = is_python_ ? fmt::format("{}.{}.kymo", python_program_name(words_), kPidMark)
+                                 : free_capture_name(words_[0]);
         } else {
             struct stat info {};
             if (::lstat(output_.c_str(), &info) == 0) {
@@ -242,7 +249,7 @@ class RunVerb final : public Verb {
             return;
         }
         if (!quiet_) {
-            const RunSummary summary = summarize_run(captures, standard_error());
+            const RunSummary summary = summarize_run(captures, why_empty(), standard_error());
             std::string text = summary.text;
             if (!summary.best.empty()) {
                 text += fmt::format(
@@ -254,7 +261,19 @@ class RunVerb final : public Verb {
         if (open_) open_in_browser(captures.front());
     }
 
+    /// Why the capture of a program that has loaded libkymo holds nothing.
+    const char* why_empty() const {
+        if (!is_python_) return "linked to Kymo, but no range was reached";
+        if (no_calls_) return "nothing: --no-calls leaves the calls out, and no range was marked";
+        const bool is_filtered = !include_.empty() || !exclude_.empty() || !min_duration_.empty() ||
+                                 max_depth_.value_or(0) != 0 || !scopes_.empty();
+        return is_filtered ? "nothing: no call was made that the options take"
+                           : "nothing: it ended before it made a call";
+    }
+
     std::string why_nothing() const {
+        if (no_calls_ && is_python_)
+            return "with --no-calls only ranges that the program marks are, and it has not imported kymo";
         if (!is_python_)
             return printable(words_[0]) + " did not load libkymo (it is not linked to Kymo" +
                    (nvtx_ ? " and did not call NVTX" : "") + ", or is setuid)";
@@ -286,6 +305,7 @@ class RunVerb final : public Verb {
     std::string min_duration_;
     std::optional<std::uint64_t> max_depth_;
     std::optional<std::uint64_t> budget_;
+    bool call_lines_ = false;
     bool no_children_ = false;
     bool open_ = false;
     bool quiet_ = false;

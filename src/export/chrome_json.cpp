@@ -105,11 +105,11 @@ class ChromeJson {
 }  // namespace
 
 void write_chrome_json(const Trace& trace, const std::string& path, ChromeCut cut) {
-    ChromeJson(with_task_tracks(trace), path, cut).write();
+    ChromeJson(with_part_flows(with_task_tracks(trace)), path, cut).write();
 }
 
 void write_chrome_json(const Trace& trace, std::ostream& stream, ChromeCut cut) {
-    ChromeJson(with_task_tracks(trace), stream, cut).write();
+    ChromeJson(with_part_flows(with_task_tracks(trace)), stream, cut).write();
 }
 
 void write_chrome_json(const Trace& trace, const std::string& path) {

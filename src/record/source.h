@@ -21,6 +21,7 @@ struct AbsentStack {
     struct Call {
         std::uint32_t site;
         std::uint64_t start;  ///< ticks
+        int line = 0;         ///< that it was called from; 0: not known, or not asked for
     };
     std::int64_t os_tid = 0;
     std::vector<Call> calls;

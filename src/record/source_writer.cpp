@@ -61,17 +61,16 @@ bool attach_thread() noexcept {
     return path && ready_thread() != nullptr;
 }
 
-std::size_t open_before(std::span<const std::uint32_t> sites, std::uint64_t start, Opened* opened) noexcept {
+Opened open_before(std::uint32_t site, std::uint64_t start, std::uint32_t side) noexcept {
     const SlowPath path;
     ThreadState* const state = path ? ready_thread() : nullptr;
-    if (state == nullptr || (load_relaxed(state->armed) & detail::kArmedRecorder) == 0) return 0;
-    for (std::size_t i = 0; i < sites.size(); ++i) {
-        opened[i] = push_open(*state, sites[i], 0, 0);
-        if (opened[i].index == detail::kNotOpen) return i;
-        opened[i].start = std::max<std::uint64_t>(start, 1);
-        detail::store_release(Recorder::get().slot(*state, state->depth - 1)->start, opened[i].start);
-    }
-    return sites.size();
+    if (state == nullptr || (load_relaxed(state->armed) & detail::kArmedRecorder) == 0)
+        return {0, detail::kNotOpen};
+    Opened opened = push_open(*state, site, 0, side);
+    if (opened.index == detail::kNotOpen) return opened;
+    opened.start = std::max<std::uint64_t>(start, 1);
+    detail::store_release(Recorder::get().slot(*state, state->depth - 1)->start, opened.start);
+    return opened;
 }
 
 void close_late(Opened opened) noexcept {

@@ -46,10 +46,9 @@ void name_thread(std::int64_t os_tid, std::string_view name) noexcept;
 /// Makes the calling thread known and up to date, so that its state may be used. False: it cannot record now.
 KYMO_API bool attach_thread() noexcept;
 
-/// Opens ranges of the calling thread, the outermost first, as if they had begun at `start`. Fills in as many
-/// of `opened` (as long as `sites`) as there was room for, and says how many.
-KYMO_API std::size_t open_before(std::span<const std::uint32_t> sites, std::uint64_t start,
-                                 detail::Opened* opened) noexcept;
+/// Opens a range of the calling thread as if it had begun at `start`. `side`: values for it, by the number
+/// that detail::close_side() gave; 0: none. kNotOpen: there was no room, or nothing records.
+KYMO_API detail::Opened open_before(std::uint32_t site, std::uint64_t start, std::uint32_t side) noexcept;
 
 /// Closes a range of the calling thread whose end was not seen: it ends now and is marked unfinished.
 KYMO_API void close_late(detail::Opened opened) noexcept;

@@ -62,6 +62,12 @@ int apply_pending(void*) {
     return 0;
 }
 
+#if PY_VERSION_HEX < 0x030C0000
+std::string times(std::uint64_t count) {
+    return count == 1 ? "once" : std::to_string(count) + " times";
+}
+#endif
+
 class TracerSource final : public Source {
   public:
     const char* name() const noexcept override { return "python"; }
@@ -84,8 +90,15 @@ class TracerSource final : public Source {
 #if PY_VERSION_HEX < 0x030C0000
         if (const std::uint64_t gaps = frame_hook_gaps()) {
             note_problem("python_calls_missing",
-                         "calls were not recorded " + std::to_string(gaps) +
-                             " times, while more than half of a thread's C stack was in use");
+                         "calls were not recorded " + times(gaps) +
+                             ", while more than half of a thread's C stack was in use");
+        }
+#else
+        if (const std::uint64_t count = monitoring_lost_instructions()) {
+            note_problem("python_c_calls_missing",
+                         std::to_string(count) + (count == 1 ? " call site has" : " call sites have") +
+                             " called functions of C and then a Python function: calls into C that came "
+                             "after are missing there (c_calls=\"all\" records them, and is slower)");
         }
 #endif
     }
