@@ -62,7 +62,8 @@ class CallInserter {
 
     // Rows stand in order of their starts, so those that start up to the middle of the call come before it.
     void place_outermost(DeviceCallRow& call, Place& place) {
-        const std::int64_t middle = call.start_ns + (call.end_ns - call.start_ns) / 2;
+        const std::int64_t from = std::max(call.start_ns, view_.start_ns);
+        const std::int64_t middle = from + std::max<std::int64_t>(call.end_ns - from, 0) / 2;
         for (; next_ < replay_.rows && start_of(next_) <= middle; ++next_) {
             const std::uint32_t depth = slice_.depth[first_ + next_];
             open_.resize(std::min<std::size_t>(open_.size(), depth));

@@ -177,6 +177,13 @@ TEST_F(DeviceCalls, OutsideOfTheWindowAreLeftOutAndThoseAcrossItsEdgesAreMarked)
     EXPECT_EQ(trace.ranges().self_ns[2], 10);
 }
 
+TEST_F(DeviceCalls, AcrossTheStartBelongWhereTheirPartInTheWindowDoes) {
+    log.thread(kMain).range("range", 98, 150, 0);
+    call("across the start", 60, 110);
+    const Trace trace = build(device_session(), 100, 200);
+    EXPECT_EQ(outline(trace), "main: range 98-150< { across the start 98-110< }\n");
+}
+
 TEST_F(DeviceCalls, GoToRangesThatAreOpenAtTheStop) {
     log.thread(kMain).range("done", 20, 30, 1);
     call("call", 40, 50);
