@@ -29,7 +29,7 @@ EXPORTED void push_pop(std::int64_t count) {
 }
 
 EXPORTED void push_pop_registered(std::int64_t count) {
-    nvtxDomainHandle_t const domain = nvtxDomainCreateA("library");
+    auto* const domain = nvtxDomainCreateA("library");
     nvtxEventAttributes_t event = attributes();
     event.messageType = NVTX_MESSAGE_TYPE_REGISTERED;
     event.message.registered = nvtxDomainRegisterStringA(domain, "registered");

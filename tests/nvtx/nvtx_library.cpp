@@ -3,7 +3,7 @@
 
 /// Pushes and pops `rounds` ranges, and gives the depth of the first (-2: nobody listens).
 extern "C" __attribute__((visibility("default"))) int library_work(int rounds) {
-    static nvtxDomainHandle_t const domain = nvtxDomainCreateA("library");
+    static auto* const domain = nvtxDomainCreateA("library");
     nvtxEventAttributes_t event{};
     event.version = NVTX_VERSION;
     event.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;

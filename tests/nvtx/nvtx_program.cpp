@@ -47,8 +47,8 @@ void every_function() {
     std::printf("%d ", nvtxRangePop());
     std::printf("%d\n", nvtxRangePop());
 
-    const nvtxDomainHandle_t domain = nvtxDomainCreateA("library");
-    const nvtxDomainHandle_t wide = nvtxDomainCreateW(L"library w");
+    auto* const domain = nvtxDomainCreateA("library");
+    auto* const wide = nvtxDomainCreateW(L"library w");
     nvtxDomainNameCategoryA(domain, 1, "of the library");
     nvtxDomainNameCategoryW(wide, 1, L"of w");
     nvtxEventAttributes_t registered = attributes(nullptr);
@@ -76,10 +76,11 @@ void every_function() {
 
 // Each thread its own ranges within one of the library's, all at once.
 void threads() {
-    const nvtxDomainHandle_t domain = nvtxDomainCreateA("library");
+    auto* const domain = nvtxDomainCreateA("library");
     std::vector<std::thread> running;
+    running.reserve(8);
     for (int i = 0; i < 8; ++i) {
-        running.emplace_back([domain, i] {
+        running.emplace_back([&domain, i] {
             const std::string name = "thread " + std::to_string(i);
             const nvtxEventAttributes_t inner = attributes("inner");
             for (int round = 0; round < 5000; ++round) {

@@ -277,6 +277,7 @@ TEST_F(NvtxListener, KeepsEveryRangeOfEightThreads) {
     std::vector<std::uint64_t> started(kThreads);
     std::vector<std::thread> threads;
     std::vector<int> wrong(kThreads);
+    threads.reserve(kThreads);
     for (int i = 0; i < kThreads; ++i) {
         threads.emplace_back([&, i] {
             const std::string name = "outer " + std::to_string(i);
