@@ -79,7 +79,7 @@ def main():
         except ImportError:
             print("gpu: no PyTorch here to compare with", file=sys.stderr)
             return
-        compare_with_torch(build, folder, max(pairs // 5, 1))
+        compare_with_torch(build, folder, max(pairs // 3, 1))
 
 
 main()

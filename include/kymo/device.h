@@ -77,7 +77,8 @@ struct DeviceCall {
     std::uint32_t correlation = 0;
     std::uint64_t start = 0;
     std::uint64_t end = 0;
-    std::int32_t result = 0;  ///< not 0: the error that it returned
+    std::int32_t result = 0;                   ///< not 0: the error that it returned
+    DeviceType device_type = DeviceType::Cpu;  ///< whose library it is; Cpu: sessions of any device have it
 };
 
 /// How a device's clock was found to go: what it says was `ticks` was `offset` ticks later, give or take

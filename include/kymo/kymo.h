@@ -12,6 +12,7 @@
 #include <kymo/flops.h>
 #include <kymo/import.h>
 #include <kymo/memory.h>
+#include <kymo/nvtx.h>
 #include <kymo/observe.h>
 #include <kymo/operation.h>
 #include <kymo/range.h>

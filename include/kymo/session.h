@@ -63,6 +63,9 @@ struct SessionOptions {
     /// out, and the trace's problems say why.
     std::vector<std::string> devices{};
     std::uint32_t device_activities = kDeviceDefault;  ///< what of it: DeviceActivities
+    /// Ranges of NVTX are expected. They are recorded whenever Kymo hears them (kymo/nvtx.h); with this the
+    /// trace says so when it cannot, as the problem nvtx_not_listening.
+    bool with_nvtx = false;
 };
 
 /// One recording. Any number may run at once, nested or overlapping, started and stopped by any thread.

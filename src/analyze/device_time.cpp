@@ -27,10 +27,9 @@ Row DeviceWork::at(Row range) {
     return work;
 }
 
-Row range_around_call(const Trace& trace, Row call) noexcept {
-    const RangeColumns ranges = trace.ranges();
+Row range_around_call(const RangeColumns& ranges, std::span<const SiteInfo> sites, Row call) noexcept {
     Row range = call;
-    while (range != kNoRow && trace.sites()[ranges.site[range]].scope == Scope::DeviceRuntime)
+    while (range != kNoRow && sites[ranges.site[range]].scope == Scope::DeviceRuntime)
         range = ranges.parent[range];
     return range;
 }
@@ -50,7 +49,7 @@ std::vector<LaunchedTime> launched_times(const Trace& trace) {
         is_seen.resize(ranges.size());
         if (is_seen[link.to]) continue;
         is_seen[link.to] = true;
-        Row owner = range_around_call(trace, link.from);
+        Row owner = range_around_call(ranges, sites, link.from);
         if (owner == kNoRow) owner = link.from;
         if ((ranges.flags[owner] & kAsync) != 0) continue;
         // What was measured is known as a length, not by where it lies.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -31,7 +32,7 @@ class DeviceWork {
 };
 
 /// The nearest range around a host call (or itself) that is no call that drives a device. kNoRow: none.
-Row range_around_call(const Trace& trace, Row call) noexcept;
+Row range_around_call(const RangeColumns& ranges, std::span<const SiteInfo> sites, Row call) noexcept;
 
 struct LaunchedTime {
     Row owner;  ///< the range that launched it

@@ -75,8 +75,14 @@ bool is_wait_call(std::string_view name) noexcept {
     return false;
 }
 
-HostRanges::HostRanges(const Trace& trace) : trace_(trace), names_(trace), calls_(trace.threads().size()) {
-    for (const SiteInfo& site : trace.sites()) has_functions_ |= site.scope == Scope::PythonFunction;
+HostRanges::HostRanges(const Trace& trace)
+    : trace_(trace),
+      ranges_(trace.ranges()),
+      sites_(trace.sites()),
+      clip_(trace),
+      names_(trace),
+      calls_(trace.threads().size()) {
+    for (const SiteInfo& site : sites_) has_functions_ |= site.scope == Scope::PythonFunction;
     for (const TrackInfo& track : trace.tracks()) {
         if (track.kind == TrackKind::Thread && track.range_count > 0 && calls_[track.thread] == nullptr)
             calls_[track.thread] = &track;
@@ -85,7 +91,7 @@ HostRanges::HostRanges(const Trace& trace) : trace_(trace), names_(trace), calls
 
 Row HostRanges::function_around(Row range) const noexcept {
     if (!has_functions_) return kNoRow;
-    while (range != kNoRow && !is_function(range)) range = trace_.ranges().parent[range];
+    while (range != kNoRow && scope(range) != Scope::PythonFunction) range = ranges_.parent[range];
     return range;
 }
 
@@ -106,12 +112,13 @@ void add_host_times(const HostRanges& host, Row thread, std::span<const HostGap>
     if (gaps.empty()) return;
     HostWalk walk(gaps);
     if (const TrackInfo* track = host.calls(thread)) {
-        const RangeColumns ranges = host.trace().ranges();
+        const RangeColumns& ranges = host.ranges();
         const Row end = track->first_range + track->range_count;
         for (Row row = track->first_range; row < end && !walk.is_done(); ++row) {
             while (walk.depth() > ranges.depth[row]) walk.leave();
             const std::int64_t start = ranges.start_ns[row];
-            walk.enter(start, start + ranges.duration_ns[row], host.name(row), host.is_function(row));
+            walk.enter(start, start + ranges.duration_ns[row], host.name(row),
+                       host.scope(row) == Scope::PythonFunction);
         }
         while (walk.depth() > 0) walk.leave();
     }
@@ -119,18 +126,18 @@ void add_host_times(const HostRanges& host, Row thread, std::span<const HostGap>
 }
 
 void LauncherTable::add(std::uint32_t name, std::int64_t time_ns, bool is_short_kernel) {
-    GpuLauncher& row = rows_[name];
+    if (row_of_[name] == 0) {
+        rows_.emplace_back().name = names_.names[name];
+        row_of_[name] = static_cast<std::uint32_t>(rows_.size());
+    }
+    GpuLauncher& row = rows_[row_of_[name] - 1];
     ++row.count;
     row.time_ns += time_ns;
     if (is_short_kernel) ++row.short_kernels;
 }
 
 std::vector<GpuLauncher> LauncherTable::rows() const {
-    std::vector<GpuLauncher> rows;
-    for (const auto& [name, row] : rows_) {
-        rows.push_back(row);
-        rows.back().name = names_.names[name];
-    }
+    std::vector<GpuLauncher> rows = rows_;
     std::sort(rows.begin(), rows.end(), [](const GpuLauncher& a, const GpuLauncher& b) {
         return std::tuple(-a.time_ns, std::string_view(a.name)) <
                std::tuple(-b.time_ns, std::string_view(b.name));

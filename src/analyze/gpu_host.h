@@ -11,6 +11,7 @@
 #include <kymo/gpu_use.h>
 #include <kymo/trace.h>
 
+#include "analyze/device_time.h"
 #include "analyze/name_slots.h"
 
 namespace kymo {
@@ -24,11 +25,15 @@ class HostRanges {
     explicit HostRanges(const Trace& trace);
 
     const Trace& trace() const noexcept { return trace_; }
+    const RangeColumns& ranges() const noexcept { return ranges_; }
     const NameSlots& names() const noexcept { return names_; }
-    std::uint32_t name(Row range) const noexcept { return names_.of_site[trace_.ranges().site[range]]; }
-    bool is_function(Row range) const noexcept {
-        return trace_.sites()[trace_.ranges().site[range]].scope == Scope::PythonFunction;
+    std::uint32_t name(Row range) const noexcept { return names_.of_site[ranges_.site[range]]; }
+    Scope scope(Row range) const noexcept { return sites_[ranges_.site[range]].scope; }
+    std::int64_t clipped_ns(Row range) const noexcept {
+        return clip_.duration(ranges_.start_ns[range], ranges_.duration_ns[range]);
     }
+    /// The nearest range around a host call, or itself, that is no call that drives a device; kNoRow: none.
+    Row range_around(Row call) const noexcept { return range_around_call(ranges_, sites_, call); }
     /// The nearest call of a Python function around a range, or itself; kNoRow: none.
     Row function_around(Row range) const noexcept;
     Row thread(Row range) const noexcept { return trace_.tracks()[trace_.track_of(range)].thread; }
@@ -37,6 +42,9 @@ class HostRanges {
 
   private:
     const Trace& trace_;
+    RangeColumns ranges_;
+    std::span<const SiteInfo> sites_;
+    WindowClip clip_;
     NameSlots names_;
     bool has_functions_ = false;
     std::vector<const TrackInfo*> calls_;  ///< per thread
@@ -70,13 +78,14 @@ void add_host_times(const HostRanges& host, Row thread, std::span<const HostGap>
 /// Adds up launches or waits by a name. Rows: the most time first.
 class LauncherTable {
   public:
-    explicit LauncherTable(const NameSlots& names) : names_(names) {}
+    explicit LauncherTable(const NameSlots& names) : names_(names), row_of_(names.names.size()) {}
     void add(std::uint32_t name, std::int64_t time_ns, bool is_short_kernel = false);
     std::vector<GpuLauncher> rows() const;
 
   private:
     const NameSlots& names_;
-    std::unordered_map<std::uint32_t, GpuLauncher> rows_;
+    std::vector<std::uint32_t> row_of_;  ///< by name, from 1; 0: none
+    std::vector<GpuLauncher> rows_;
 };
 
 }  // namespace kymo

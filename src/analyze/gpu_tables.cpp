@@ -7,7 +7,6 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "analyze/device_time.h"
 #include "analyze/time_ranks.h"
 
 namespace kymo {
@@ -26,7 +25,7 @@ class KernelTable {
     }
 
     void add(const GpuPiece& piece) {
-        const RangeColumns ranges = host_.trace().ranges();
+        const RangeColumns& ranges = host_.ranges();
         const std::uint32_t name = host_.name(piece.range);
         if (slot_of_[name] == kNoIndex) {
             slot_of_[name] = static_cast<std::uint32_t>(kernels_.size());
@@ -111,10 +110,10 @@ std::string direction_of(std::string_view name) {
 
 class TransferTable {
   public:
-    explicit TransferTable(const Trace& trace) : trace_(trace) {}
+    explicit TransferTable(const Trace& trace) : trace_(trace), ranges_(trace.ranges()) {}
 
     void add(const GpuPiece& piece) {
-        const std::uint32_t site = trace_.ranges().site[piece.range];
+        const std::uint32_t site = ranges_.site[piece.range];
         GpuTransfer*& row = row_of_[{site, piece.is_pageable}];
         if (row == nullptr) {
             const std::string direction =
@@ -129,7 +128,7 @@ class TransferTable {
         ++row->sized;
         if (__builtin_add_overflow(row->bytes, piece.bytes, &row->bytes))
             row->bytes = std::numeric_limits<std::int64_t>::max();
-        row->sized_ns += trace_.ranges().duration_ns[piece.range];
+        row->sized_ns += ranges_.duration_ns[piece.range];
     }
     std::vector<GpuTransfer> rows() const {
         std::vector<GpuTransfer> rows;
@@ -141,6 +140,7 @@ class TransferTable {
 
   private:
     const Trace& trace_;
+    RangeColumns ranges_;
     std::map<std::pair<std::string, bool>, GpuTransfer> rows_;
     std::map<std::pair<std::uint32_t, bool>, GpuTransfer*> row_of_;  ///< by site
 };
@@ -167,7 +167,7 @@ void add_gpu_tables(const HostRanges& host, const GpuDeviceWork& work, const std
             ++device.unlaunched;
             continue;
         }
-        const Row range = range_around_call(host.trace(), piece.call);
+        const Row range = host.range_around(piece.call);
         const Row function = host.function_around(piece.call);
         if (range == kNoRow) ++device.outside;
         ranges.add(host.name(range == kNoRow ? piece.call : range), piece.duration_ns(), is_short);

@@ -42,9 +42,11 @@ class DeviceReport {
     }
 
     void add_queue_times() {
-        const RangeColumns ranges = trace_.ranges();
+        const RangeColumns& ranges = host_.ranges();
         std::vector<std::int64_t> queue, after, calls;
         std::map<Row, std::uint64_t> launches;
+        for (std::vector<std::int64_t>* const times : {&queue, &after, &calls})
+            times->reserve(work_.pieces.size());
         for (const GpuPiece& piece : work_.pieces) {
             if (!piece.is_first) continue;
             const std::int64_t waited = ranges.start_ns[piece.range] - ranges.start_ns[piece.call];
@@ -67,6 +69,7 @@ class DeviceReport {
     /// The gaps with the threads that they are due to. Needs the times and the queue times.
     std::vector<ThreadGap> add_gaps(std::size_t longest) {
         std::vector<ThreadGap> due;
+        due.reserve(gaps_.size());
         for (const IdleGap& gap : gaps_) {
             due.push_back({gap.start_ns, gap.end_ns, thread_of(gap)});
             if (gap.before == kNoIndex || !is_starved(gap)) continue;
@@ -99,6 +102,7 @@ class DeviceReport {
         BusyTimes busy = busy_times(work_.pieces, pieces, window.start_ns, window.end_ns);
         times.busy_ns = busy.busy_ns;
         std::vector<std::int64_t> gaps;
+        gaps.reserve(busy.gaps.size());
         for (const IdleGap& gap : busy.gaps) gaps.push_back(gap.end_ns - gap.start_ns);
         times.gaps = time_statistics(std::move(gaps));
         times.idle_ns = times.gaps.total_ns;
@@ -127,7 +131,7 @@ class DeviceReport {
     }
     bool is_starved(const IdleGap& gap) const {
         if (gap.after == kNoIndex || work_.pieces[gap.after].call == kNoRow) return false;
-        return trace_.ranges().start_ns[work_.pieces[gap.after].call] > gap.start_ns;
+        return host_.ranges().start_ns[work_.pieces[gap.after].call] > gap.start_ns;
     }
 
     std::vector<std::uint32_t> longest_gaps(std::size_t count) const {

@@ -3,7 +3,6 @@
 #include <map>
 #include <tuple>
 
-#include "analyze/device_time.h"
 #include "analyze/gpu_tables.h"
 #include "analyze/time_ranks.h"
 #include "analyze/track_place.h"
@@ -15,12 +14,13 @@ namespace {
 Row caller_of(const HostRanges& host, Row call) {
     const Row function = host.function_around(call);
     if (function != kNoRow) return function;
-    const Row range = range_around_call(host.trace(), call);
+    const Row range = host.range_around(call);
     return range != kNoRow ? range : call;
 }
 
 /// By thread.
-std::map<Row, std::vector<Row>> waiting_calls(const Trace& trace) {
+std::map<Row, std::vector<Row>> waiting_calls(const HostRanges& host) {
+    const Trace& trace = host.trace();
     std::vector<bool> is_wait;
     for (const SiteInfo& site : trace.sites())
         is_wait.push_back(site.scope == Scope::DeviceRuntime && is_wait_call(trace.string(site.name)));
@@ -28,7 +28,7 @@ std::map<Row, std::vector<Row>> waiting_calls(const Trace& trace) {
     for (const TrackInfo& track : trace.tracks()) {
         if (place_of(track) != Place::Host) continue;
         for (Row row = track.first_range; row < track.first_range + track.range_count; ++row) {
-            if (is_wait[trace.ranges().site[row]]) calls[track.thread].push_back(row);
+            if (is_wait[host.ranges().site[row]]) calls[track.thread].push_back(row);
         }
     }
     return calls;
@@ -55,8 +55,8 @@ std::vector<GpuCall> gpu_calls(const HostRanges& host) {
     for (const TrackInfo& track : trace.tracks()) {
         if (place_of(track) != Place::Host) continue;
         for (Row row = track.first_range; row < track.first_range + track.range_count; ++row) {
-            if (trace.sites()[trace.ranges().site[row]].scope == Scope::DeviceRuntime)
-                times[host.name(row)].push_back(trace.clipped_duration_ns(row));
+            if (host.scope(row) == Scope::DeviceRuntime)
+                times[host.name(row)].push_back(host.clipped_ns(row));
         }
     }
     std::vector<GpuCall> calls;
@@ -72,10 +72,9 @@ std::vector<GpuCall> gpu_calls(const HostRanges& host) {
 }
 
 std::vector<GpuWaits> gpu_waits(const HostRanges& host, const std::vector<std::vector<ThreadGap>>& gaps) {
-    const Trace& trace = host.trace();
-    const RangeColumns ranges = trace.ranges();
+    const RangeColumns& ranges = host.ranges();
     std::vector<GpuWaits> all;
-    for (auto& [thread, rows] : waiting_calls(trace)) {
+    for (auto& [thread, rows] : waiting_calls(host)) {
         std::stable_sort(rows.begin(), rows.end(),
                          [&](Row a, Row b) { return ranges.start_ns[a] < ranges.start_ns[b]; });
         GpuWaits waits;
@@ -87,7 +86,7 @@ std::vector<GpuWaits> gpu_waits(const HostRanges& host, const std::vector<std::v
             const std::int64_t end = ranges.start_ns[row] + ranges.duration_ns[row];
             if (!ends.empty() && end <= ends.back()) continue;
             ends.push_back(end);
-            const std::int64_t time_ns = trace.clipped_duration_ns(row);
+            const std::int64_t time_ns = host.clipped_ns(row);
             ++waits.count;
             waits.time_ns += time_ns;
             callers.add(host.name(caller_of(host, row)), time_ns);

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "analyze/device_time.h"
+#include "analyze/name_slots.h"
 #include "analyze/track_place.h"
 #include "base/text_hash.h"
 #include "trace/chrome_categories.h"
@@ -122,6 +123,24 @@ std::vector<Row> launching_calls(const Trace& trace) {
     return call_of;
 }
 
+/// Merges sorted runs, as tracks are.
+void sort_by_start(std::vector<GpuPiece>& pieces) {
+    const auto is_before = [](const GpuPiece& a, const GpuPiece& b) { return a.start_ns < b.start_ns; };
+    std::vector<std::vector<GpuPiece>::iterator> ends;  // of the runs
+    for (auto run = pieces.begin(); run != pieces.end(); run = ends.back())
+        ends.push_back(std::is_sorted_until(run, pieces.end(), is_before));
+    while (ends.size() > 1) {
+        std::vector<std::vector<GpuPiece>::iterator> merged;
+        auto start = pieces.begin();
+        for (std::size_t i = 0; i + 1 < ends.size(); i += 2) {
+            std::inplace_merge(start, ends[i], ends[i + 1], is_before);
+            merged.push_back(start = ends[i + 1]);
+        }
+        if (ends.size() % 2 == 1) merged.push_back(ends.back());
+        ends = std::move(merged);
+    }
+}
+
 /// Marks what began first of each call's work; the pieces are in order of their starts.
 void mark_first(GpuDeviceWork& work, std::vector<bool>& has_launched) {
     for (GpuPiece& piece : work.pieces) {
@@ -168,7 +187,7 @@ GpuDeviceWork& device_of(const Trace& trace, std::vector<GpuDeviceWork>& devices
 
 GpuWork collect_gpu_work(const Trace& trace, std::optional<std::int32_t> device) {
     const RangeColumns ranges = trace.ranges();
-    const std::int64_t from = trace.window().start_ns, to = trace.window().end_ns;
+    const WindowClip clip(trace);
     std::vector<GpuWorkKind> kinds;
     for (const SiteInfo& site : trace.sites()) kinds.push_back(kind_of(trace, site));
     GpuWork work;
@@ -187,8 +206,8 @@ GpuWork collect_gpu_work(const Trace& trace, std::optional<std::int32_t> device)
             piece.range = row;
             piece.stream = static_cast<std::uint32_t>(owner->streams.size() - 1);
             piece.call = call_of[row];
-            piece.start_ns = std::clamp(ranges.start_ns[row], from, to);
-            piece.end_ns = piece.start_ns + trace.clipped_duration_ns(row);
+            piece.start_ns = std::clamp(ranges.start_ns[row], clip.start_ns, clip.end_ns);
+            piece.end_ns = piece.start_ns + clip.duration(ranges.start_ns[row], ranges.duration_ns[row]);
             piece.is_pageable = piece.kind == GpuWorkKind::Copy &&
                                 trace.range_name(row).find("Pageable") != std::string_view::npos;
             values.read(piece);
@@ -198,9 +217,7 @@ GpuWork collect_gpu_work(const Trace& trace, std::optional<std::int32_t> device)
     work.shapes = values.take_shapes();
     std::vector<bool> has_launched(ranges.size());
     for (GpuDeviceWork& one : work.devices) {
-        const auto is_before = [](const GpuPiece& a, const GpuPiece& b) { return a.start_ns < b.start_ns; };
-        if (!std::is_sorted(one.pieces.begin(), one.pieces.end(), is_before))
-            std::stable_sort(one.pieces.begin(), one.pieces.end(), is_before);
+        sort_by_start(one.pieces);
         mark_first(one, has_launched);
     }
     return work;

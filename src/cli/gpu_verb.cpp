@@ -20,7 +20,8 @@ namespace {
 
 constexpr std::uint64_t kUsualTop = 10;
 constexpr std::size_t kLongestGaps = 5;
-constexpr std::size_t kHostRows = 3;  ///< of each gap
+constexpr std::size_t kHostRows = 3;  // of each gap
+constexpr std::size_t kWide = 140;    // columns of a terminal
 
 std::string time(std::int64_t ns) {
     return format_duration(static_cast<double>(ns));
@@ -145,12 +146,13 @@ class GpuVerb final : public Verb {
                              time(device.concurrent_ns), device.most_concurrent,
                              fmt::format("{:.2f}", static_cast<double>(device.times.kernels.total_ns) /
                                                        static_cast<double>(device.kernel_busy_ns))));
+        std::string loose;
         if (device.unlaunched > 0)
-            fact("unattributed", fmt::format("{} without a launching call",
-                                             format_plural(device.unlaunched, "piece") + " of work"));
+            loose = format_plural(device.unlaunched, "piece") + " of work without a launching call";
         if (device.outside > 0)
-            fact("", fmt::format("{} launched outside of all ranges",
-                                 format_plural(device.outside, "piece") + " of work"));
+            loose += (loose.empty() ? "" : ", ") + format_plural(device.outside, "piece") +
+                     " of work launched outside of all ranges";
+        if (!loose.empty()) fact("unattributed", loose);
         if (device.early > 0)
             fact("clock", fmt::format("{} began before the launching call: the clocks disagree",
                                       format_plural(device.early, "piece") + " of work"));
@@ -158,8 +160,8 @@ class GpuVerb final : public Verb {
         show_queue(device);
         show_gaps(trace, device);
         show_kernels(device);
-        show_launchers("launched by ranges", device.ranges, device);
-        show_launchers("launched by Python functions", device.functions, device);
+        show_launchers("launched by ranges", "range", device.ranges, device);
+        show_launchers("launched by Python functions", "function", device.functions, device);
         show_transfers(device);
         text_ += "\n";
     }
@@ -242,42 +244,43 @@ class GpuVerb final : public Verb {
         const bool has_estimates =
             std::any_of(device.kernels.begin(), device.kernels.end(),
                         [](const GpuKernel& kernel) { return kernel.occupancy.blocks_per_sm.has_value(); });
-        std::vector<Table::Column> columns = {{"time"}, {"share"}, {"count"}, {"mean"},  {"min"},
-                                              {"max"},  {"queue"}, {"grid"},  {"block"}, {"regs"}};
-        if (has_estimates) columns.insert(columns.end(), {{"blocks/SM"}, {"occupancy"}});
+        // Where there is little room, it is for the names.
+        const bool is_wide = terminal_.width == 0 || terminal_.width >= kWide;
+        std::vector<Table::Column> columns = {{"time"}, {"share"}, {"count"}, {"mean"}};
+        if (is_wide) columns.insert(columns.end(), {{"min"}, {"max"}});
+        columns.insert(columns.end(), {{"queue"}, {"grid"}, {"block"}, {"regs"}});
+        if (has_estimates && is_wide) columns.push_back({"blocks/SM"});
+        if (has_estimates) columns.push_back({"occupancy"});
         columns.push_back({"kernel", true, true});
         Table table(std::move(columns));
         for (std::size_t i = 0; i < shown(device.kernels.size()); ++i) {
             const GpuKernel& kernel = device.kernels[i];
-            std::vector<std::string> cells = {
-                time(kernel.times.total_ns),
-                format_share(kernel.share),
-                format_count(kernel.times.count),
-                format_duration(kernel.times.mean_ns),
-                time(kernel.times.min_ns),
-                time(kernel.times.max_ns),
-                kernel.queued > 0 ? format_duration(kernel.mean_queue_ns) : "",
-                triple_text(kernel.shape.grid),
-                triple_text(kernel.shape.block),
-                kernel.shape.registers >= 0 ? std::to_string(kernel.shape.registers) : ""};
-            if (has_estimates) {
-                const GpuOccupancy& estimate = kernel.occupancy;
+            const GpuOccupancy& estimate = kernel.occupancy;
+            std::vector<std::string> cells = {time(kernel.times.total_ns), format_share(kernel.share),
+                                              format_count(kernel.times.count),
+                                              format_duration(kernel.times.mean_ns)};
+            if (is_wide) cells.insert(cells.end(), {time(kernel.times.min_ns), time(kernel.times.max_ns)});
+            cells.insert(cells.end(),
+                         {kernel.queued > 0 ? format_duration(kernel.mean_queue_ns) : "",
+                          triple_text(kernel.shape.grid), triple_text(kernel.shape.block),
+                          kernel.shape.registers >= 0 ? std::to_string(kernel.shape.registers) : ""});
+            if (has_estimates && is_wide)
                 cells.push_back(estimate.blocks_per_sm ? fmt::format("{:.2f}", *estimate.blocks_per_sm) : "");
-                cells.push_back(estimate.occupancy ? format_share(*estimate.occupancy) : "");
-            }
+            if (has_estimates) cells.push_back(estimate.occupancy ? format_share(*estimate.occupancy) : "");
             cells.push_back(printable(kernel.name));
             table.add(std::move(cells));
         }
         finish(table, device.kernels.size());
     }
 
-    void show_launchers(const char* title, const std::vector<GpuLauncher>& rows, const GpuDevice& device) {
+    void show_launchers(const char* title, const char* column, const std::vector<GpuLauncher>& rows,
+                        const GpuDevice& device) {
         if (rows.empty()) return;
         heading(title);
         const GpuTimes& times = device.times;
         const std::int64_t total =
             times.kernels.total_ns + times.copies.total_ns + times.sets.total_ns + times.others.total_ns;
-        Table table({{"time"}, {"share"}, {"launched"}, {"range", true, true, true}});
+        Table table({{"time"}, {"share"}, {"launched"}, {column, true, true, true}});
         for (std::size_t i = 0; i < shown(rows.size()); ++i)
             table.add({time(rows[i].time_ns), share_of(rows[i].time_ns, total), format_count(rows[i].count),
                        printable(rows[i].name)});
@@ -312,6 +315,7 @@ class GpuVerb final : public Verb {
 
     void show_waits(const Trace& trace, const GpuUse& use) {
         const std::int64_t window = trace.window().end_ns - trace.window().start_ns;
+        if (!use.calls.empty() && !use.waits.empty()) text_ += "\n";
         for (const GpuWaits& waits : use.waits) {
             fact("waiting", fmt::format("{}: {} in {}, {} of the window; devices idle after that for {}",
                                         thread_label(trace, waits.thread), time(waits.time_ns),

@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include <kymo/error.h>
+#include <kymo/nvtx.h>
 #include <kymo/scope.h>
 
 #include "cli/capture_files.h"
@@ -102,6 +103,7 @@ class RunVerb final : public Verb {
         options.flag(flops_, "--flops", "What it takes to count floating-point operations; brings --shapes");
         options.flag_or_text(gpu_, "--gpu", "cuda", "DEVICE",
                              "What the GPU did, and which ranges and calls launched it (kymo gpu shows it)");
+        options.flag(nvtx_, "--nvtx", "Ranges that libraries push through NVTX, of any program that uses it");
         options.flag(open_, "--open", "Export the capture afterwards and open it in a browser");
         options.flag(quiet_, "-q,--quiet", "No summary at the end");
         options.command(words_);
@@ -151,6 +153,7 @@ class RunVerb final : public Verb {
         if (memory_) text += ",memory=on";
         if (shapes_) text += ",shapes=on";
         if (flops_) text += ",flops=on";
+        if (nvtx_) text += ",nvtx=on";
         return text + device_setting() + call_settings();
     }
 
@@ -188,12 +191,27 @@ class RunVerb final : public Verb {
                             {"KYMO_PYTHON", std::nullopt},
                             {"KYMO_PYTHON_OPTIONS", std::nullopt},
                             {"KYMO_PACKAGE", std::nullopt}};
+        if (nvtx_ || !gpu_.empty()) listen_to_nvtx(variables);
         if (start_folder_.empty()) return variables;
         const char* const path = std::getenv("PYTHONPATH");
         variables.emplace_back(
             "PYTHONPATH", start_folder_ + (path != nullptr && *path != '\0' ? ":" + std::string(path) : ""));
         if (no_children_) variables.emplace_back("KYMO_CHILDREN", "0");
         return variables;
+    }
+
+    /// Where another tool listens already, it stays: NVTX has one listener.
+    void listen_to_nvtx(Variables& variables) const {
+        constexpr const char* kVariable = "NVTX_INJECTION64_PATH";
+        const char* const listener = std::getenv(kVariable);
+        const std::string own = nvtx::library_path();
+        if (listener == nullptr || *listener == '\0') {
+            variables.emplace_back(kVariable, own);
+        } else if (nvtx_ && listener != own) {
+            print_error(fmt::format(
+                "kymo: --nvtx: ranges of NVTX go to another tool: {} is {}, which is left as it is\n",
+                kVariable, printable(listener)));
+        }
     }
 
     void prepare_output() {
@@ -238,7 +256,8 @@ class RunVerb final : public Verb {
 
     std::string why_nothing() const {
         if (!is_python_)
-            return printable(words_[0]) + " did not load libkymo (it is not linked to Kymo, or is setuid)";
+            return printable(words_[0]) + " did not load libkymo (it is not linked to Kymo" +
+                   (nvtx_ ? " and did not call NVTX" : "") + ", or is setuid)";
         return printable(python_command({}).front()) +
                " did not load the package kymo: it ended before it ran the program, was started with -E, -I "
                "or -S, "
@@ -256,6 +275,7 @@ class RunVerb final : public Verb {
     bool shapes_ = false;
     bool flops_ = false;
     std::string gpu_;  ///< the device; empty: none
+    bool nvtx_ = false;
     bool ring_ = false;
     bool c_calls_ = false;
     bool no_c_calls_ = false;

@@ -17,6 +17,8 @@ struct Place {
     std::size_t rows_before;   ///< rows that stand before it
     std::uint32_t parent;      ///< row around it; kNobody: none
     std::uint32_t depth;
+    std::int64_t true_end;   ///< before it was cut
+    std::int64_t inner_end;  ///< of the last call in it
 };
 
 class CallInserter {
@@ -43,15 +45,16 @@ class CallInserter {
         for (std::size_t i = 0; i < calls.size(); ++i) {
             DeviceCallRow& call = calls[i];
             call.end_ns = std::max(call.end_ns, call.start_ns);
-            while (!open_calls.empty() && call.end_ns > calls[places_[open_calls.back()].call].end_ns)
+            while (!open_calls.empty() && call.end_ns > places_[open_calls.back()].true_end)
                 open_calls.pop_back();
-            Place place{i, kNobody, 0, kNobody, 0};
-            if (!open_calls.empty()) {
-                const Place& outer = places_[open_calls.back()];
-                place = {i, open_calls.back(), outer.rows_before, outer.parent, outer.depth + 1};
-            } else {
+            Place place{i, kNobody, 0, kNobody, 0, call.end_ns, 0};
+            if (open_calls.empty()) {
                 place_outermost(call, place);
+            } else {
+                place.outer_call = open_calls.back();
+                place_inside(call, place);
             }
+            place.inner_end = call.start_ns;
             open_calls.push_back(static_cast<std::uint32_t>(places_.size()));
             places_.push_back(place);
         }
@@ -81,6 +84,18 @@ class CallInserter {
         call.start_ns = std::min(std::max(call.start_ns, least), call.end_ns);
         last_end_ = call.end_ns;
         place.rows_before = next_;
+    }
+
+    // Where the call around it was cut, it is too.
+    void place_inside(DeviceCallRow& call, Place& place) {
+        Place& outer = places_[place.outer_call];
+        const std::int64_t most = replay_.device_calls[outer.call].end_ns;
+        call.start_ns = std::clamp(call.start_ns, outer.inner_end, most);
+        call.end_ns = std::clamp(call.end_ns, call.start_ns, most);
+        outer.inner_end = call.end_ns;
+        place.rows_before = outer.rows_before;
+        place.parent = outer.parent;
+        place.depth = outer.depth + 1;
     }
 
     void drop_uncounted() {
@@ -146,10 +161,7 @@ class CallInserter {
         DeviceCallRow& call = replay_.device_calls[place.call];
         std::int64_t parent_row = -1;
         if (place.outer_call != kNobody) {
-            const DeviceCallRow& outer = replay_.device_calls[places_[place.outer_call].call];
-            call.start_ns = std::clamp(call.start_ns, outer.start_ns, outer.end_ns);
-            call.end_ns = std::clamp(call.end_ns, call.start_ns, outer.end_ns);
-            parent_row = outer.row;
+            parent_row = replay_.device_calls[places_[place.outer_call].call].row;
         } else if (place.parent != kNobody) {
             parent_row = row_of[place.parent];
         }
@@ -160,7 +172,9 @@ class CallInserter {
         slice_.self_ns[at] = in_window(call);
         slice_.site[at] = call.site;
         slice_.depth[at] = place.depth;
-        slice_.flags[at] = call.start_ns < view_.start_ns ? std::uint16_t{kBeganBefore} : std::uint16_t{0};
+        slice_.flags[at] =
+            static_cast<std::uint16_t>((call.start_ns < view_.start_ns ? kBeganBefore : 0) |
+                                       (call.runs_on && call.end_ns == view_.end_ns ? kUnfinished : 0));
         if (parent_row >= 0) slice_.self_ns[out + static_cast<std::size_t>(parent_row)] -= in_window(call);
     }
 

@@ -39,6 +39,10 @@ bool is_by_device_clock(DeviceWorkKind kind) noexcept {
            kind == DeviceWorkKind::Migration;
 }
 
+bool is_known(DeviceWorkKind kind) noexcept {
+    return activity_of(kind) != 0;
+}
+
 std::size_t fixed_bytes(DeviceWorkKind kind) noexcept {
     return kind == DeviceWorkKind::Kernel ? sizeof(DeviceKernelPayload) : sizeof(DeviceOtherPayload);
 }
@@ -46,8 +50,9 @@ std::size_t fixed_bytes(DeviceWorkKind kind) noexcept {
 /// Which thread of the log had a number of the system at a time: numbers are used again.
 class ThreadNumbers {
   public:
-    explicit ThreadNumbers(const Journal& journal) {
-        for (const auto& [id, thread] : journal.threads) {
+    explicit ThreadNumbers(const ReplayedLog& state) {
+        for (const ThreadReplay& replay : state.replays) last_id_ = std::max(last_id_, replay.thread);
+        for (const auto& [id, thread] : state.journal.threads) {
             if (thread.os_tid != 0) threads_[thread.os_tid].push_back({thread.birth, thread.death, id});
             last_id_ = std::max(last_id_, id);
         }
@@ -79,7 +84,7 @@ class ThreadNumbers {
 
 class DeviceReader {
   public:
-    explicit DeviceReader(ReplayedLog& state) : state_(state), numbers_(state.journal) {}
+    explicit DeviceReader(ReplayedLog& state) : state_(state), numbers_(state) {}
 
     void read() {
         for_each_piece([this](const LogPiece& piece) { read_clocks(piece); });
@@ -92,6 +97,7 @@ class DeviceReader {
     template <class Visit>
     void for_each_piece(Visit visit) {
         for (const ThreadReplay& replay : state_.replays) {
+            log_ = replay.thread;
             for (const LogPiece* piece : replay.pieces) {
                 if (piece->has_device) visit(*piece);
             }
@@ -124,7 +130,15 @@ class DeviceReader {
     void read_work(const std::byte* record, const LongRecord& head) {
         const auto kind = static_cast<DeviceWorkKind>(head.flags);
         const std::span<const std::byte> payload = payload_of(record, head);
-        if (payload.size() < fixed_bytes(kind)) return;
+        if (!is_known(kind)) {
+            state_.unknown_records +=
+                state_.view.intersects(head.time, std::max(head.time, head.word2)) ? 1 : 0;
+            return;
+        }
+        if (payload.size() < fixed_bytes(kind)) {
+            ++state_.damaged_device;
+            return;
+        }
         const auto place = read_as<DevicePlace>(payload.data());
         const Device device{static_cast<DeviceType>(place.device_type), place.device};
         std::uint64_t start = head.time;
@@ -140,7 +154,9 @@ class DeviceReader {
         if (!is_wanted) return;
         DeviceWorkRow row;
         row.start_ns = state_.fit->to_ns(start);
-        row.end_ns = state_.fit->to_ns(end);
+        row.end_ns = state_.fit->to_ns(std::min(end, state_.view.stop_ticks));
+        row.runs_on = end > state_.view.stop_ticks;
+        row.log = log_;
         row.site = state_.view.site_row(head.site);
         row.correlation = head.depth;
         row.stream = place.stream == ~0u ? -1 : std::int64_t{place.stream};
@@ -155,15 +171,21 @@ class DeviceReader {
         std::uint64_t end = head.time + static_cast<std::uint32_t>(head.word2);
         std::int32_t result = 0;
         if ((head.flags & kRecordLongCall) != 0) {
-            if (head.payload_bytes < sizeof(DeviceCallPayload)) return;
+            if (head.payload_bytes < sizeof(DeviceCallPayload)) {
+                ++state_.damaged_device;
+                return;
+            }
             const auto payload = read_as<DeviceCallPayload>(payload_of(record, head).data());
-            end = std::max(head.time, payload.end);
+            end = payload.end;
             result = payload.result;
         }
-        if (!state_.view.intersects(head.time, end) || !wants_call(head.site)) return;
+        end = std::max(end, head.time);
+        if (!state_.view.intersects(head.time, end) || !wants_call(head)) return;
         DeviceCallRow call;
         call.start_ns = state_.fit->to_ns(head.time);
-        call.end_ns = state_.fit->to_ns(end);
+        call.end_ns = state_.fit->to_ns(std::min(end, state_.view.stop_ticks));
+        call.runs_on = end > state_.view.stop_ticks;
+        call.log = log_;
         call.site = state_.view.site_row(head.site);
         call.correlation = head.depth;
         call.result = result;
@@ -171,10 +193,12 @@ class DeviceReader {
         calls_[numbers_.find(os_tid, head.time, state_.journal)].push_back(call);
     }
 
-    bool wants_call(std::uint32_t site) const {
+    bool wants_call(const LongRecord& head) const {
         const TraceData& data = *state_.data;
-        if (state_.view.device_types == 0) return false;
-        const std::uint32_t row = state_.view.site_row(site);
+        const unsigned type = head.flags & kCallDeviceMask;
+        if (state_.view.device_types == 0 || (type != 0 && (state_.view.device_types >> type & 1) == 0))
+            return false;
+        const std::uint32_t row = state_.view.site_row(head.site);
         const bool is_driver =
             row < data.sites.size() && data.strings[data.sites[row].category] == "cuda_driver";
         return (state_.view.device_activities & (is_driver ? kDeviceDriverCalls : kDeviceCalls)) != 0;
@@ -202,6 +226,7 @@ class DeviceReader {
 
     ReplayedLog& state_;
     ThreadNumbers numbers_;
+    std::uint32_t log_ = 0;                                      ///< that is being read
     std::map<std::uint32_t, std::vector<DeviceCallRow>> calls_;  ///< by thread
 };
 

@@ -19,10 +19,12 @@ struct DeviceWorkRow {
     std::int64_t end_ns = 0;
     std::uint32_t site = 0;  ///< a row
     std::uint32_t correlation = 0;
+    std::uint32_t log = 0;  ///< that it was found in: correlations count in each
     std::int64_t stream = -1;
     Device device{};
     DeviceWorkKind kind = DeviceWorkKind::Kernel;
     std::uint32_t context = 0;
+    bool runs_on = false;                ///< it went on after the window, whose end is `end_ns`
     std::span<const std::byte> payload;  ///< whole for its kind
 };
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/demangle.h"
+#include "collect/async_ranges.h"
 #include "collect/log_records.h"
 
 namespace kymo {
@@ -42,6 +43,7 @@ class DeviceTracks {
 
     DeviceFindings add() {
         find_calls();
+        if (state_.view.filters_contexts) drop_work_of_others();
         using Queue = std::tuple<DeviceType, std::int32_t, std::int64_t, bool>;
         std::map<Queue, std::vector<std::uint32_t>> queues;
         for (std::uint32_t i = 0; i < state_.device_work.size(); ++i) {
@@ -66,11 +68,20 @@ class DeviceTracks {
         data_.range_arguments.reserve(data_.range_arguments.size() + state_.device_work.size());
     }
 
+    // Of a session of one thread and its tasks, what its own calls launched.
+    void drop_work_of_others() {
+        if ((state_.view.device_activities & kDeviceCalls) == 0) return;
+        std::erase_if(state_.device_work, [&](const DeviceWorkRow& work) {
+            return is_launched(work.kind) && launcher_of(work) == kNoRow;
+        });
+    }
+
     void find_calls() {
         for (std::size_t i = 0; i < state_.replays.size(); ++i) {
             for (const DeviceCallRow& call : state_.replays[i].device_calls) {
                 if (call.correlation != 0)
-                    calls_.push_back({call.correlation, static_cast<Row>(state_.first_rows[i] + call.row)});
+                    calls_.push_back(
+                        {call.log, call.correlation, static_cast<Row>(state_.first_rows[i] + call.row)});
             }
         }
         // Of a call and one inside it that go by one number, the outer one.
@@ -104,8 +115,11 @@ class DeviceTracks {
             }
         }
         if (work.correlation == 0) return kNoRow;
-        const auto found = std::lower_bound(calls_.begin(), calls_.end(), Call{work.correlation, 0});
-        return found != calls_.end() && found->correlation == work.correlation ? found->row : kNoRow;
+        const Call wanted{work.log, work.correlation, 0};
+        const auto found = std::lower_bound(calls_.begin(), calls_.end(), wanted);
+        const bool is_it =
+            found != calls_.end() && found->log == wanted.log && found->correlation == wanted.correlation;
+        return is_it ? found->row : kNoRow;
     }
 
     /// A row of the thread table for a queue; both its tracks share it.
@@ -114,8 +128,7 @@ class DeviceTracks {
             threads_.try_emplace(std::tuple(work.device.type, work.device.index, work.stream), Row{0});
         if (!is_new) return place->second;
         ThreadInfo thread;
-        for (const ThreadInfo& other : data_.threads) thread.id = std::max(thread.id, other.id);
-        ++thread.id;
+        thread.id = thread_id(work);
         thread.name = strings_.intern(work.stream >= 0 ? "stream " + std::to_string(work.stream)
                                                        : std::string(device_type_name(work.device.type)) +
                                                              " " + std::to_string(work.device.index));
@@ -123,23 +136,36 @@ class DeviceTracks {
         return place->second = static_cast<Row>(data_.threads.size() - 1);
     }
 
+    /// The same for a queue in every trace of a process (join_traces goes by it), and no thread's.
+    std::uint32_t thread_id(const DeviceWorkRow& work) const {
+        std::uint32_t id = 1u << 31 | static_cast<std::uint32_t>(work.device.type) << 26 |
+                           (static_cast<std::uint32_t>(work.device.index) & 63) << 20 |
+                           (static_cast<std::uint32_t>(work.stream + 1) & 0xfffff);
+        const auto is_taken = [&] {
+            return std::any_of(data_.threads.begin(), data_.threads.end(),
+                               [&](const ThreadInfo& other) { return other.id == id; });
+        };
+        while (is_taken()) ++id;
+        return id;
+    }
+
     // Each of its tracks holds work that does not overlap, the first one as much as it can.
     void add_queue(std::vector<std::uint32_t>& members, bool is_beside) {
         const auto work_of = [&](std::uint32_t i) -> const DeviceWorkRow& { return state_.device_work[i]; };
         std::stable_sort(members.begin(), members.end(), [&](std::uint32_t a, std::uint32_t b) {
-            return work_of(a).start_ns < work_of(b).start_ns;
+            return std::pair(work_of(a).start_ns, work_of(a).end_ns) <
+                   std::pair(work_of(b).start_ns, work_of(b).end_ns);
         });
-        std::vector<std::vector<std::uint32_t>> places;
-        std::vector<std::int64_t> ends;
+        std::vector<std::int64_t> starts, ends;
         for (const std::uint32_t i : members) {
-            std::size_t place = 0;
-            while (place < ends.size() && ends[place] > work_of(i).start_ns) ++place;
-            if (place == ends.size()) {
-                ends.push_back(0);
-                places.emplace_back();
-            }
-            ends[place] = work_of(i).end_ns;
-            places[place].push_back(i);
+            starts.push_back(work_of(i).start_ns);
+            ends.push_back(work_of(i).end_ns);
+        }
+        const std::vector<std::uint32_t> place_of = place_on_rows(starts, ends);
+        std::vector<std::vector<std::uint32_t>> places;
+        for (std::size_t i = 0; i < members.size(); ++i) {
+            if (place_of[i] == places.size()) places.emplace_back();
+            places[place_of[i]].push_back(members[i]);
         }
         for (std::size_t place = 0; place < places.size(); ++place) {
             const DeviceWorkRow& first = work_of(places[place].front());
@@ -167,10 +193,9 @@ class DeviceTracks {
 
     void add_row(const DeviceWorkRow& work, bool is_beside) {
         const auto row = static_cast<Row>(data_.range_start_ns.size());
-        const std::int64_t inside =
-            std::min(work.end_ns, state_.view.end_ns) - std::max(work.start_ns, state_.view.start_ns);
-        const int flags =
-            (work.start_ns < state_.view.start_ns ? kBeganBefore : 0) | (is_beside ? kAsync : 0);
+        const std::int64_t inside = work.end_ns - std::max(work.start_ns, state_.view.start_ns);
+        const int flags = (work.start_ns < state_.view.start_ns ? kBeganBefore : 0) |
+                          (work.runs_on ? kUnfinished : 0) | (is_beside ? kAsync : 0);
         data_.range_start_ns.push_back(work.start_ns);
         data_.range_duration_ns.push_back(work.end_ns - work.start_ns);
         data_.range_self_ns.push_back(std::max<std::int64_t>(inside, 0));
@@ -248,6 +273,7 @@ class DeviceTracks {
     }
 
     struct Call {
+        std::uint32_t log;
         std::uint32_t correlation;
         Row row;
         auto operator<=>(const Call&) const = default;
@@ -277,6 +303,17 @@ class DeviceTracks {
 DeviceFindings add_device_tracks(ReplayedLog& state, StringPool& strings, ArgumentDecoder& arguments) {
     if (state.device_work.empty()) return {};
     return DeviceTracks(state, strings, arguments).add();
+}
+
+DeviceCallValues::DeviceCallValues(TraceData& data, StringPool& strings)
+    : data_(data), correlation_key_(strings.intern("correlation")), error_key_(strings.intern("error")) {}
+
+void DeviceCallValues::add(const DeviceCallRow& call, Row row) {
+    const auto first = static_cast<std::uint32_t>(data_.arguments.size());
+    if (call.correlation != 0) data_.arguments.push_back(number(correlation_key_, call.correlation));
+    if (call.result != 0) data_.arguments.push_back(number(error_key_, call.result));
+    const auto count = static_cast<std::uint32_t>(data_.arguments.size()) - first;
+    if (count != 0) data_.range_arguments.push_back({row, first, count});
 }
 
 void name_device_sites(TraceData& data, StringPool& strings) {

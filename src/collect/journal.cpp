@@ -37,6 +37,9 @@ NameTables read_names(std::span<const std::byte> stream) {
             tables.site_flags[record.id - 1] = record.flags;
             tables.sites[record.id - 1] = {record.name, record.file, record.line,
                                            static_cast<Scope>(record.scope & 31)};
+            const auto category = at.tail<SiteRecord>(sizeof(SiteCategory));
+            if (category.size() == sizeof(SiteCategory))
+                tables.sites[record.id - 1].category = read_as<SiteCategory>(category.data()).category;
         } else if (at.kind() == static_cast<std::uint16_t>(NameKind::Module)) {
             ModuleRecord record;
             if (!at.get(record) || record.id == 0 || record.id >= most_modules || record.id >= kMaxModules)
@@ -48,11 +51,10 @@ NameTables read_names(std::span<const std::byte> stream) {
     const auto known = [&](StringId& id) {
         if (id >= tables.strings.size()) id = 0;
     };
-    for (std::size_t i = 0; i < tables.sites.size(); ++i) {
-        SiteInfo& site = tables.sites[i];
+    for (SiteInfo& site : tables.sites) {
         known(site.name);
         known(site.file);
-        if ((tables.site_flags[i] & kSiteDevice) != 0) site.category = std::exchange(site.file, 0);
+        known(site.category);
     }
     for (NamedModule& module : tables.modules) {
         known(module.path);

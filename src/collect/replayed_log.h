@@ -45,6 +45,7 @@ struct ReplayedLog {
     std::unordered_map<std::uint32_t, std::uint64_t> dropped_in_log;  ///< by thread
     std::uint64_t log_bytes = 0;
     std::uint64_t unknown_records = 0;
+    std::uint64_t damaged_device = 0;  ///< records of devices that are not whole
     std::uint64_t lost_begins = 0;
 };
 

@@ -84,7 +84,9 @@ struct DeviceCallRow {
     std::uint32_t site = 0;  ///< a row
     std::uint32_t correlation = 0;
     std::int32_t result = 0;
+    std::uint32_t log = 0;  ///< that it was found in: correlations count in each
     std::uint32_t row = 0;  ///< once it is among them: counts from the first of the thread's `rows`
+    bool runs_on = false;   ///< it went on after the window, whose end is `end_ns`
 };
 
 /// One thread's share of the log, and what became of it.

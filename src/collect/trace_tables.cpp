@@ -143,6 +143,7 @@ class TableFiller {
     }
 
     void add_thread_tracks(StringPool& strings, ArgumentDecoder& arguments) {
+        DeviceCallValues call_values(*state_.data, strings);
         for (std::size_t i = 0; i < state_.replays.size(); ++i) {
             const ThreadReplay& replay = state_.replays[i];
             if (replay.rows == 0) continue;
@@ -152,15 +153,23 @@ class TableFiller {
             track.first_range = static_cast<Row>(state_.first_rows[i]);
             track.range_count = static_cast<Row>(replay.rows);
             state_.data->tracks.push_back(track);
+            auto call = replay.device_calls.begin();
+            const auto add_values_before = [&](Row end) {
+                for (; call != replay.device_calls.end() && track.first_range + call->row < end; ++call) {
+                    add_site_values_before(track.first_range + call->row, arguments);
+                    call_values.add(*call, track.first_range + call->row);
+                }
+                add_site_values_before(end, arguments);
+            };
             for (const PayloadRef& ref : replay.payloads) {
                 const Row row = track.first_range + ref.row;
-                add_site_values_before(row, arguments);
+                add_values_before(row);
                 arguments.decode_range({ref.data, ref.bytes}, site_values_.take(row), row);
             }
             for (const PartRef& ref : replay.parts) {
                 parts_.push_back({track.first_range + ref.row, ref.flags, ref.call});
             }
-            add_site_values_before(track.first_range + track.range_count, arguments);
+            add_values_before(track.first_range + track.range_count);
         }
     }
 
@@ -363,8 +372,9 @@ class TableFiller {
         }
         const bool crashed =
             !state_.data->window.finished && !state_.log.finished && state_.log.end_ticks == 0;
-        problems.add_findings(*state_.data, {crashed, state_.unknown_records, state_.lost_begins, adjusted,
-                                             misplaced, damaged_arguments, damaged_memory_, unknown_site_});
+        problems.add_findings(*state_.data,
+                              {crashed, state_.unknown_records, state_.lost_begins, adjusted, misplaced,
+                               damaged_arguments, damaged_memory_, state_.damaged_device, unknown_site_});
     }
 
     ReplayedLog& state_;

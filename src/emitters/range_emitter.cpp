@@ -11,11 +11,12 @@
 #include <kymo/error.h>
 #include <kymo/observe.h>
 
+#include "base/fork_mutex.h"
 #include "emitters/array_identity.h"
-#include "emitters/fork_mutex.h"
 #include "emitters/mark_tool.h"
 #include "emitters/pushed_ranges.h"
 #include "emitters/range_text.h"
+#include "record/nvtx_hearing.h"
 
 namespace kymo {
 namespace {
@@ -101,6 +102,7 @@ class RangeEmitter {
             text = range_text(range, {}, {});
         }
         auto emitted = std::make_unique<EmittedRange>(self, run);
+        const EmitterCall call;
         if (range.is_async()) {
             emitted->own = self.tool_.begin(name, text);
         } else {
@@ -124,6 +126,7 @@ class RangeEmitter {
 
     static void on_instant(const ObservedRange& instant, void* data) {
         auto& self = *static_cast<RangeEmitter*>(data);
+        const EmitterCall call;
         if (self.run_.load(std::memory_order_acquire) != 0) self.tool_.mark(std::string(instant.name()));
     }
 

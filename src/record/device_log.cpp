@@ -44,7 +44,7 @@ const char* category_of(DeviceWorkKind kind) noexcept {
 std::uint32_t site_of(std::string_view name, const char* category, Scope scope) noexcept {
     const SlowPath path;
     if (!path) return 0;
-    return Recorder::get().intern_site(name, category, 0, scope, detail::kSiteDevice);
+    return Recorder::get().intern_site(name, {}, 0, scope, 0, category);
 }
 
 template <class Payload>
@@ -101,7 +101,8 @@ std::uint32_t DeviceLog::call_site(std::string_view name, bool is_driver) noexce
 }
 
 void DeviceLog::write(const DeviceWork& work) noexcept {
-    if (entry_ == nullptr || work.site == 0) return;
+    if (entry_ == nullptr) return;
+    if (work.site == 0) return count_lost(1);  // there was no room for its name
     alignas(8) std::byte payload[detail::kMaxPayloadBytes];
     std::byte* end = put_facts(payload, work);
     if (!work.values.empty()) {
@@ -121,14 +122,17 @@ void DeviceLog::write(const DeviceWork& work) noexcept {
 }
 
 void DeviceLog::write(const DeviceCall& call) noexcept {
-    if (entry_ == nullptr || call.site == 0) return;
+    if (entry_ == nullptr) return;
+    if (call.site == 0) return count_lost(1);
     const std::uint64_t duration = call.end > call.start ? call.end - call.start : 0;
     const bool is_long = call.result != 0 || duration > std::numeric_limits<std::uint32_t>::max();
-    LongWords words{RecordKind::DeviceCall, 0, call.site, call.start, 0, call.correlation};
+    const int type = static_cast<int>(call.device_type) & detail::kCallDeviceMask;
+    LongWords words{RecordKind::DeviceCall, static_cast<std::uint8_t>(type), call.site, call.start, 0,
+                    call.correlation};
     words.word2 = std::uint64_t{static_cast<std::uint32_t>(call.os_tid)} << 32;
     detail::DeviceCallPayload payload{call.end, call.result, 0};
     if (is_long) {
-        words.flags = detail::kRecordLongCall;
+        words.flags |= detail::kRecordLongCall;
     } else {
         words.word2 |= duration;
     }

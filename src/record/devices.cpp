@@ -43,9 +43,9 @@ class DeviceSource final : public Source {
         if (!trouble.empty()) note_problem("device_not_recorded", trouble);
     }
 
-    void flush(std::uint64_t timeout_ns, bool is_stopping) noexcept override {
+    void flush(std::uint64_t timeout_ns, bool wait_for_devices) noexcept override {
         if (needs_ == DeviceNeeds()) return;
-        if (!activities_.flush(timeout_ns, is_stopping)) {
+        if (!activities_.flush(timeout_ns, wait_for_devices)) {
             note_problem("device_work_missing", "The work of " + name_ +
                                                     " was not all done, or not all handed over, in time: "
                                                     "some of it is missing.");

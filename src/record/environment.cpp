@@ -196,6 +196,8 @@ SessionOptions parse_options(std::string_view text) {
             options.devices = parse_devices(value);
         } else if (key == "device_activities") {
             options.device_activities = parse_device_activities(value);
+        } else if (key == "nvtx") {
+            options.with_nvtx = parse_switch(key, value);
         } else if (key == "calls") {
             options.with_stack = parse_switch(key, value);
         } else if (key == "c_calls") {
@@ -204,7 +206,7 @@ SessionOptions parse_options(std::string_view text) {
             throw Error(
                 "'" + part +
                 "': expected out=, max=, policy=, scopes=, name=, values=, shapes=, inputs=, memory=, "
-                "flops=, devices=, device_activities=, calls= or c_calls=");
+                "flops=, devices=, device_activities=, nvtx=, calls= or c_calls=");
         }
     }
     if (options.with_stack && !c_calls) {

@@ -11,6 +11,7 @@
 #include <memory>
 #include <utility>
 
+#include "record/nvtx_hearing.h"
 #include "record/recorder.h"
 #include "record/thread_log.h"
 
@@ -29,15 +30,26 @@ using detail::ThreadState;
 
 namespace {
 
+bool is_same_library(const void* one, const void* other) noexcept {
+    Dl_info of_one{};
+    Dl_info of_other{};
+    return dladdr(one, &of_one) != 0 && dladdr(other, &of_other) != 0 &&
+           of_one.dli_fbase == of_other.dli_fbase;
+}
+
 // Looks for an active copy of Kymo in every loaded object.
 int find_active_copy(dl_phdr_info* info, std::size_t, void* found) {
     void* const handle = dlopen(info->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
     if (handle == nullptr) return 0;
     auto* const mark = static_cast<KymoCopyMark*>(dlsym(handle, "kymo_copy_mark"));
+    const bool is_active = mark != nullptr && mark != &kymo_own_copy_mark && mark->active != 0;
+    if (is_active) {
+        *static_cast<bool*>(found) = true;
+        void* const entry = dlsym(handle, "InitializeInjectionNvtx2");
+        if (is_same_library(entry, mark)) entry_of_first_copy = reinterpret_cast<NvtxEntry>(entry);
+    }
     dlclose(handle);
-    if (mark == nullptr || mark == &kymo_own_copy_mark || mark->active == 0) return 0;
-    *static_cast<bool*>(found) = true;
-    return 1;
+    return is_active ? 1 : 0;
 }
 
 bool is_started = false;
@@ -46,6 +58,7 @@ __attribute__((constructor)) void on_load() {
     bool other_copy = false;
     dl_iterate_phdr(find_active_copy, &other_copy);
     if (other_copy) {
+        is_second_copy = true;
         Recorder::get().disable("a second copy of Kymo was loaded into this process; it does not record");
         return;
     }

@@ -269,7 +269,17 @@ void Recorder::name_current_thread(std::string_view name) noexcept {
     const AsEnabled enabled;
     if (detail::current_thread->owner == nullptr && attend() == nullptr) return;
     std::lock_guard lock(mutex_);
-    auto& entry = *static_cast<ThreadEntry*>(detail::current_thread->owner);
+    name_entry(*static_cast<ThreadEntry*>(detail::current_thread->owner), name);
+}
+
+void Recorder::name_thread(std::int64_t os_tid, std::string_view name) noexcept {
+    std::lock_guard lock(mutex_);
+    for (const auto& entry : threads_) {
+        if (entry->is_thread && entry->os_tid == os_tid) return name_entry(*entry, name);
+    }
+}
+
+void Recorder::name_entry(ThreadEntry& entry, std::string_view name) noexcept {
     entry.name = names_.intern(name);
     publish_names();
     if (!entry.in_journal) return;
@@ -592,16 +602,16 @@ std::uint32_t Recorder::register_site(const detail::Site& site) noexcept {
 }
 
 std::uint32_t Recorder::intern_site(std::string_view name, std::string_view file, std::uint32_t line,
-                                    Scope scope, std::uint32_t flags) noexcept {
+                                    Scope scope, std::uint32_t flags, std::string_view category) noexcept {
     std::lock_guard lock(mutex_);
-    const std::uint32_t id = names_.intern_site(name, file, line, scope, flags);
+    const std::uint32_t id = names_.intern_site(name, file, line, scope, flags, names_.intern(category));
     publish_names();
     return id;
 }
 
-std::uint32_t Recorder::intern_dynamic(std::string_view name, Scope scope) noexcept {
+std::uint32_t Recorder::intern_dynamic(std::string_view name, Scope scope, std::uint32_t category) noexcept {
     std::lock_guard lock(mutex_);
-    const std::uint32_t id = names_.intern_dynamic(name, scope);
+    const std::uint32_t id = names_.intern_dynamic(name, scope, category);
     publish_names();
     return id;
 }

@@ -154,6 +154,8 @@ class Recorder {
     /// Ends a scope of another thread, which removes it when it next comes by. False: that thread has ended.
     bool end_elsewhere(std::uint32_t thread, const ThreadEntry::EndedElsewhere& ended) noexcept;
     void name_current_thread(std::string_view name) noexcept;
+    /// Names a thread by its number in the system. Nothing happens to one that has not recorded.
+    void name_thread(std::int64_t os_tid, std::string_view name) noexcept;
     void count_lost(std::uint64_t records = 1) noexcept;
     /// Sets a thread's armed word by its sessions and those of all threads; its `arming` is held.
     void arm(ThreadEntry& entry) noexcept;
@@ -165,8 +167,8 @@ class Recorder {
     // -- names --
     std::uint32_t register_site(const detail::Site& site) noexcept;
     std::uint32_t intern_site(std::string_view name, std::string_view file, std::uint32_t line, Scope scope,
-                              std::uint32_t flags = 0) noexcept;
-    std::uint32_t intern_dynamic(std::string_view name, Scope scope) noexcept;
+                              std::uint32_t flags = 0, std::string_view category = {}) noexcept;
+    std::uint32_t intern_dynamic(std::string_view name, Scope scope, std::uint32_t category = 0) noexcept;
     std::uint32_t intern(std::string_view text) noexcept;
     std::uint32_t intern_module(std::string_view path, std::string_view build_id,
                                 std::uint64_t bias) noexcept;
@@ -256,6 +258,7 @@ class Recorder {
     template <class Record>
     void journal(detail::JournalKind kind, Record record, std::span<const std::byte> tail = {}) noexcept;
     void journal_thread(ThreadEntry& entry) noexcept;
+    void name_entry(ThreadEntry& entry, std::string_view name) noexcept;
     void journal_clock() noexcept;
     void journal_costs() noexcept;
     void journal_losses(const ThreadEntry& entry) noexcept;
@@ -264,7 +267,8 @@ class Recorder {
     // These need source_mutex_.
     RecordingNeeds needs() noexcept;
     void tell_sources() noexcept;
-    void flush_sources(bool is_stopping) noexcept;
+    void flush_sources(bool wait_for_devices) noexcept;
+    bool records_devices(std::uint64_t id) noexcept;
 
     // Threads whose calls are known but that have not recorded (absent_threads.cpp).
     std::uint32_t number_of_thread(std::int64_t os_tid) noexcept;

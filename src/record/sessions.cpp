@@ -12,6 +12,7 @@
 #include "record/clock.h"
 #include "record/devices.h"
 #include "record/journal.h"
+#include "record/nvtx_hearing.h"
 #include "record/recorder.h"
 #include "record/thread_log.h"
 
@@ -99,6 +100,7 @@ SessionEntry* Recorder::find(std::uint64_t id) noexcept {
 Recorder::Started Recorder::start(const SessionOptions& options) {
     const WantedDevices devices = find_devices(
         options.devices, options.device_activities);  // loads and registers them: no lock is held
+    const std::string nvtx_silence = options.with_nvtx ? why_nvtx_is_silent() : std::string();
     std::lock_guard source_lock(source_mutex_);
     measure_costs();
     Started started{};
@@ -183,6 +185,7 @@ Recorder::Started Recorder::start(const SessionOptions& options) {
         if (own != nullptr) context = make_context(*own, *session);
         started = {session->id, session->output_path};
         sessions_.push_back(std::move(session));
+        if (!nvtx_silence.empty()) add_note("nvtx_not_listening", nvtx_silence);
         rearm();
         if (background_idles_) wake_.notify_all();
     }
@@ -438,7 +441,7 @@ void Recorder::close_spool() noexcept {
 
 bool Recorder::stop(std::uint64_t id, RawLog& log) {
     std::lock_guard source_lock(source_mutex_);
-    flush_sources(true);
+    flush_sources(records_devices(id));
     {
         std::unique_lock lock(mutex_);
         SessionEntry* const session = find(id);
@@ -464,7 +467,7 @@ bool Recorder::snapshot(std::uint64_t id, RawLog& log) {
 
 void Recorder::discard(std::uint64_t id) noexcept {
     std::lock_guard source_lock(source_mutex_);
-    flush_sources(true);
+    flush_sources(records_devices(id));
     {
         std::unique_lock lock(mutex_);
         SessionEntry* const session = find(id);
@@ -534,8 +537,14 @@ void Recorder::tell_sources() noexcept {
     for (const auto& source : sources_) source->needs_changed(now);
 }
 
-void Recorder::flush_sources(bool is_stopping) noexcept {
-    for (const auto& source : sources_) source->flush(kFlushTimeoutNs, is_stopping);
+void Recorder::flush_sources(bool wait_for_devices) noexcept {
+    for (const auto& source : sources_) source->flush(kFlushTimeoutNs, wait_for_devices);
+}
+
+bool Recorder::records_devices(std::uint64_t id) noexcept {
+    std::lock_guard lock(mutex_);
+    const SessionEntry* const session = find(id);
+    return session != nullptr && !session->is_closed && session->device_types != 0;
 }
 
 void Recorder::add_source(std::shared_ptr<Source> source) {

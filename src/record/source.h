@@ -46,9 +46,10 @@ class Source {
     virtual const char* name() const noexcept = 0;
     /// The union has changed: start, stop or adapt. Called at every change and once when registered.
     virtual void needs_changed(const RecordingNeeds& needs) noexcept = 0;
-    /// Hand over what is still buffered: a session is about to stop, or only to be looked at. Return within
+    /// Hand over what is still buffered: a session is about to stop or to be looked at. `wait_for_devices`:
+    /// one that asked for devices stops, and what they have been given is to be done first. Return within
     /// `timeout_ns`.
-    virtual void flush(std::uint64_t timeout_ns, bool is_stopping) noexcept = 0;
+    virtual void flush(std::uint64_t timeout_ns, bool wait_for_devices) noexcept = 0;
     /// In the child of a fork, where nothing records any more: forget the parent's state.
     virtual void forked() noexcept = 0;
 };

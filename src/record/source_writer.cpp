@@ -1,6 +1,8 @@
 // source_writer.cpp: recording on behalf of sources.
 #include "record/source_writer.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -28,6 +30,29 @@ std::uint32_t traced_site(std::string_view name, std::string_view file, std::uin
                           Scope scope) noexcept {
     const SlowPath path;
     return path ? Recorder::get().intern_site(name, file, line, scope, detail::kSiteTraced) : 0;
+}
+
+namespace {
+
+// Apart, so that the usual way has no frame to set up.
+[[gnu::noinline]] std::uint32_t intern_categorised(std::string_view name, Scope scope,
+                                                   std::uint32_t category) noexcept {
+    const SlowPath path;
+    return path ? Recorder::get().intern_dynamic(name, scope, category) : 0;
+}
+
+}  // namespace
+
+std::uint32_t categorised_site(std::string_view name, Scope scope, std::uint32_t category) noexcept {
+    const std::uint32_t known = Recorder::get().names().find_dynamic(name, scope, category);
+    return known != 0 ? known : intern_categorised(name, scope, category);
+}
+
+void name_thread(std::int64_t os_tid, std::string_view name) noexcept {
+    if (os_tid == gettid()) return thread_name(name);
+    const AsEnabled enabled;
+    const SlowPath path;
+    if (path) Recorder::get().name_thread(os_tid, name);
 }
 
 bool attach_thread() noexcept {

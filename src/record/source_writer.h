@@ -12,6 +12,7 @@
 
 #include <kymo/detail/export.h>
 #include <kymo/detail/hot_path.h>
+#include <kymo/range.h>
 #include <kymo/value.h>
 
 #include "record/source.h"
@@ -25,6 +26,22 @@ KYMO_API void add_source(std::shared_ptr<Source> source);
 /// asked for no calls leave its ranges out. 0: no room.
 KYMO_API std::uint32_t traced_site(std::string_view name, std::string_view file, std::uint32_t line,
                                    Scope scope) noexcept;
+
+/// The site of a name made at run time whose category (a string id) is not its scope's: a lock-free look-up,
+/// interned the first time. 0: no room.
+std::uint32_t categorised_site(std::string_view name, Scope scope, std::uint32_t category) noexcept;
+
+/// An instant of a site. `side`: its values, as push_values() gives them.
+void record_site_instant(std::uint32_t site, Scope scope, std::uint32_t side) noexcept;
+
+/// Movable ranges of a site.
+struct RangeOfSite {
+    /// On an async track wherever it ends. `side`: its values.
+    static Range apart(std::uint32_t site, Scope scope, std::uint32_t side) noexcept;
+};
+
+/// Names a thread by its number in the system; another than the calling one only if it has recorded.
+void name_thread(std::int64_t os_tid, std::string_view name) noexcept;
 
 /// Makes the calling thread known and up to date, so that its state may be used. False: it cannot record now.
 KYMO_API bool attach_thread() noexcept;

@@ -87,10 +87,11 @@ enum class RecordKind : std::uint8_t {
     Memory = 0x8a,        ///< time; word 2 = address; payload = MemoryPayload
     DeviceWork = 0x8b,    ///< time = start, word 2 = end, flags = DeviceWorkKind, depth = correlation;
                           ///< payload = DeviceKernelPayload or DeviceOtherPayload, then values
+    DeviceCall = 0x8c,    ///< time = start, word 2 = os_tid:32 | duration:32, depth = correlation, flags =
+                          ///< DeviceType; with kRecordLongCall the duration is 0 and the payload a
+                          ///< DeviceCallPayload
     DeviceClock = 0x8d,   ///< time = by the device's account; word 2 = ticks to add to it, an int64; depth =
                           ///< ticks that this can be off by; payload = DevicePlace
-    DeviceCall = 0x8c,    ///< time = start, word 2 = os_tid:32 | duration:32, depth = correlation; with
-                          ///< kRecordLongCall the duration is 0 and the payload a DeviceCallPayload
 };
 
 enum RecordFlags : std::uint8_t {
@@ -100,6 +101,7 @@ enum RecordFlags : std::uint8_t {
     kRecordValuesLost = 1 << 4,  ///< had values, which found no room
     kRecordLongCall = 1 << 5,    ///< DeviceCall: a DeviceCallPayload follows
 };
+inline constexpr std::uint8_t kCallDeviceMask = 0x1f;  ///< of a DeviceCall's flags
 
 /// Of a Part: word 0 = kind:8 | flags:8 | start of its range:48 (its low bits), word 1 = number of the call.
 enum PartRecordFlags : std::uint8_t {
@@ -244,7 +246,7 @@ struct StringRecord {  // followed by `length` bytes, padded to 8
     std::uint32_t id;  ///< from 1, dense
     std::uint32_t length;
 };
-struct SiteRecord {
+struct SiteRecord {  // followed by a SiteCategory, if it has one
     StreamRecord head;
     std::uint32_t id;  ///< from 1, dense
     std::uint32_t name;
@@ -253,9 +255,12 @@ struct SiteRecord {
     std::uint32_t scope;
     std::uint32_t flags;  ///< SiteFlags
 };
+struct SiteCategory {
+    std::uint32_t category;  ///< SiteInfo::category
+    std::uint32_t reserved;
+};
 enum SiteFlags : std::uint32_t {
     kSiteTraced = 1 << 0,  ///< of a call tracer: for sessions that asked for calls
-    kSiteDevice = 1 << 1,  ///< of a device: `file` is its category
 };
 
 /// A program or shared library in which native frames were.
