@@ -190,7 +190,7 @@ RunSummary summarize_run(const std::vector<std::string>& captures, const Termina
                 main = fmt::format("kymo: {}: linked to Kymo, but no range was reached\n{}",
                                    styled(terminal, Style::Bold, printable(path)),
                                    problem_lines(trace, terminal));
-            } else if (are_calls(averages)) {
+            } else if (are_host_calls(averages)) {
                 main = calls_summary(trace, path, averages, terminal);
             } else {
                 main = fmt::format("kymo: {}: {}, {}\n", styled(terminal, Style::Bold, printable(path)),
