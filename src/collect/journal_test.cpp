@@ -11,6 +11,8 @@
 namespace kymo {
 namespace {
 
+using testing::LogWriter;
+
 TEST(Names, SitesHaveTheCategoryThatTheyWereGiven) {
     LogWriter log;
     const std::uint32_t plain = log.site("name");

@@ -71,7 +71,7 @@ TEST(Devices, ThatCannotBeHadAreLeftOutAndTheTraceSaysWhy) {
     EXPECT_EQ(problem_text(other.stop(), "device_unavailable"), "it is switched off");
 }
 
-TEST(Devices, WithoutActivitiesCannotBeRecorded) {
+TEST(Devices, WithoutActivitiesAreTimedWithTheirEvents) {
     const auto silent = std::make_shared<FakeDevice>("silent", DeviceType::Hpu);
     silent->has_activities = false;
     register_device(silent);
@@ -79,7 +79,7 @@ TEST(Devices, WithoutActivitiesCannotBeRecorded) {
     options.devices = {"silent"};
     Session session(options);
     EXPECT_EQ(problem_text(session.stop(), "device_unavailable"),
-              "The device 'silent' tells nothing of its work.");
+              "The device 'silent' tells nothing of its work. Ranges are timed with its events instead.");
 }
 
 // ---- what they are told ----

@@ -149,9 +149,10 @@ TEST(ParseOptions, ReadsSwitches) {
 
 TEST(ParseOptions, NamesTheKeyThatItDoesNotKnow) {
     for (const std::string text : {"colour=red", "Out=x", " out=x", "garbage", "=x", "="}) {
-        EXPECT_EQ(error_of(text), "'" + text +
-                                      "': expected out=, max=, policy=, scopes=, name=, values=, shapes=, "
-                                      "inputs=, memory=, flops=, calls= or c_calls=");
+        EXPECT_EQ(error_of(text),
+                  "'" + text +
+                      "': expected out=, max=, policy=, scopes=, name=, values=, shapes=, "
+                      "inputs=, memory=, flops=, devices=, device_activities=, nvtx=, calls= or c_calls=");
     }
 }
 

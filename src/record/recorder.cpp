@@ -188,16 +188,17 @@ bool Recorder::copy_to_current_store(ThreadEntry& entry, std::vector<Block*>& le
         entry.spool = old_spool;
         return false;
     }
-    copy_state(*entry.state, *old_state);
+    copy_state(*entry.state, *static_cast<const ThreadState*>(as_forked(old_state)));
     left.push_back(old_block);
     const auto copy_segment = [&](Block*& segment, std::size_t blocks, BlockKind kind) {
         int error = 0;
         Block* const fresh = take_block(blocks, error);
         if (fresh == nullptr) return false;
         fresh->claims = 1;
-        std::memcpy(fresh->data(), segment->data(), fresh->capacity());
+        const auto* const from = static_cast<const BlockHeader*>(as_forked(segment->header));
+        std::memcpy(fresh->data(), from + 1, fresh->capacity());
         fresh->header->thread = entry.id;
-        fresh->header->segment = segment->header->segment;
+        fresh->header->segment = from->segment;
         store_release(fresh->header->kind, static_cast<std::uint16_t>(kind));
         left.push_back(std::exchange(segment, fresh));
         return true;

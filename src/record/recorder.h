@@ -226,6 +226,8 @@ class Recorder {
     ThreadEntry* register_current_thread() noexcept;
     bool give_state_block(ThreadEntry& entry) noexcept;
     bool copy_to_current_store(ThreadEntry& entry, std::vector<Block*>& left) noexcept;
+    void copy_for_child(const ThreadEntry& entry) noexcept;
+    const void* as_forked(const void* place) const noexcept;  // the copy, or the place itself
     void move_to_current_store(ThreadEntry& entry) noexcept;
     void bring_up_to_date(ThreadEntry& entry) noexcept;
     void remove_ended(ThreadEntry& entry, std::unique_lock<InsideMutex>& lock) noexcept;
@@ -332,7 +334,13 @@ class Recorder {
     std::mutex source_mutex_;
     std::vector<std::shared_ptr<Source>> sources_;
     detail::ThreadState* forking_thread_ = nullptr;
-    std::unique_ptr<std::byte[]> forking_copy_;  ///< of its state, as it was then
+    /// What a child takes over of its parent's file, as it was when the process forked: both have the file,
+    /// and the parent goes on.
+    struct ForkCopy {
+        const void* place;
+        std::unique_ptr<std::byte[]> bytes;
+    };
+    std::vector<ForkCopy> fork_copies_;
     bool forking_enabled_ = true;
 };
 

@@ -132,6 +132,14 @@ void check_hook(Mode mode) noexcept {
                  "Kymo's: calls of that thread are missing from then on");
 }
 
+// The event of sys.setprofile(): once, and while nothing is hooked, since the program's audit hooks run.
+bool is_hook_allowed(Mode mode) noexcept {
+    if (mode == Mode::PythonCalls || PySys_Audit("sys.setprofile", nullptr) == 0) return true;
+    drop_error();
+    note_problem("python_calls_missing", "an audit hook of the program refuses profile hooks");
+    return false;
+}
+
 bool start_hook(Mode mode) noexcept {
     if (mode == Mode::PythonCalls) return start_frame_hook();
     if (start_profile_hook()) return true;
@@ -159,6 +167,10 @@ void check_hook(Mode) noexcept {
             "python_calls_missing",
             "the program has taken Kymo's tool id of sys.monitoring: calls are missing from then on");
     }
+}
+
+bool is_hook_allowed(Mode) noexcept {
+    return true;  // it is asked when the callbacks are registered
 }
 
 bool start_hook(Mode mode) noexcept {
@@ -244,6 +256,7 @@ void apply_once() noexcept {
         return;
     }
     watch_forks();
+    if (!is_hook_allowed(mode)) return;
     try {
         start_gc_ranges();  // imports a module, which is to be no part of the program
         live_calls.clear();
