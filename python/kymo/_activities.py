@@ -261,8 +261,9 @@ def _activity_of_device(name):
 
 
 def supported_activities():
-    """The activities that can be recorded here."""
-    return {ProfilerActivity.CPU, *_usable_devices()}
+    """The activities that can be recorded here; a device without a source of its own has to be asked for."""
+    usable = _usable_devices().items()
+    return {ProfilerActivity.CPU, *(activity for activity, name in usable if _kymo.find_device(name).has_activities)}
 
 
 def kineto_available():

@@ -1,7 +1,7 @@
 """What a profiler records, from the keywords that it was given."""
 
 from kymo import _activities
-from kymo._activities import ProfilerActivity, RecordScope
+from kymo._activities import ProfilerActivity, ProfilerState, RecordScope
 from kymo._kymo import Error, check_call_patterns, device_trouble, find_device
 from kymo._warnings import warn
 
@@ -43,12 +43,17 @@ _SCOPES_OF_TYPES = {
 }
 
 
-def choose_activities(activities, use_cpu, use_kineto, filters):
-    """(the activities, {activity: the names of what to record of it})."""
+def choose_activities(activities, use_cpu, use_kineto, filters, use_device=None):
+    """(the activities, {activity: the names of what to record of it}). Without activities, all that can be recorded
+    here; with a device, the processor, to which choose_device() adds it.
+    """
     if not use_cpu and not use_kineto:
         raise Error("use_cpu=False needs use_kineto=True: nothing else would be recorded")
     activities = list(activities) if activities is not None else []
-    chosen, own = _activities._parse_activities(activities) if activities else (_activities.supported_activities(), {})
+    if activities:
+        chosen, own = _activities._parse_activities(activities)
+    else:
+        chosen, own = {ProfilerActivity.CPU} if use_device else _activities.supported_activities(), {}
     own.update({activity: set(names) for activity, names in (filters or {}).items()})
     if not use_cpu:
         chosen = chosen - {ProfilerActivity.CPU}
@@ -91,11 +96,15 @@ def choose_devices(activities, use_device, filters, use_kineto, waits):
     return {"devices": list(chosen.values()), "device_activities": bits}
 
 
-def is_timed(devices):
-    """Whether ranges are timed with events, as choose_devices() has it."""
-    return bool(devices["device_activities"] & _TIMES) or all(
-        not find_device(name).has_activities for name in devices["devices"]
-    )
+def profiler_state(use_device, devices):
+    """The ProfilerState for a device, and what choose_devices() gave."""
+    if use_device is None:
+        return ProfilerState.KINETO
+    is_timed = devices["device_activities"] & _TIMES or not find_device(use_device).has_activities
+    is_private = _activities._activity_of_device(use_device) is ProfilerActivity.PrivateUse1
+    if is_timed:
+        return ProfilerState.KINETO_PRIVATEUSE1_FALLBACK if is_private else ProfilerState.KINETO_GPU_FALLBACK
+    return ProfilerState.KINETO_PRIVATEUSE1 if is_private else ProfilerState.KINETO
 
 
 def _bits_of(activity, filters, waits):

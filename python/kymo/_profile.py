@@ -95,7 +95,7 @@ class profile(Results):
         self.enabled = enabled
         self.experimental_config = experimental_config if experimental_config is not None else _ExperimentalConfig()
         self.activities, self.activity_filters = _choices.choose_activities(
-            activities, use_cpu, use_kineto, activity_filters
+            activities, use_cpu, use_kineto, activity_filters, use_device or use_cuda
         )
         self.use_cpu = bool(use_cpu)
         self.use_device = _choices.choose_device(self.activities, use_device, use_cuda)
@@ -187,10 +187,7 @@ class profile(Results):
     @property
     def profiler_kind(self):
         """How devices are recorded: by what they tell (KINETO), or with events around ranges (..._FALLBACK)."""
-        is_private = ProfilerActivity.PrivateUse1 in self.activities and self.use_device is not None
-        if self.use_device is not None and _choices.is_timed(self.devices):
-            return ProfilerState.KINETO_PRIVATEUSE1_FALLBACK if is_private else ProfilerState.KINETO_GPU_FALLBACK
-        return ProfilerState.KINETO_PRIVATEUSE1 if is_private else ProfilerState.KINETO
+        return _choices.profiler_state(self.use_device, self.devices)
 
     @property
     def profiling_start_time_ns(self):

@@ -190,7 +190,7 @@ RunSummary summarize_run(const std::vector<std::string>& captures, std::string_v
             } else if (events == 0) {
                 main = fmt::format("kymo: {}: {}\n{}", styled(terminal, Style::Bold, printable(path)),
                                    why_empty, problem_lines(trace, terminal));
-            } else if (are_calls(averages)) {
+            } else if (are_host_calls(averages)) {
                 main = calls_summary(trace, path, averages, terminal);
             } else {
                 main = fmt::format("kymo: {}: {}, {}\n", styled(terminal, Style::Bold, printable(path)),

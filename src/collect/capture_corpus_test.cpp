@@ -37,7 +37,7 @@ LogWriter everything() {
     LogWriter log;
     log.start(3, 5,
               {.name = "run",
-               .option_bits = LogWriter::kAllOptions | device_bits(kDeviceAll),
+               .option_bits = LogWriter::kAllOptions | device_bits(kDeviceAll | kDeviceTimes),
                .policy = 2,
                .device_types = kCudaBit})
         .born(1, "main", 1)

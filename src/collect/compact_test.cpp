@@ -51,7 +51,7 @@ LogWriter rich_log() {
     LogWriter log;
     log.start(3, 5,
               {.name = "run",
-               .option_bits = LogWriter::kAllOptions | testing::device_bits(kDeviceAll),
+               .option_bits = LogWriter::kAllOptions | testing::device_bits(kDeviceAll | kDeviceTimes),
                .policy = 2,
                .max_bytes = 1 << 20,
                .device_types = testing::kCudaBit})

@@ -142,9 +142,13 @@ TEST_F(DeviceTracks, TimedWorkBelongsToTheRangeOfItsId) {
     log.thread(kMain).long_range("around", 5, 50, 0, 0, log.values().facts(-1, 0, 98).bytes());
     work({.name = "op", .start = 45, .end = 55, .kind = DeviceWorkKind::Timed, .range = 99});
     work({.name = "lost", .start = 60, .end = 65, .kind = DeviceWorkKind::Timed, .range = 1});
-    const Trace trace = build();
+    const Trace trace = build(device_session(kDeviceAll | kDeviceTimes));
     EXPECT_EQ(launches(trace), "op>op");
     EXPECT_EQ(problem_codes(trace), "");
+    ASSERT_EQ(trace.ranges().size(), 3u);  // "lost" belongs to no range that the session has
+    const LinkInfo& link = trace.links()[0];
+    EXPECT_EQ(trace.ranges().start_ns[link.to], trace.ranges().start_ns[link.from]);
+    EXPECT_EQ(trace.ranges().duration_ns[link.to], 10);
 }
 
 TEST_F(DeviceTracks, WorkWithoutACallIsCounted) {

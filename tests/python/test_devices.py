@@ -29,7 +29,7 @@ def work(name="op", kernel="bead_kernel", us=50, **options):
 
 
 def one(events, name):
-    (event,) = [event for event in events if event.name == name]
+    (event,) = [event for event in events if event.key == name]
     return event
 
 
@@ -103,7 +103,6 @@ def test_work_is_linked_to_the_range_that_launched_it():
     with recording(devices=["abax"]) as recorded:
         work(grid=(4, 2), block=(32,), registers=16, static_shared=8, values={"bead": "blue"})
     assert recorded.parent(recorded.one("abaxLaunch")) == "op"
-    values = recorded.one("bead_kernel")["arguments"] if "arguments" in recorded.one("bead_kernel") else None
     events = recorded.trace.events(use_device="abax")
     kernel, op = one(events, "bead_kernel"), one(events, "op")
     assert [(k.name, k.device, k.duration) for k in op.kernels] == [("bead_kernel", 0, about(50))]
@@ -111,7 +110,6 @@ def test_work_is_linked_to_the_range_that_launched_it():
     assert (kernel.device_type, kernel.device_index, kernel.device_resource_id) == (DeviceType.PrivateUse1, 0, 3)
     assert kernel.kwinputs["grid"] == [4, 2, 1] and kernel.kwinputs["block"] == [32, 1, 1]
     assert kernel.kwinputs["bead"] == "blue" and kernel.kwinputs["registers per thread"] == 16
-    assert values is None or values
 
 
 def test_facts_of_a_source_are_in_the_metadata():
@@ -139,7 +137,7 @@ def test_allocations_and_losses_of_a_device_are_in_the_trace():
         assert log.wants_memory
         log.memory(4096, 512, total_allocated=512, total_reserved=1024)
         log.lost(3)
-    assert recorded.trace.info()["memory_reports"] if "memory_reports" in recorded.trace.info() else True
+    assert [event.name for event in recorded.trace.events(use_device="abax")] == ["[memory]"]
     assert sum(count for code, _, count in recorded.trace.problems if code == "dropped") == 3
 
 
@@ -269,7 +267,7 @@ def test_a_profiler_shows_the_time_of_its_device():
     assert (op.count, op.device_time_total) == (2, about(80))
     assert one(averages, "slow_kernel").self_device_time_total == about(100)
     table = averages.table(sort_by="self_device_time_total")
-    assert "Self ABAX" in table and "ABAX total" in table and "Self ABAX time total: 180" in table
+    assert "Self ABAX" in table and "ABAX total" in table and "Self ABAX time total: 180." in table
     assert table.index("slow_kernel") < table.index("bead_kernel")
 
 

@@ -263,9 +263,9 @@ def test_a_generator_of_activities_is_read_once():
 
 
 def test_devices_that_are_not_there_are_warned_of():
-    with pytest.warns(UserWarning, match="'abacus' is no known device"):
+    with pytest.warns(UserWarning, match="There is no device called 'abacus'"):
         assert kymo.profile(use_device="abacus").use_device is None
-    with pytest.warns(UserWarning, match="hpu is not available"):
+    with pytest.warns(UserWarning, match="nothing of 'hpu' is recorded"):
         assert kymo.profile(use_device="hpu").use_device is None
 
 
