@@ -6,12 +6,17 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <new>
 #include <sstream>
 #include <stdexcept>
 #include <string>
 
 #include <kymo/error.h>
+
+#if KYMO_HAVE_ZLIB
+#include <zlib.h>
+#endif
 
 namespace kymo {
 namespace {
@@ -40,6 +45,27 @@ TEST(OutputPieces, StandInOrderWhoeverMadeThem) {
         EXPECT_TRUE(stream.str() == expected + "tail") << threads;
     }
 }
+
+#if KYMO_HAVE_ZLIB
+TEST(OutputPieces, AreCompressedAsOneStream) {
+    std::string expected;
+    for (std::size_t i = 0; i < 100; ++i) expected += text_of(i);
+    std::string folder = ::testing::TempDir() + "kymo_pieces_XXXXXX";
+    ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+    const std::string path = folder + "/pieces.gz";
+    OutputFile file(path);
+    write_pieces(file, 100, write_text, 3);
+    file.commit();
+    gzFile const read = ::gzopen(path.c_str(), "rb");
+    std::string text(expected.size() + 1, '\0');
+    const int size = ::gzread(read, text.data(), static_cast<unsigned>(text.size()));
+    ::gzclose(read);
+    text.resize(static_cast<std::size_t>(std::max(0, size)));
+    EXPECT_TRUE(text == expected);
+    ::unlink(path.c_str());
+    ::rmdir(folder.c_str());
+}
+#endif
 
 TEST(OutputPieces, NoneAreWrittenAtOnce) {
     std::ostringstream stream;

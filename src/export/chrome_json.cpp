@@ -21,9 +21,9 @@
 namespace kymo {
 namespace {
 
-/// More than this share of a thread makes a second one worth while. Some milliseconds.
+/// Fewer for each are not worth another thread: some milliseconds of work.
 constexpr std::size_t kRowsOfThread = 16384;
-/// More than these wait for the one that writes.
+/// More would only wait for the one that writes.
 constexpr std::size_t kMostThreads = 16;
 
 class ChromeJson {

@@ -48,12 +48,15 @@ void ChromeRanges::write(std::size_t index, Row first, Row end) {
     const Stamp row_stamp(chrome_row_text(tables_.rows.track[index]));
     const std::size_t most =
         tables_.largest_stamps() + row_stamp.size() + 2 * kDecimalBytes + kMostOfRest + 2 * Stamp::kBlock;
+    // Copies: the compiler knows that what is written does not change them.
+    const ChromeClock clock = tables_.clock;
+    const RangeColumns ranges = ranges_;
     if (first != next_row_) seek(first);
     next_row_ = end;
     for (Row row = first; row < end; ++row) {
-        const std::uint64_t from = tables_.clock.since_start(ranges_.start_ns[row]);
-        const std::uint64_t to = tables_.clock.since_start(ranges_.start_ns[row] + ranges_.duration_ns[row]);
-        const ChromeSite& site = sites[ranges_.site[row]];
+        const std::uint64_t from = clock.since_start(ranges.start_ns[row]);
+        const std::uint64_t to = clock.since_start(ranges.start_ns[row] + ranges.duration_ns[row]);
+        const ChromeSite& site = sites[ranges.site[row]];
         char* out = out_.room(most);
         out = site.head.put(out);
         out = row_stamp.put(out);
@@ -61,7 +64,7 @@ void ChromeRanges::write(std::size_t index, Row first, Row end) {
         out = put_literal(out, ",\"dur\":");
         out = put_micros(out, to - from);
         const bool is_plain = site.kind == ChromeSite::Kind::Plain && !on_device && row != next_sparse_ &&
-                              (ranges_.flags[row] & kFlagsShown) == 0 && !has_links(row) && !has_parts;
+                              (ranges.flags[row] & kFlagsShown) == 0 && !has_links(row) && !has_parts;
         if (is_plain) [[likely]] {
             out_.take(site.tail.put(out));
             continue;
