@@ -137,7 +137,7 @@ TEST(ParseOptions, NamesTheKeyThatItDoesNotKnow) {
     for (const std::string text : {"colour=red", "Out=x", " out=x", "garbage", "=x", "="}) {
         EXPECT_EQ(error_of(text), "'" + text +
                                       "': expected out=, max=, policy=, scopes=, name=, values=, shapes=, "
-                                      "inputs=, memory=, flops=, calls= or c_calls=");
+                                      "inputs=, memory=, flops=, nvtx=, calls= or c_calls=");
     }
 }
 
