@@ -45,6 +45,7 @@ TEST(Devices, AreRefusedWithTheReason) {
 }
 
 TEST(Devices, AreFoundByTheirNames) {
+    fake();  // registered when it is first asked for
     EXPECT_EQ(find_device("fake").get(), &fake());
     EXPECT_EQ(device_trouble("fake"), "");
     fake().why_not = "it is switched off";

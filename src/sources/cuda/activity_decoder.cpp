@@ -191,6 +191,7 @@ void ActivityDecoder::decode_call(const CallRecord& record, DeviceLog& log) {
     call.site = call_site(record.kind == kActivityDriver ? kDriverCalls : kRuntimeCalls, record.callback);
     call.os_tid = static_cast<std::int32_t>(record.thread);
     call.correlation = record.correlation;
+    call.device_type = DeviceType::Cuda;
     call.start = clock_.to_ticks(record.start);
     call.end = clock_.to_ticks(std::max(record.start, record.end));
     call.result = static_cast<std::int32_t>(record.result);
