@@ -251,7 +251,7 @@ TEST_F(Compact, ASavedTraceLoadsEqual) {
     for (const bool stopped : {false, true}) {
         if (stopped) log.stop(3, 74, true);
         const Trace trace = build_trace(log.raw());
-        EXPECT_EQ(trace.links().size(), 1u);
+        EXPECT_EQ(trace.links().size(), 3u);
         EXPECT_EQ(trace.range_details().size(), 3u);
         EXPECT_EQ(trace.memory().size(), 3u);
         EXPECT_EQ(trace.arrays().size(), 5u);
