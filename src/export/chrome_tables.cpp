@@ -24,7 +24,8 @@ ChromeTables::ChromeTables(const Trace& the_trace)
       clock(trace.window()),
       rows(trace),
       modules(trace),
-      range_count_(trace.ranges().size()) {
+      range_count_(trace.ranges().size()),
+      links_(trace.links()) {
     host_sites_ = make_sites(false);
     if (!rows.devices.empty()) device_sites_ = make_sites(true);
     make_flows();
@@ -72,35 +73,21 @@ std::vector<ChromeSite> ChromeTables::make_sites(bool on_device) {
 void ChromeTables::make_flows() {
     for (const std::string_view name : {"flow", "fwdbwd", "ac2g", "remote", "flow"})
         flows_.push_back(make_flow(name));
-    for (const LinkInfo& link : trace.links()) {
+    for (const LinkInfo& link : links_) {
         if (link.kind == LinkKind::Flow && link.name != 0 && !named_flows_.contains(link.name))
             named_flows_.emplace(link.name, make_flow(trace.string(link.name)));
     }
 }
 
-const ChromeFlow& ChromeTables::flow_of(const LinkInfo& link) const {
-    const auto kind = static_cast<std::size_t>(link.kind);
-    if (link.kind != LinkKind::Flow || link.name == 0) return flows_[kind < flows_.size() ? kind : 0];
-    return named_flows_.find(link.name)->second;
-}
-
 void ChromeTables::index_links() {
-    const std::span<const LinkInfo> links = trace.links();
-    if (links.empty()) return;
+    if (links_.empty()) return;
     incoming_.assign(range_count_, kNoLink);
-    next_incoming_.assign(links.size(), kNoLink);
-    for (std::size_t i = links.size(); i-- > 0;) {
-        if (!is_valid(links[i])) continue;
-        next_incoming_[i] = incoming_[links[i].to];
-        incoming_[links[i].to] = static_cast<std::uint32_t>(i);
+    next_incoming_.assign(links_.size(), kNoLink);
+    for (std::size_t i = links_.size(); i-- > 0;) {
+        if (!is_valid(links_[i])) continue;
+        next_incoming_[i] = incoming_[links_[i].to];
+        incoming_[links_[i].to] = static_cast<std::uint32_t>(i);
     }
-}
-
-Row ChromeTables::launch_of(Row row) const noexcept {
-    for (std::uint32_t i = incoming(row); i != kNoLink; i = next_incoming_[i]) {
-        if (trace.links()[i].kind == LinkKind::Launch) return trace.links()[i].from;
-    }
-    return kNoRow;
 }
 
 }  // namespace kymo

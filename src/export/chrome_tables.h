@@ -51,7 +51,11 @@ class ChromeTables {
     /// Of all sites: the most bytes that head and tail have.
     std::size_t largest_stamps() const noexcept { return largest_stamps_; }
 
-    const ChromeFlow& flow_of(const LinkInfo& link) const;
+    const ChromeFlow& flow_of(const LinkInfo& link) const {
+        if (link.kind == LinkKind::Flow && link.name != 0) return named_flows_.find(link.name)->second;
+        const auto kind = static_cast<std::size_t>(link.kind);
+        return flows_[kind < flows_.size() ? kind : 0];
+    }
     bool is_valid(const LinkInfo& link) const noexcept {
         return link.from < range_count_ && link.to < range_count_;
     }
@@ -59,7 +63,12 @@ class ChromeTables {
     std::uint32_t incoming(Row row) const noexcept { return incoming_.empty() ? kNoLink : incoming_[row]; }
     std::uint32_t next_incoming(std::uint32_t link) const noexcept { return next_incoming_[link]; }
     /// The range that launched this one; kNoRow: none is known.
-    Row launch_of(Row row) const noexcept;
+    Row launch_of(Row row) const noexcept {
+        for (std::uint32_t i = incoming(row); i != kNoLink; i = next_incoming_[i]) {
+            if (links_[i].kind == LinkKind::Launch) return links_[i].from;
+        }
+        return kNoRow;
+    }
 
   private:
     std::vector<ChromeSite> make_sites(bool on_device);
@@ -67,6 +76,7 @@ class ChromeTables {
     void index_links();
 
     const std::size_t range_count_;
+    const std::span<const LinkInfo> links_;
     std::vector<ChromeSite> host_sites_;
     std::vector<ChromeSite> device_sites_;  ///< empty where the trace has no tracks of devices
     std::size_t largest_stamps_ = 0;
