@@ -102,8 +102,7 @@ class DeviceTracks {
         if (range == kNoRow) return false;
         const std::int64_t length = work.end_ns - work.start_ns;
         work.start_ns = data_.range_start_ns[range];
-        // Devices are waited for at the stop, so only damage makes it longer than the window.
-        work.end_ns = std::min(work.start_ns + length, std::max(work.start_ns, state_.view.end_ns));
+        work.end_ns = work.start_ns + length;
         return true;
     }
 
