@@ -154,8 +154,8 @@ class DeviceReader {
         if (!is_wanted) return;
         DeviceWorkRow row;
         row.start_ns = state_.fit->to_ns(start);
-        row.end_ns = state_.fit->to_ns(std::min(end, state_.view.stop_ticks));
-        row.runs_on = end > state_.view.stop_ticks;
+        row.runs_on = end > state_.view.stop_ticks && kind != DeviceWorkKind::Timed;
+        row.end_ns = state_.fit->to_ns(row.runs_on ? state_.view.stop_ticks : end);
         row.log = log_;
         row.site = state_.view.site_row(head.site);
         row.correlation = head.depth;

@@ -193,7 +193,8 @@ class DeviceTracks {
 
     void add_row(const DeviceWorkRow& work, bool is_beside) {
         const auto row = static_cast<Row>(data_.range_start_ns.size());
-        const std::int64_t inside = work.end_ns - std::max(work.start_ns, state_.view.start_ns);
+        const std::int64_t inside =
+            std::min(work.end_ns, state_.view.end_ns) - std::max(work.start_ns, state_.view.start_ns);
         const int flags = (work.start_ns < state_.view.start_ns ? kBeganBefore : 0) |
                           (work.runs_on ? kUnfinished : 0) | (is_beside ? kAsync : 0);
         data_.range_start_ns.push_back(work.start_ns);
