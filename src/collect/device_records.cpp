@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <vector>
 
 #include "collect/log_records.h"
@@ -56,7 +57,10 @@ class ThreadNumbers {
             if (thread.os_tid != 0) threads_[thread.os_tid].push_back({thread.birth, thread.death, id});
             last_id_ = std::max(last_id_, id);
         }
-        for (auto& [number, spans] : threads_) std::sort(spans.begin(), spans.end());
+        const auto is_before = [](const Span& a, const Span& b) {
+            return std::tie(a.birth, a.death, a.id) < std::tie(b.birth, b.death, b.id);
+        };
+        for (auto& [number, spans] : threads_) std::sort(spans.begin(), spans.end(), is_before);
     }
 
     /// A thread is known from its first record on, so one that comes to be known later may be meant; one that
@@ -76,7 +80,6 @@ class ThreadNumbers {
         std::uint64_t birth;
         std::uint64_t death;  ///< 0: it lives
         std::uint32_t id;
-        auto operator<=>(const Span&) const = default;
     };
     std::map<std::int64_t, std::vector<Span>> threads_;
     std::uint32_t last_id_ = 0;
@@ -207,9 +210,12 @@ class DeviceReader {
     void hand_over_calls() {
         for (auto& [thread, calls] : calls_) {
             // A session of one thread and its tasks: calls count where its ranges are (insert_device_calls).
-            std::stable_sort(calls.begin(), calls.end(), [](const DeviceCallRow& a, const DeviceCallRow& b) {
-                return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.end_ns > b.end_ns;
-            });
+            const auto is_before = [](const DeviceCallRow& one, const DeviceCallRow& other) {
+                return one.start_ns != other.start_ns ? one.start_ns < other.start_ns
+                                                      : one.end_ns > other.end_ns;
+            };
+            if (!std::is_sorted(calls.begin(), calls.end(), is_before))
+                std::stable_sort(calls.begin(), calls.end(), is_before);
             const auto place = std::lower_bound(
                 state_.replays.begin(), state_.replays.end(), thread,
                 [](const ThreadReplay& replay, std::uint32_t id) { return replay.thread < id; });

@@ -85,7 +85,7 @@ class DeviceTracks {
             }
         }
         // Of a call and one inside it that go by one number, the outer one.
-        std::sort(calls_.begin(), calls_.end());
+        if (!std::is_sorted(calls_.begin(), calls_.end())) std::sort(calls_.begin(), calls_.end());
         const bool times_ranges =
             std::any_of(state_.device_work.begin(), state_.device_work.end(),
                         [](const DeviceWorkRow& work) { return work.kind == DeviceWorkKind::Timed; });
@@ -269,15 +269,18 @@ class DeviceTracks {
     }
 
     void sort_links() {
-        std::stable_sort(data_.links.begin(), data_.links.end(),
-                         [](const LinkInfo& a, const LinkInfo& b) { return a.from < b.from; });
+        const auto is_before = [](const LinkInfo& a, const LinkInfo& b) { return a.from < b.from; };
+        if (!std::is_sorted(data_.links.begin(), data_.links.end(), is_before))
+            std::stable_sort(data_.links.begin(), data_.links.end(), is_before);
     }
 
     struct Call {
         std::uint32_t log;
         std::uint32_t correlation;
         Row row;
-        auto operator<=>(const Call&) const = default;
+        bool operator<(const Call& other) const noexcept {
+            return std::tie(log, correlation, row) < std::tie(other.log, other.correlation, other.row);
+        }
     };
     ReplayedLog& state_;
     TraceData& data_;

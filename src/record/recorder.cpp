@@ -669,10 +669,10 @@ void Recorder::journal_losses(const ThreadEntry& entry) noexcept {
     journal(JournalKind::Losses, record);
 }
 
-void Recorder::add_note(std::string_view code, std::string_view text) noexcept {
+void Recorder::add_note(std::string_view code, std::string_view text, bool aloud) noexcept {
     if (std::find(noted_.begin(), noted_.end(), text) != noted_.end()) return;
     noted_.emplace_back(text);
-    say(text);
+    if (aloud) say(text);
     detail::NoteRecord record{};
     record.code = names_.intern(code);
     record.text = names_.intern(text);
@@ -681,9 +681,9 @@ void Recorder::add_note(std::string_view code, std::string_view text) noexcept {
     if (!sessions_.empty()) journal(JournalKind::Note, record);
 }
 
-void Recorder::note(std::string_view code, std::string_view text) noexcept {
+void Recorder::note(std::string_view code, std::string_view text, bool aloud) noexcept {
     std::lock_guard lock(mutex_);
-    add_note(code, text);
+    add_note(code, text, aloud);
 }
 
 void Recorder::note_open_part(std::uint32_t thread, std::uint64_t start, std::uint64_t call,

@@ -197,8 +197,8 @@ class Recorder {
     void after_fork_in_child() noexcept;
     /// This copy of the library records nothing, ever.
     void disable(const char* why) noexcept;
-    /// Puts a problem into the captures being written, and on standard error once.
-    void note(std::string_view code, std::string_view text) noexcept;
+    /// Puts a problem into the captures being written, and on standard error once if it is said aloud.
+    void note(std::string_view code, std::string_view text, bool aloud = true) noexcept;
     /// Which call a range of a thread that is open is part of.
     void note_open_part(std::uint32_t thread, std::uint64_t start, std::uint64_t call,
                         std::uint8_t flags) noexcept;
@@ -265,7 +265,7 @@ class Recorder {
     void journal_costs() noexcept;
     void journal_losses(const ThreadEntry& entry) noexcept;
     void publish_names() noexcept;
-    void add_note(std::string_view code, std::string_view text) noexcept;
+    void add_note(std::string_view code, std::string_view text, bool aloud = true) noexcept;
     // These need source_mutex_.
     RecordingNeeds needs() noexcept;
     void tell_sources() noexcept;

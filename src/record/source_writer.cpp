@@ -207,8 +207,8 @@ std::uint64_t source_ticks_of(std::uint64_t ns) noexcept {
     return ticks >= 9e18L ? std::uint64_t{1} << 63 : static_cast<std::uint64_t>(ticks);
 }
 
-void note_problem(std::string_view code, std::string_view text) noexcept {
-    Recorder::get().note(code, text);
+void note_problem(std::string_view code, std::string_view text, bool aloud) noexcept {
+    Recorder::get().note(code, text, aloud);
 }
 
 void begin_environment_session() noexcept {

@@ -110,8 +110,8 @@ KYMO_API std::uint64_t source_ticks() noexcept;
 /// How many of its ticks a time is.
 KYMO_API std::uint64_t source_ticks_of(std::uint64_t ns) noexcept;
 
-/// Puts a problem into the traces of the sessions that run.
-KYMO_API void note_problem(std::string_view code, std::string_view text) noexcept;
+/// Puts a problem into the traces of the sessions that run; aloud: on standard error too, once.
+KYMO_API void note_problem(std::string_view code, std::string_view text, bool aloud = true) noexcept;
 
 /// Starts the session that the environment asks for, if it does: for a program that had none of it when the
 /// library was loaded.

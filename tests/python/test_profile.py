@@ -322,7 +322,7 @@ def test_collection_can_be_switched_off_and_on_within_a_cycle():
 
 
 def test_memory_that_is_reported_is_in_events_and_in_the_timeline(tmp_path):
-    with kymo.profile(profile_memory=True) as prof:
+    with kymo.profile(activities=[kymo.ProfilerActivity.CPU], profile_memory=True) as prof:
         with kymo.record_function("takes"):
             kymo.report_allocation(0x1000, 400, 400, 512)
         kymo.report_allocation(0x1000, -400, 0, 512)

@@ -316,8 +316,9 @@ def test_a_summary_of_nothing_names_the_cause(tmp_path):
     assert "nothing: --no-calls leaves the calls out, and no range was marked" in out
     out = recorded([script], tmp_path, run_options=["--include", "no.such.module"])[1]
     assert "nothing: no call was made that the options take" in out
-    out = recorded(["missing.py"], tmp_path, run_options=[])[1]
-    assert "nothing: it ended before it made a call" in out
+    if sys.version_info < (3, 12):  # from then on its end is seen to call something
+        out = recorded(["missing.py"], tmp_path, run_options=[])[1]
+        assert "nothing: it ended before it made a call" in out
 
 
 def test_lines_of_calls_are_recorded_on_request(tmp_path):

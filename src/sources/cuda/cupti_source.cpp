@@ -136,8 +136,6 @@ std::string CuptiSource::start(DeviceLog& log) {
 
 void CuptiSource::stop() noexcept {
     for (const std::uint32_t kind : std::exchange(enabled_, {})) cupti_.disable(kind);
-    for (const auto& [domain, callback] : std::exchange(enabled_calls_, {}))
-        (domain == kDriverCalls ? cupti_.enable_driver_call : cupti_.enable_runtime_call)(callback, 0);
     {
         std::lock_guard lock(pool_.mutex());
         should_end_ = true;
@@ -163,7 +161,8 @@ void CuptiSource::enable(const DeviceNeeds& needs) {
     if (needs.memory) configure_unified_memory();
     switch_kind(kActivityMemory, needs.memory);
     switch_kind(kActivityUnifiedMemory, needs.memory && is_configured_);
-    choose_calls(wants(kDeviceCalls), wants(kDeviceDriverCalls));
+    choose_calls(kActivityRuntime, wants(kDeviceCalls));
+    choose_calls(kActivityDriver, wants(kDeviceDriverCalls));
     switch_kind(kActivityOverhead, wants(kDeviceOverhead));
     switch_kind(kActivitySynchronization, wants(kDeviceWaits));
     switch_kind(kActivityMemcpy, wants(kDeviceCopies));
@@ -172,32 +171,18 @@ void CuptiSource::enable(const DeviceNeeds& needs) {
     switch_kind(kActivityKernel, wants(kDeviceKernels));  // last: whose launches are seen by then
 }
 
-void CuptiSource::choose_calls(bool runtime, bool driver) {
-    const bool had_driver = !enabled_calls_.empty();
-    const bool had_runtime = std::find(enabled_.begin(), enabled_.end(), kActivityRuntime) != enabled_.end();
-    const auto for_each_call = [&](std::uint32_t domain, auto visit) {
-        for (std::uint32_t callback = 1; callback < kMostCallbacks; ++callback) {
-            const char* name = nullptr;
-            if (cupti_.callback_name(domain, callback, &name) != kCuptiSuccess || name == nullptr) break;
-            visit(callback, plain_call_name(name));
-        }
-    };
-    if (runtime != had_runtime) {
-        switch_kind(kActivityRuntime, runtime);
-        if (runtime) {
-            for_each_call(kRuntimeCalls, [&](std::uint32_t callback, const std::string& name) {
-                if (is_noise(name)) cupti_.enable_runtime_call(callback, 0);
-            });
-        }
-    }
-    if (driver && !had_driver) {
-        for_each_call(kDriverCalls, [&](std::uint32_t callback, const std::string& name) {
-            if (is_driver_work(name) && cupti_.enable_driver_call(callback, 1) == kCuptiSuccess)
-                enabled_calls_.push_back({kDriverCalls, callback});
-        });
-    } else if (!driver && had_driver) {
-        for (const auto& [domain, callback] : std::exchange(enabled_calls_, {}))
-            cupti_.enable_driver_call(callback, 0);
+void CuptiSource::choose_calls(std::uint32_t kind, bool on) {
+    const bool was_on = std::find(enabled_.begin(), enabled_.end(), kind) != enabled_.end();
+    switch_kind(kind, on);
+    if (was_on || !on) return;
+    // All of them, and then without those that say little: switching single ones on is not heeded.
+    const std::uint32_t domain = kind == kActivityDriver ? kDriverCalls : kRuntimeCalls;
+    const auto switch_call = kind == kActivityDriver ? cupti_.enable_driver_call : cupti_.enable_runtime_call;
+    for (std::uint32_t callback = 1; callback < kMostCallbacks; ++callback) {
+        const char* name = nullptr;
+        if (cupti_.callback_name(domain, callback, &name) != kCuptiSuccess || name == nullptr) break;
+        const std::string plain = plain_call_name(name);
+        if (kind == kActivityDriver ? !is_driver_work(plain) : is_noise(plain)) switch_call(callback, 0);
     }
 }
 

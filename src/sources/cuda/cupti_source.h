@@ -44,7 +44,7 @@ class CuptiSource final : public DeviceActivitySource {
     std::string subscribe();
     void stop() noexcept;
     void enable(const DeviceNeeds& needs);
-    void choose_calls(bool runtime, bool driver);
+    void choose_calls(std::uint32_t kind, bool on);
     void switch_kind(std::uint32_t kind, bool on);
     void configure_unified_memory();
 
@@ -60,9 +60,8 @@ class CuptiSource final : public DeviceActivitySource {
     // Of whoever starts and stops: calls come one at a time.
     DeviceNeeds needs_;
     void* subscriber_ = nullptr;
-    std::vector<std::uint32_t> enabled_;                                  ///< kinds
-    std::vector<std::pair<std::uint32_t, std::uint32_t>> enabled_calls_;  ///< domain and callback
-    bool has_buffers_ = false;                                            ///< CUPTI knows our callbacks
+    std::vector<std::uint32_t> enabled_;  ///< kinds
+    bool has_buffers_ = false;            ///< CUPTI knows our callbacks
     bool is_configured_ = false;
     bool is_forked_ = false;
 

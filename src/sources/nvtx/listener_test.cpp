@@ -389,8 +389,8 @@ TEST(NvtxListening, ASessionThatExpectsNvtxSaysWhenItCannotHear) {
     const auto problems = [](bool with_nvtx) {
         Session session(SessionOptions{.with_nvtx = with_nvtx});
         std::string text;
-        for (const ProblemInfo& problem : session.stop().problems())
-            text += problem.code + ": " + problem.text;
+        const Trace trace = session.stop();
+        for (const ProblemInfo& problem : trace.problems()) text += problem.code + ": " + problem.text;
         return text;
     };
     nvtx_is_heard = false;  // other tests have attached

@@ -98,7 +98,8 @@ class TracerSource final : public Source {
             note_problem("python_c_calls_missing",
                          std::to_string(count) + (count == 1 ? " call site has" : " call sites have") +
                              " called functions of C and then a Python function: calls into C that came "
-                             "after are missing there (c_calls=\"all\" records them, and is slower)");
+                             "after are missing there (c_calls=\"all\" records them, and is slower)",
+                         false);
         }
 #endif
     }
