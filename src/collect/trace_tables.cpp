@@ -339,8 +339,10 @@ class TableFiller {
     }
 
     void fill_metadata() {
-        if (std::string clocks = state_.device_clocks.report(state_.fit->ticks_per_second()); !clocks.empty())
-            put_fact(state_.data->metadata, "gpu_clock", std::move(clocks));
+        if (state_.view.device_types != 0) {
+            std::string clocks = state_.device_clocks.report(state_.fit->ticks_per_second());
+            if (!clocks.empty()) put_fact(state_.data->metadata, "gpu_clock", std::move(clocks));
+        }
         for (JournalFact& fact : state_.journal.facts) {
             if (fact.key < state_.data->strings.size() && is_json(fact.json))
                 put_fact(state_.data->metadata, state_.data->strings[fact.key], std::move(fact.json));

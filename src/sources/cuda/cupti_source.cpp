@@ -51,6 +51,7 @@ CuptiSource::CuptiSource()
     : cupti_(libraries().cupti),
       clock_(device_ticks_per_second()),
       pool_(kMostBufferBytes),
+      records_(cupti_),
       decoder_(cupti_, clock_),
       probe_(clock_) {
     instance_ = this;
@@ -105,7 +106,10 @@ std::string CuptiSource::subscribe() {
     SubscriberParams params{sizeof(SubscriberParams), "Kymo", holder, sizeof holder};
     const auto ignore = [](void*, std::uint32_t, std::uint32_t, const void*) {};
     const CuptiResult result = cupti_.subscribe(&subscriber_, ignore, nullptr, &params);
-    if (result == kCuptiSuccess) return "";
+    if (result == kCuptiSuccess) {
+        if (std::getenv("KYMO_X_HOLD") == nullptr) cupti_.unsubscribe(std::exchange(subscriber_, nullptr));
+        return "";
+    }
     subscriber_ = nullptr;
     if (result != kCuptiMultipleSubscribers) return "CUPTI cannot be used: " + cupti_error(result) + ".";
     return "Another profiler holds the GPU" +
@@ -227,7 +231,7 @@ void CuptiSource::run_worker() {
         const bool waits = std::exchange(flush_waits_, false);
         lock.unlock();
         if (is_asked || std::chrono::steady_clock::now() >= next_flush) {
-            flush_on_worker(is_asked && waits);
+            flush_on_worker(is_asked && waits, !is_asked || waits);
             next_flush = std::chrono::steady_clock::now() + kFlushPeriod;
         }
         decode_filled();
@@ -241,11 +245,11 @@ void CuptiSource::run_worker() {
     decode_filled();
 }
 
-void CuptiSource::flush_on_worker(bool wait_for_work) {
+void CuptiSource::flush_on_worker(bool wait_for_work, bool measure_clocks) {
     std::string trouble;
     if (is_over_.load()) return;
     if (wait_for_work) trouble = synchronize_contexts();
-    probe_.run();
+    if (measure_clocks) probe_.run();  // which may have to wait for the GPU
     cupti_.flush_all(0);
     decode_filled();
     for (const ClockMeasurement& measured : probe_.measure(decoder_.take_probe_runs())) {
@@ -267,8 +271,7 @@ void CuptiSource::flush_on_worker(bool wait_for_work) {
 void CuptiSource::decode_filled() {
     for (FilledBuffer filled; pool_.next(filled);) {
         ActivityRecord* record = nullptr;
-        while (filled.bytes != 0 && cupti_.next_record(filled.data, filled.bytes, &record) == kCuptiSuccess)
-            decoder_.decode(*record, *log_);
+        while (records_.next(filled.data, filled.bytes, record)) decoder_.decode(*record, *log_);
         count_dropped(filled.context, filled.stream);
         pool_.give_back(filled.data);
     }

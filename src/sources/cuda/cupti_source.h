@@ -16,6 +16,7 @@
 #include "sources/cuda/buffer_pool.h"
 #include "sources/cuda/clock_probe.h"
 #include "sources/cuda/cuda_libraries.h"
+#include "sources/cuda/record_walk.h"
 
 namespace kymo::cuda {
 
@@ -49,7 +50,7 @@ class CuptiSource final : public DeviceActivitySource {
     void configure_unified_memory();
 
     void run_worker();
-    void flush_on_worker(bool wait_for_work);
+    void flush_on_worker(bool wait_for_work, bool measure_clocks);
     void decode_filled();
     void count_dropped(void* context, std::uint32_t stream);
 
@@ -68,6 +69,7 @@ class CuptiSource final : public DeviceActivitySource {
     // Of the worker, under the pool's mutex where others ask.
     std::thread worker_;
     DeviceLog* log_ = nullptr;
+    RecordWalk records_;
     ActivityDecoder decoder_;
     ClockProbe probe_;
     bool should_end_ = false;
