@@ -170,6 +170,7 @@ std::vector<ClockMeasurement> ClockProbe::measure(const std::vector<ProbeRun>& r
     }
     waiting_.clear();  // what CUPTI has not told by now it lost
     std::vector<ClockMeasurement> all;
+    all.reserve(measurements.size());
     for (const auto& [device, measurement] : measurements) all.push_back(measurement);
     return all;
 }

@@ -42,7 +42,7 @@ class CuptiSource final : public DeviceActivitySource {
                                 std::size_t valid_bytes);
 
     std::string start(DeviceLog& log);
-    std::string subscribe();
+    std::string other_profiler();
     void stop() noexcept;
     void enable(const DeviceNeeds& needs);
     void choose_calls(std::uint32_t kind, bool on);
@@ -60,7 +60,6 @@ class CuptiSource final : public DeviceActivitySource {
 
     // Of whoever starts and stops: calls come one at a time.
     DeviceNeeds needs_;
-    void* subscriber_ = nullptr;
     std::vector<std::uint32_t> enabled_;  ///< kinds
     bool has_buffers_ = false;            ///< CUPTI knows our callbacks
     bool is_configured_ = false;
