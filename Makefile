@@ -11,7 +11,8 @@ FUZZ_SECONDS ?= 600
 export JOBS CMAKE_ARGS FUZZ_SECONDS PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-torch parity-torch test-cpython check bench bench-torch asan tsan storm fuzz viewers arrow examples-python
+.PHONY: help demo test test-torch parity-torch test-cpython check bench bench-torch bench-gpu asan tsan storm fuzz viewers arrow
+.PHONY: examples-python
 .PHONY: install-deps clean format
 
 help:  ## Show this list
@@ -56,6 +57,11 @@ bench-torch:  ## Kymo and PyTorch's own profiler, side by side (installs PyTorch
 	@tools/build.sh release --python kymo_python
 	@KYMO_BENCH_PYTHON=$$(tools/torch_env.sh) && export KYMO_BENCH_PYTHON && \
 		python3 tools/bench.py build/release -o build/bench_torch.json --only torch
+
+bench-gpu:  ## The figures of recording a GPU; needs one, and CUDA's compiler
+	@tools/build.sh release --python kymo_python kymo_cuda
+	@benchmarks/gpu/build.sh build/release
+	@$${KYMO_BENCH_PYTHON:-python3} benchmarks/gpu/bench.py build/release
 
 bench-%:  ## Run one benchmark (bench-range) or one figure (bench-range_enabled)
 	@tools/install_deps.sh build python

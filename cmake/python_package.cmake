@@ -25,7 +25,8 @@ target_include_directories(kymo_python PRIVATE "${PROJECT_SOURCE_DIR}/src")
 target_link_libraries(kymo_python PRIVATE kymo::kymo)
 
 # What pip builds, whatever else the folder builds.
-add_custom_target(kymo_package DEPENDS kymo kymo_python)
+add_custom_target(kymo_package DEPENDS kymo kymo_python ${kymo_devices})
+add_dependencies(kymo_python ${kymo_devices})
 if(TARGET kymo_cli)
     add_dependencies(kymo_package kymo_cli)
 endif()

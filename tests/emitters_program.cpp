@@ -98,6 +98,20 @@ void elsewhere(bool to_nvtx) {
     last.end();
 }
 
+// Ranges of NVTX by hand, among those of an emitter.
+void by_hand(bool to_nvtx) {
+    const Emitter emitter(to_nvtx, {});
+    KYMO_RANGE("ours");
+    std::printf("%d ", kymo::nvtx::range_push("by hand"));
+    {
+        KYMO_RANGE("inner");
+        kymo::nvtx::mark("mark");
+    }
+    const std::uint64_t started = kymo::nvtx::range_start("started");
+    std::printf("%d\n", kymo::nvtx::range_pop());
+    kymo::nvtx::range_end(started);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -110,6 +124,8 @@ int main(int argc, char** argv) {
         producers(to_nvtx);
     } else if (mode == "elsewhere") {
         elsewhere(to_nvtx);
+    } else if (mode == "by_hand") {
+        by_hand(to_nvtx);
     } else {
         return 2;
     }

@@ -106,6 +106,41 @@ TEST_F(Lifecycle, AForkLeavesOnlyTheThreadsOfTheProgramAndRecordingGoesOn) {
     EXPECT_EQ(counts(kymo::Trace::load(capture())), (Counts{{"work", 100010}}));
 }
 
+// The thread's state lies in the parent's file, which the child has too.
+TEST_F(Lifecycle, AChildGoesOnFromTheForkHoweverFarItsParentIsByThen) {
+    // The second: deeper than one block has room for, with more values than it has.
+    for (const auto& [levels, last] : {std::pair(5, 2), std::pair(1500, 900)}) {
+        SCOPED_TRACE(levels);
+        ASSERT_EQ(run({"fork_meanwhile", std::to_string(levels), std::to_string(last)}, environment()), 0)
+            << error();
+        EXPECT_EQ(counts(kymo::Trace::load(capture())),
+                  (Counts{{"level", levels}, {"parent's level", levels - last + 1}}));
+        ASSERT_EQ(other_captures().size(), 1u);
+        const kymo::Trace child = kymo::Trace::load(other_captures()[0]);
+        EXPECT_EQ(counts(child), (Counts{{"level", levels}, {"child work", 1}}));
+        EXPECT_EQ(problem_codes(child), "");
+        int level = levels;
+        for (kymo::Row row = child.ranges().parent[find(child, "child work")]; row != kymo::kNoRow;
+             row = child.ranges().parent[row]) {
+            const auto values = child.range_arguments(row);
+            ASSERT_EQ(values.size(), 1u) << level;
+            ASSERT_EQ(child.string(values[0].string), std::to_string(--level) + std::string(100, '.'));
+        }
+        EXPECT_EQ(level, 0);
+        std::filesystem::remove(other_captures()[0]);
+        std::filesystem::remove(capture());
+    }
+}
+
+TEST_F(Lifecycle, AChildGoesOnFromTheForkAlsoWhenItsParentsThreadIsGoneByThen) {
+    ASSERT_EQ(run({"fork_and_leave"}, environment()), 0) << error();
+    EXPECT_EQ(counts(kymo::Trace::load(capture())), (Counts{{"open at fork", 1}}));
+    ASSERT_EQ(other_captures().size(), 1u);
+    const kymo::Trace child = kymo::Trace::load(other_captures()[0]);
+    EXPECT_EQ(counts(child), (Counts{{"open at fork", 1}, {"child work", 1}}));
+    EXPECT_TRUE(has_flag(child, "open at fork", kymo::kBeganBefore));
+}
+
 TEST_F(Lifecycle, AChildThatRecordsNothingLeavesNoFile) {
     ASSERT_EQ(run({"fork_silent"}, environment()), 0) << error();
     EXPECT_TRUE(other_captures().empty());

@@ -3,6 +3,7 @@
 // (or said below) when everything went as the mode expects.
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/resource.h>
@@ -219,6 +220,65 @@ int fork_silent(const Arguments&) {
     work(10);
     KYMO_RANGE("open at fork");
     return in_child([] { std::exit(0); }) + in_child([] { _exit(0); });
+}
+
+// A handler for children that runs before the recorder's, which is registered when its library is loaded.
+int child_waits_for = -1;
+void wait_in_child() {
+    char letter = 0;
+    if (child_waits_for >= 0) (void)!read(child_waits_for, &letter, 1);
+}
+void watch_forks() {
+    pthread_atfork(nullptr, nullptr, wait_in_child);
+}
+[[gnu::section(".preinit_array"), gnu::used]] void (*const before_libraries)() = watch_forks;
+
+struct Descent {
+    int levels, last, pipe[2];
+    pid_t child = -1;
+    int result = 0;
+
+    // Forks at the bottom. The parent has gone up and down again before the child's handlers run.
+    void down(int level) {
+        if (level == levels) {
+            child_waits_for = pipe[0];
+            child = fork();
+            if (child == 0) child_work(1);
+            return;
+        }
+        KYMO_RANGE("level", "text", std::to_string(level) + std::string(100, '.'));
+        down(level + 1);
+        if (child != 0 && level == last) down_again(level);
+    }
+    void down_again(int level) {
+        KYMO_RANGE("parent's level", "text", std::string(150, '!'));
+        if (level < levels) return down_again(level + 1);
+        result = write(pipe[1], "x", 1) == 1 ? wait_for(child) : 89;
+    }
+};
+
+int fork_meanwhile(const Arguments& arguments) {
+    Descent descent{std::stoi(arguments.at(1)), std::stoi(arguments.at(2)), {}};
+    if (pipe(descent.pipe) != 0) return 88;
+    descent.down(0);
+    return descent.result;
+}
+
+// The forking thread is gone in the parent before the child's handlers run.
+int fork_and_leave(const Arguments&) {
+    int ends[2];
+    if (pipe(ends) != 0) return 88;
+    child_waits_for = ends[0];
+    pid_t child = -1;
+    std::thread([&child] {
+        {
+            KYMO_RANGE("open at fork");
+            child = fork();
+            if (child == 0) child_work(1);
+        }
+        if (child == 0) std::exit(0);
+    }).join();
+    return write(ends[1], "x", 1) == 1 ? wait_for(child) : 89;
 }
 
 // How many threads the system counts here; one that has just ended may still be among them for a moment.
@@ -473,6 +533,8 @@ int main(int count_of, char** values) {
         {"fork_movable", fork_movable},
         {"fork_alone", fork_alone},
         {"fork_silent", fork_silent},
+        {"fork_meanwhile", fork_meanwhile},
+        {"fork_and_leave", fork_and_leave},
         {"fork_from_thread", fork_from_thread},
         {"fork_without_records", fork_without_records},
         {"fork_threads", fork_threads},

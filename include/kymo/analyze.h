@@ -9,6 +9,7 @@
 #include <kymo/call_tree.h>
 #include <kymo/detail/export.h>
 #include <kymo/flops.h>
+#include <kymo/gpu_use.h>
 #include <kymo/memory_use.h>
 #include <kymo/stacks.h>
 #include <kymo/steps.h>

@@ -55,6 +55,8 @@ class KYMO_API EventList {
     std::int64_t device_total_ns(std::size_t event) const;   ///< of what it and those inside it launched
     /// What it launched itself: rows of ranges, in order of their starts.
     std::span<const Row> launches(std::size_t event) const;
+    /// Its time on a device was measured with events around it: the one that it has launched spans it.
+    bool is_timed(std::size_t event) const;
     EventBytes bytes(std::size_t event) const;
     std::optional<double> flops(std::size_t event) const;  ///< nothing: unknown
     /// The call stack, the innermost entry first.

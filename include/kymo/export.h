@@ -48,6 +48,10 @@ KYMO_API void write_chrome_json(const Trace& trace, std::ostream& stream);
 KYMO_API void write_memory_timeline(const Trace& trace, const std::string& path, const Device& device = {});
 /// What allocation reports say, as JSON text.
 KYMO_API std::string memory_use_json(const Trace& trace, const MemoryUse& use);
+/// What is known of devices, as JSON text; times in nanoseconds.
+KYMO_API std::string gpu_use_json(const Trace& trace, const GpuUse& use);
+/// The kernels of devices by RFC 4180, with a line of titles.
+KYMO_API std::string gpu_kernels_csv(const Trace& trace, const GpuUse& use);
 
 /// The file format of speedscope (https://www.speedscope.app): one evented profile per track that has ranges,
 /// in nanoseconds since the window's start, clipped to the window. Strict JSON whatever bytes names hold.

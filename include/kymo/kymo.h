@@ -4,6 +4,7 @@
 #include <kymo/analyze.h>
 #include <kymo/call_stack.h>
 #include <kymo/context.h>
+#include <kymo/device.h>
 #include <kymo/emit.h>
 #include <kymo/error.h>
 #include <kymo/execution_trace.h>
@@ -11,6 +12,7 @@
 #include <kymo/flops.h>
 #include <kymo/import.h>
 #include <kymo/memory.h>
+#include <kymo/nvtx.h>
 #include <kymo/observe.h>
 #include <kymo/operation.h>
 #include <kymo/range.h>

@@ -61,8 +61,10 @@ class Range {
     bool is_open() const noexcept { return id_ != 0 || frame_ != nullptr; }
 
   private:
+    friend struct RangeOfSite;
     KYMO_API void begin(std::string_view name, Scope scope, std::uint32_t side,
                         bool is_apart = false) noexcept;
+    void begin_site(std::uint32_t site, Scope scope, std::uint32_t side, bool is_apart) noexcept;
     KYMO_API void finish() noexcept;
 
     std::uint64_t id_ = 0;

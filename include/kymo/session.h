@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <kymo/detail/export.h>
+#include <kymo/device.h>
 #include <kymo/remote.h>
 #include <kymo/scope.h>
 #include <kymo/trace.h>
@@ -58,6 +59,13 @@ struct SessionOptions {
     bool with_stack = false;       ///< Python calls
     bool with_modules = false;
     CallOptions calls{};  ///< which of the Python calls
+    /// Whose work to record: names as find_device() has them ("cuda"). One that cannot be had here is left
+    /// out, and the trace's problems say why.
+    std::vector<std::string> devices{};
+    std::uint32_t device_activities = kDeviceDefault;  ///< what of it: DeviceActivities
+    /// Ranges of NVTX are expected. They are recorded whenever Kymo hears them (kymo/nvtx.h); with this the
+    /// trace says so when it cannot, as the problem nvtx_not_listening.
+    bool with_nvtx = false;
 };
 
 /// One recording. Any number may run at once, nested or overlapping, started and stopped by any thread.
@@ -89,6 +97,10 @@ class KYMO_API Session {
     /// given before gets the new value. Throws kymo::Error when it is no JSON, and when this session is not
     /// running.
     void add_metadata(std::string_view key, std::string_view json);
+    /// Leaves out what its devices do from now on (what they were given before is waited for), or goes on
+    /// with it. What another session records of them meanwhile is in this one's trace too. Throws kymo::Error
+    /// when this session is not running.
+    void record_devices(bool is_wanted);
     /// Where the capture is: differs from the output asked for when that name was taken. Empty without a
     /// file.
     const std::string& output_path() const noexcept { return output_path_; }

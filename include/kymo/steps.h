@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <kymo/detail/export.h>
+#include <kymo/time_statistics.h>
 #include <kymo/trace.h>
 
 namespace kymo {
@@ -30,19 +31,6 @@ struct StepInfo {
     std::int64_t gap_ns =
         -1;                   ///< since the step before on its thread ended, 0 if they overlap; -1: the first
     bool is_partial = false;  ///< cut off by the window; stands in no statistic
-};
-
-/// Percentiles are nearest ranks: one of the values, the smallest that so many do not exceed.
-struct StepStatistics {
-    std::uint64_t count = 0;
-    std::int64_t total_ns = 0;
-    double mean_ns = 0;
-    double stdev_ns = 0;  ///< of a sample; 0 for fewer than two
-    std::int64_t min_ns = 0;
-    std::int64_t median_ns = 0;
-    std::int64_t p90_ns = 0;
-    std::int64_t p99_ns = 0;
-    std::int64_t max_ns = 0;
 };
 
 enum class StepPlace : std::uint8_t {
@@ -76,8 +64,8 @@ struct SlowStep {
 
 struct StepReport {
     std::vector<StepInfo> steps;  ///< in order of time
-    StepStatistics durations;
-    StepStatistics gaps;
+    TimeStatistics durations;
+    TimeStatistics gaps;
     std::size_t median_step = 0;    ///< one whose duration is the median; what slow ones are compared with
     std::vector<SlowStep> slowest;  ///< the slowest first; none when there are fewer than two whole steps
 };

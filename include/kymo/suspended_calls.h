@@ -51,4 +51,8 @@ KYMO_API std::vector<TaskTimes> tasks(const Trace& trace);
 /// where they do not overlap; beyond the first thousand all do.
 KYMO_API Trace with_task_tracks(const Trace& trace);
 
+/// The same trace with arrows (LinkKind::Flow, named "next part") from each part of a suspended call to the
+/// next: for the first thousand parts of a call, and no more than 100,000 in all. For showing only.
+KYMO_API Trace with_part_flows(const Trace& trace);
+
 }  // namespace kymo

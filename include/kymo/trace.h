@@ -31,7 +31,7 @@ struct SiteInfo {
     std::uint32_t line = 0;
     Scope scope = Scope::User;
     StringId overload = 0;  ///< which of an operator's variants
-    StringId category = 0;  ///< the word that the maker of an imported trace has for its kind; 0: the scope's
+    StringId category = 0;  ///< the word of its maker for its kind (imported, NVTX); 0: the scope's
     StringId raw_name = 0;  ///< the symbol that `name` is the readable form of; 0: `name` is as recorded
     friend bool operator==(const SiteInfo&, const SiteInfo&) noexcept = default;
 };

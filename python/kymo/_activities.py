@@ -2,6 +2,7 @@
 
 from enum import Enum, IntEnum
 
+from kymo import _kymo
 from kymo._kymo import Error
 
 
@@ -193,7 +194,8 @@ _CPU_TYPES = frozenset(
 _ACTIVITY_TYPES = {
     ProfilerActivity.CPU: _CPU_TYPES,
     ProfilerActivity.CUDA: frozenset(
-        "GPU_MEMCPY GPU_MEMSET GPU_USER_ANNOTATION CONCURRENT_KERNEL CUDA_RUNTIME CUDA_DRIVER OVERHEAD".split()
+        "GPU_MEMCPY GPU_MEMSET GPU_USER_ANNOTATION CONCURRENT_KERNEL CUDA_RUNTIME CUDA_DRIVER OVERHEAD "
+        "CUDA_SYNC".split()
     ),
     ProfilerActivity.XPU: frozenset("GPU_MEMCPY GPU_MEMSET CONCURRENT_KERNEL XPU_RUNTIME XPU_DRIVER".split()),
     ProfilerActivity.MTIA: frozenset("MTIA_CCP_EVENTS MTIA_RUNTIME MTIA_INSIGHT MTIA_COUNTERS".split()),
@@ -234,9 +236,34 @@ def _check_filters(filters):
             raise Error(f"{activity} has no activity type {', '.join(unknown)}; it has: {known}")
 
 
+# The activity of each kind of device; those of other kinds are PrivateUse1.
+_ACTIVITY_OF_TYPE = {
+    DeviceType.CUDA: ProfilerActivity.CUDA,
+    DeviceType.HIP: ProfilerActivity.CUDA,
+    DeviceType.XPU: ProfilerActivity.XPU,
+    DeviceType.MTIA: ProfilerActivity.MTIA,
+    DeviceType.HPU: ProfilerActivity.HPU,
+}
+
+
+def _usable_devices():
+    """{activity: the name of its device}, of those that can be recorded here."""
+    usable = {}
+    for name in dict.fromkeys(("cuda", *_kymo.registered_devices())):
+        if not _kymo.device_trouble(name):
+            usable.setdefault(_activity_of_device(name), name)
+    return usable
+
+
+def _activity_of_device(name):
+    """The activity of a device that is registered."""
+    return _ACTIVITY_OF_TYPE.get(_kymo.find_device(name).type, ProfilerActivity.PrivateUse1)
+
+
 def supported_activities():
-    """The activities that can be recorded here."""
-    return {ProfilerActivity.CPU}
+    """The activities that can be recorded here; a device without a source of its own has to be asked for."""
+    usable = _usable_devices().items()
+    return {ProfilerActivity.CPU, *(activity for activity, name in usable if _kymo.find_device(name).has_activities)}
 
 
 def kineto_available():

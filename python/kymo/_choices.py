@@ -1,16 +1,30 @@
 """What a profiler records, from the keywords that it was given."""
 
 from kymo import _activities
-from kymo._activities import ProfilerActivity, RecordScope
-from kymo._kymo import Error, check_call_patterns
+from kymo._activities import ProfilerActivity, ProfilerState, RecordScope
+from kymo._kymo import Error, check_call_patterns, device_trouble, find_device
 from kymo._warnings import warn
 
-_DEVICES = {
-    "cuda": ProfilerActivity.CUDA,
-    "xpu": ProfilerActivity.XPU,
-    "mtia": ProfilerActivity.MTIA,
-    "hpu": ProfilerActivity.HPU,
+# What device_activities has for the types of activity that filters name.
+_DEVICE_BITS = {
+    "CONCURRENT_KERNEL": 1,
+    "GPU_MEMCPY": 2,
+    "GPU_MEMSET": 4,
+    "CUDA_RUNTIME": 8,
+    "XPU_RUNTIME": 8,
+    "MTIA_RUNTIME": 8,
+    "PRIVATEUSE1_RUNTIME": 8,
+    "CUDA_DRIVER": 16,
+    "XPU_DRIVER": 16,
+    "PRIVATEUSE1_DRIVER": 16,
+    "CUDA_SYNC": 32,
+    "OVERHEAD": 64,
+    "MTIA_CCP_EVENTS": 1,
+    "HPU_OP": 1,
 }
+_USUAL_BITS = 0x5F
+_WAITS = 32
+_TIMES = 128
 # The scopes of each kind of activity of the processor.
 _SCOPES_OF_TYPES = {
     "USER_ANNOTATION": {RecordScope.USER_SCOPE},
@@ -29,12 +43,17 @@ _SCOPES_OF_TYPES = {
 }
 
 
-def choose_activities(activities, use_cpu, use_kineto, filters):
-    """(the activities, {activity: the names of what to record of it})."""
+def choose_activities(activities, use_cpu, use_kineto, filters, use_device=None):
+    """(the activities, {activity: the names of what to record of it}). Without activities, all that can be recorded
+    here; with a device, the processor, to which choose_device() adds it.
+    """
     if not use_cpu and not use_kineto:
         raise Error("use_cpu=False needs use_kineto=True: nothing else would be recorded")
     activities = list(activities) if activities is not None else []
-    chosen, own = _activities._parse_activities(activities) if activities else (_activities.supported_activities(), {})
+    if activities:
+        chosen, own = _activities._parse_activities(activities)
+    else:
+        chosen, own = {ProfilerActivity.CPU} if use_device else _activities.supported_activities(), {}
     own.update({activity: set(names) for activity, names in (filters or {}).items()})
     if not use_cpu:
         chosen = chosen - {ProfilerActivity.CPU}
@@ -43,22 +62,63 @@ def choose_activities(activities, use_cpu, use_kineto, filters):
 
 
 def choose_device(activities, use_device, use_cuda):
-    """The device to record, or None; adds its activity to the set."""
-    supported = _activities.supported_activities()
+    """The device that tables are about, or None; adds its activity to the set. What cannot be recorded is said."""
     if use_cuda:
         warn("use_cuda is deprecated: give use_device='cuda' or activities", FutureWarning, stacklevel=4)
         use_device = use_device or "cuda"
     if use_device is None:
-        return next((name for name, kind in _DEVICES.items() if kind in activities and kind in supported), None)
-    activity = _DEVICES.get(use_device)
-    if activity is None:
-        warn(f"{use_device!r} is no known device: nothing of it is recorded", stacklevel=4)
+        usable = _activities._usable_devices() if activities - {ProfilerActivity.CPU} else {}
+        missing = sorted(activities - {ProfilerActivity.CPU, *usable})
+        for activity in missing:
+            warn(f"{activity.name} is not recorded: {_trouble_of(activity)}", stacklevel=4)
+        return next((name for activity, name in sorted(usable.items()) if activity in activities), None)
+    trouble = device_trouble(use_device)
+    if trouble:
+        warn(f"nothing of {use_device!r} is recorded: {trouble}", stacklevel=4)
         return None
-    if activity not in supported:
-        warn(f"{use_device} is not available here: nothing of it is recorded", stacklevel=4)
-        return None
-    activities.add(activity)
+    activities.add(_activities._activity_of_device(use_device))
     return use_device
+
+
+def _trouble_of(activity):
+    if activity is ProfilerActivity.CUDA:
+        return device_trouble("cuda")
+    return "there is no such device (kymo.register_device makes one known)"
+
+
+def choose_devices(activities, use_device, filters, use_kineto, waits):
+    """(the names of the devices to record, what of them): keywords of Session.start."""
+    usable = _activities._usable_devices() if activities - {ProfilerActivity.CPU} else {}
+    if use_device is not None:
+        usable[_activities._activity_of_device(use_device)] = use_device
+    chosen = {activity: name for activity, name in usable.items() if activity in activities}
+    bits = _TIMES if use_kineto is False else _together(_bits_of(activity, filters, waits) for activity in chosen)
+    return {"devices": list(chosen.values()), "device_activities": bits}
+
+
+def profiler_state(use_device, devices):
+    """The ProfilerState for a device, and what choose_devices() gave."""
+    if use_device is None:
+        return ProfilerState.KINETO
+    is_timed = devices["device_activities"] & _TIMES or not find_device(use_device).has_activities
+    is_private = _activities._activity_of_device(use_device) is ProfilerActivity.PrivateUse1
+    if is_timed:
+        return ProfilerState.KINETO_PRIVATEUSE1_FALLBACK if is_private else ProfilerState.KINETO_GPU_FALLBACK
+    return ProfilerState.KINETO_PRIVATEUSE1 if is_private else ProfilerState.KINETO
+
+
+def _bits_of(activity, filters, waits):
+    names = filters.get(activity)
+    bits = _USUAL_BITS if names is None else _together(_DEVICE_BITS.get(name, 0) for name in names)
+    return bits | _WAITS if waits else bits
+
+
+def _together(sets):
+    """The bits of all of them."""
+    together = 0
+    for each in sets:
+        together |= each
+    return together
 
 
 def choose_threads(threads, all_threads):
@@ -96,6 +156,9 @@ def choose_calls(include, exclude, fold_libraries, min_duration_us, max_depth, c
         raise TypeError(f"min_duration_us must be a number of microseconds, not {min_duration_us!r}")
     if not 0 <= min_duration_us <= 1e15:
         raise ValueError(f"min_duration_us must be a number of microseconds, not {min_duration_us}")
+    for option, flag in (("fold_libraries", fold_libraries), ("call_lines", call_lines)):
+        if not isinstance(flag, bool):
+            raise TypeError(f"{option} must be True or False, not {flag!r}")
     patterns = {"include": include, "exclude": exclude}
     for option, given in patterns.items():
         if isinstance(given, (str, bytes)):
@@ -107,9 +170,9 @@ def choose_calls(include, exclude, fold_libraries, min_duration_us, max_depth, c
         check_call_patterns(patterns[option], option)
     return {
         **patterns,
-        "fold_libraries": bool(fold_libraries),
+        "fold_libraries": fold_libraries,
         "min_duration_us": float(min_duration_us),
         "max_depth": max_depth,
         "call_budget": call_budget,
-        "call_lines": bool(call_lines),
+        "call_lines": call_lines,
     }

@@ -106,6 +106,7 @@ class FunctionEvent(FormattedTimesMixin):
         self.python_id = python_id
         self.python_parent_id = python_parent_id
         self.python_module_id = python_module_id
+        self.python_call_id = -1  # of a part of a suspended call: SuspendedCall.number
         self.module_hierarchy = ""
 
     def append_kernel(self, name, device, duration):

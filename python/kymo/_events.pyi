@@ -51,6 +51,7 @@ class FunctionEvent(FormattedTimesMixin):
     structured_input_strides: list[Any] | None
     input_dtypes: list[str] | None
     python_id: int
+    python_call_id: int
     module_hierarchy: str
     python_parent_id: int
     python_module_id: int

@@ -37,7 +37,7 @@ class profile(Results):
                 also those of call sites that call Python functions as well ("all")
     include     with ``with_stack``: only calls of files and modules that one of these patterns matches; exclude:
                 none of those. fold_libraries, min_duration_us, max_depth, call_budget and call_lines say more
-                about calls: docs/python_tracer.md
+                about calls (numbers: 0 is no limit): docs/python_tracer.md
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class profile(Results):
         use_cuda=None,
         use_device=None,
         use_cpu=True,
-        use_kineto=False,
+        use_kineto=None,
         custom_trace_id_callback=None,
         post_processing_timeout_s=None,
         activity_filters=None,
@@ -95,12 +95,19 @@ class profile(Results):
         self.enabled = enabled
         self.experimental_config = experimental_config if experimental_config is not None else _ExperimentalConfig()
         self.activities, self.activity_filters = _choices.choose_activities(
-            activities, use_cpu, use_kineto, activity_filters
+            activities, use_cpu, use_kineto, activity_filters, use_device or use_cuda
         )
         self.use_cpu = bool(use_cpu)
         self.use_device = _choices.choose_device(self.activities, use_device, use_cuda)
         if not self.activities:
             raise Error("no activity is left to record")
+        self.devices = _choices.choose_devices(
+            self.activities,
+            self.use_device,
+            self.activity_filters,
+            use_kineto,
+            self.experimental_config.enable_cuda_sync_events,
+        )
         self.record_shapes = record_shapes or with_flops
         self.profile_memory = profile_memory
         self.with_stack = with_stack
@@ -108,6 +115,9 @@ class profile(Results):
         self.call_filters = _choices.choose_calls(
             include, exclude, fold_libraries, min_duration_us, max_depth, call_budget, call_lines
         )
+        ignored = [option for option, given in self.call_filters.items() if given]
+        if ignored and not with_stack:
+            warn(f"{', '.join(ignored)}: ignored, since calls are recorded only with with_stack=True", stacklevel=3)
         self.with_flops = with_flops
         self.with_modules = with_modules
         self.execution_trace_observer = execution_trace_observer or _observer_from_environment()
@@ -130,6 +140,7 @@ class profile(Results):
         self.trace_id = None
         self._session = None  # while a cycle records
         self._carried = None  # what _context.install gave then
+        self._leaves_devices_out = False  # toggle_collection_dynamic said so
         self._stretches = []  # traces of this cycle, ended by toggle_collection_dynamic
         self._traces = []
         self._events = None
@@ -175,7 +186,8 @@ class profile(Results):
 
     @property
     def profiler_kind(self):
-        return ProfilerState.KINETO
+        """How devices are recorded: by what they tell (KINETO), or with events around ranges (..._FALLBACK)."""
+        return _choices.profiler_state(self.use_device, self.devices)
 
     @property
     def profiling_start_time_ns(self):
@@ -287,6 +299,7 @@ class profile(Results):
         if self.execution_trace_observer is not None:
             self.execution_trace_observer.start()
         self._stretches = []
+        self._leaves_devices_out = False
         given = self._metadata
         options = ("profile_memory", "with_stack", "record_shapes", "with_modules", "with_flops")
         self._metadata = {
@@ -319,8 +332,11 @@ class profile(Results):
             with_modules=self.with_modules,
             c_calls=self.c_calls,
             **self.call_filters,
+            **self.devices,
         )
         try:
+            if self._leaves_devices_out:
+                session.record_devices(False)
             for key, value in self._metadata.items():
                 session.add_metadata(key, value)
             self._carried = _context.install(session)
@@ -355,15 +371,20 @@ class profile(Results):
 
     def toggle_collection_dynamic(self, enable=None, activities=(), *, enabled=None):
         """Stops recording for a while, or goes on, in the middle of a cycle; harmless while none records. What is
-        recorded in between is one trace. A capture file is made for each stretch.
+        recorded in between is one trace. A capture file is made for each stretch of the processor's; devices, which
+        are switched all together, make none.
         """
         enable = enable if enable is not None else enabled  # upstream's two profilers spell it differently
         if enable is None:
             raise TypeError("toggle_collection_dynamic() needs enable: True or False")
-        for activity in sorted(set(activities)):
-            if activity is not ProfilerActivity.CPU:
-                warn(f"{activity} cannot be switched on and off while recording: it goes on as it is")
         is_recording = self._session is not None
+        others = set(activities) - {ProfilerActivity.CPU}
+        for activity in sorted(others - self.activities):
+            warn(f"{activity} is not recorded: there is nothing to switch")
+        if others & self.activities and self.devices["devices"]:
+            self._leaves_devices_out = not enable
+            if is_recording:
+                self._session.record_devices(bool(enable))
         is_in_cycle = is_recording or bool(self._stretches)
         if ProfilerActivity.CPU not in activities or not is_in_cycle or is_recording == bool(enable):
             return
@@ -416,7 +437,7 @@ class profile(Results):
         if create_trace_id:
             self.trace_id = self.create_trace_id()
         return ProfilerConfig(
-            ProfilerState.KINETO if self.enabled else ProfilerState.Disabled,
+            self.profiler_kind if self.enabled else ProfilerState.Disabled,
             self.record_shapes,
             self.profile_memory,
             self.with_stack,

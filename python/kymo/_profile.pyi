@@ -55,7 +55,7 @@ class profile(Results):
         use_cuda: bool | None = None,
         use_device: str | None = None,
         use_cpu: bool = True,
-        use_kineto: bool = False,
+        use_kineto: bool | None = None,
         custom_trace_id_callback: Callable[[], str] | None = None,
         post_processing_timeout_s: float | None = None,
         activity_filters: Mapping[ProfilerActivity, Iterable[str]] | None = None,

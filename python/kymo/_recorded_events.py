@@ -8,7 +8,7 @@ _CORE = (
     "id name trace_name overload_name node_id thread scope is_async is_remote device_type device_index "
     "device_resource_id is_user_annotation is_python_function"
 ).split()
-_DETAIL = ("sequence_nr", "fwd_thread")
+_DETAIL = ("sequence_nr", "fwd_thread", "python_call_id")
 _INPUTS = (
     "input_shapes",
     "structured_input_shapes",
@@ -37,7 +37,6 @@ class RecordedEvent(FunctionEvent, EventRow):
     """
 
     count = 1
-    is_legacy = False
     self_cpu_percent = -1
     total_cpu_percent = -1
     total_device_percent = -1
@@ -170,6 +169,7 @@ _READERS = {
     ("stack",): lambda rows, index: (rows.stack(index),),
     ("kernels",): lambda rows, index: ([Kernel._make(kernel) for kernel in rows.kernels(index)],),
     ("cpu_children",): lambda rows, index: ([rows.event(child) for child in rows.children(index)],),
+    ("is_legacy",): lambda rows, index: (rows.is_timed(index),),
     ("flops",): lambda rows, index: (_flops(rows, index),),
     ("activity_type",): lambda rows, index: (rows.category(index),),
 }
@@ -185,7 +185,6 @@ _ALL_FIELDS = (
     "use_device",
     "event_metadata",
     "count",
-    "is_legacy",
     "self_cpu_percent",
     "total_cpu_percent",
     "total_device_percent",

@@ -138,6 +138,16 @@ class _Members:
 
         return tasks_of(self)
 
+    def gpu_use(self, device=None, longest_gaps=5):
+        """What devices did, when they had nothing to do, and why: a dict, as ``kymo gpu --json`` prints it.
+
+        device          only the devices of this number
+        longest_gaps    how many idle gaps of each device are told one by one
+        """
+        import json
+
+        return json.loads(self._gpu_use(device, longest_gaps))
+
     @property
     def tables(self):
         """Its tables by name; docs/tables.md describes them."""

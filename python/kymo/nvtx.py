@@ -1,19 +1,29 @@
 """Marks and ranges for NVTX, by hand.
 
-``is_available()`` says whether Kymo was built with NVTX's header; without it everything else here raises
-``kymo.Error``. NVTX itself finds the tool that listens, when it is first used; without one nothing happens.
+``is_available()`` says whether Kymo was built with NVTX's header; without it marks and ranges raise ``kymo.Error``.
+NVTX itself finds the tool that listens, when it is first used; without one nothing happens. ``is_listening()`` says
+whether that tool is Kymo.
 """
 
 from contextlib import contextmanager
 
 from kymo import _kymo
 
-__all__ = ["is_available", "mark", "range", "range_end", "range_pop", "range_push", "range_start"]
+__all__ = ["is_available", "is_listening", "mark", "range", "range_end", "range_pop", "range_push", "range_start"]
 
 
 def is_available():
     """Whether NVTX can be used."""
     return _kymo.nvtx.is_available()
+
+
+def is_listening():
+    """Whether Kymo hears what is pushed through NVTX in this process, as under ``kymo run --nvtx``.
+
+    Ranges and marks of libraries are then recorded by whatever session runs. It cannot be switched on later: a library
+    looks for its listener once, at its first call of NVTX.
+    """
+    return _kymo.nvtx.is_listening()
 
 
 def mark(msg):

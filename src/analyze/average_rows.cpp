@@ -138,11 +138,14 @@ void AverageRowMaker::sum(AverageRow& row, const Tally& entry) {
 
 void AverageRowMaker::add_device_times() {
     const std::vector<LaunchedTime> launched = launched_times(trace_);
-    for (const LaunchedTime& entry : launched)
-        row_of(entry.owner).self_device_time_total_ns += entry.duration_ns;
-    const std::vector<std::int64_t> totals = total_launched_times(trace_, launched);
-    for (Row range = 0; range < totals.size(); ++range) {
-        if (totals[range] != 0 && is_counted(range)) row_of(range).device_time_total_ns += totals[range];
+    for (const LaunchedTime& entry : launched) {
+        if (entry.is_timed) row_of(entry.owner).is_legacy = true;
+    }
+    const DeviceTimes times = device_times(trace_, launched);
+    for (Row range = 0; range < times.total.size(); ++range) {
+        if (times.self[range] != 0) row_of(range).self_device_time_total_ns += times.self[range];
+        if (times.total[range] != 0 && is_counted(range))
+            row_of(range).device_time_total_ns += times.total[range];
     }
 }
 

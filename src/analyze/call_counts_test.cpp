@@ -5,6 +5,7 @@
 #include <string>
 
 #include <kymo/analyze.h>
+#include <kymo/call_tree.h>
 #include <kymo/event_list.h>
 
 #include "trace/trace_assembler.h"
@@ -126,6 +127,27 @@ TEST(CallCounts, ASuspendedCallCountsOnceAndAllItsPartsAddTheirTimes) {
     EXPECT_EQ(row(averages, "plain").p99_ns, 10);
     EXPECT_EQ(total_average(averages).count, 4u);
     EXPECT_EQ(row(key_averages(trace, {.group_by = GroupBy::File}), "/home/me/app.py").count, 4u);
+}
+
+TEST(CallCounts, InATreeASuspendedCallCountsWhereItBegan) {
+    Program program;
+    program.call("begins", 0, 100).part("gen", 10, 20, 1, kFirstPart).part("gen", 30, 40, 1, 0);
+    program.part("gen", 50, 60, 2, kFirstPart).part("gen", 70, 80, 2, kLastPart);
+    program.call("goes on", 200, 300).part("gen", 210, 220, 1, 0).part("gen", 230, 240, 1, kLastPart);
+    const Trace trace = program.finish();
+    const auto count_of = [](const CallTree& tree, std::string_view name, std::string_view parent) {
+        for (const CallTreeNode& node : tree.nodes) {
+            const std::string_view above = node.parent == kNoRow ? "" : tree.nodes[node.parent].name;
+            if (node.name == name && above == parent) return node.count;
+        }
+        return std::uint64_t{0};
+    };
+    const CallTree tree = call_tree(trace);
+    EXPECT_EQ(count_of(tree, "gen", "begins"), 2u);
+    EXPECT_EQ(count_of(tree, "gen", "goes on"), 1u) << "further parts alone: never 0";
+    const CallTree bottom_up = call_tree(trace, {.bottom_up = true});
+    EXPECT_EQ(count_of(bottom_up, "gen", ""), 2u);
+    EXPECT_EQ(count_of(bottom_up, "begins", "gen"), 2u);
 }
 
 TEST(CallCounts, InAListEachPartIsAnEvent) {

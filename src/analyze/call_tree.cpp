@@ -149,7 +149,8 @@ CallTreeNode public_node(const Trace& trace, const NameSlots& slots, const Node&
     out.is_thread = node.is_thread;
     out.is_async = node.place == Place::Async;
     out.is_device = node.place == Place::Device;
-    out.count = node.count;
+    // As in averages: what only goes on here is there too.
+    out.count = node.is_thread ? node.count : std::max<std::uint64_t>(node.count, 1);
     out.total_ns = node.total_ns;
     out.self_ns = node.self_ns;
     return out;

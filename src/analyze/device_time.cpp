@@ -4,6 +4,11 @@
 #include "analyze/range_groups.h"
 
 namespace kymo {
+namespace {
+
+constexpr std::string_view kTimedCategory = "device_time";  // as DeviceLog::work_site has it
+
+}  // namespace
 
 bool is_device_work(const SiteInfo& site) noexcept {
     return !is_user_annotation(site.scope);
@@ -22,6 +27,13 @@ Row DeviceWork::at(Row range) {
     return work;
 }
 
+Row range_around_call(const RangeColumns& ranges, std::span<const SiteInfo> sites, Row call) noexcept {
+    Row range = call;
+    while (range != kNoRow && sites[ranges.site[range]].scope == Scope::DeviceRuntime)
+        range = ranges.parent[range];
+    return range;
+}
+
 std::vector<LaunchedTime> launched_times(const Trace& trace) {
     const RangeColumns ranges = trace.ranges();
     const std::span<const SiteInfo> sites = trace.sites();
@@ -31,31 +43,40 @@ std::vector<LaunchedTime> launched_times(const Trace& trace) {
         if (link.kind != LinkKind::Launch || link.from >= ranges.size() || link.to >= ranges.size()) continue;
         const Row track = trace.track_of(link.to);
         if (track == kNoRow || trace.tracks()[track].device.type == DeviceType::Cpu) continue;
-        if (!is_device_work(sites[ranges.site[link.to]])) continue;
+        const SiteInfo& site = sites[ranges.site[link.to]];
+        const bool is_timed = trace.string(site.category) == kTimedCategory;
+        if (!is_device_work(site) && !is_timed) continue;
         is_seen.resize(ranges.size());
         if (is_seen[link.to]) continue;
         is_seen[link.to] = true;
-        Row owner = link.from;
-        while (sites[ranges.site[owner]].scope == Scope::DeviceRuntime && ranges.parent[owner] != kNoRow)
-            owner = ranges.parent[owner];
-        if (sites[ranges.site[owner]].scope == Scope::DeviceRuntime) owner = link.from;
+        Row owner = range_around_call(ranges, sites, link.from);
+        if (owner == kNoRow) owner = link.from;
         if ((ranges.flags[owner] & kAsync) != 0) continue;
-        launched.push_back({owner, link.to, trace.clipped_duration_ns(link.to)});
+        // What was measured is known as a length, not by where it lies.
+        launched.push_back({owner, link.to,
+                            is_timed ? ranges.duration_ns[link.to] : trace.clipped_duration_ns(link.to),
+                            is_timed});
     }
     return launched;
 }
 
-std::vector<std::int64_t> total_launched_times(const Trace& trace,
-                                               const std::vector<LaunchedTime>& launched) {
+DeviceTimes device_times(const Trace& trace, const std::vector<LaunchedTime>& launched) {
     if (launched.empty()) return {};
     const RangeColumns ranges = trace.ranges();
-    std::vector<std::int64_t> total(ranges.size(), 0);
-    for (const LaunchedTime& entry : launched) total[entry.owner] += entry.duration_ns;
-    for (std::size_t row = ranges.size(); row-- > 0;) {
-        const Row parent = ranges.parent[row];
-        if (parent != kNoRow) total[parent] += total[row];
+    DeviceTimes times{std::vector<std::int64_t>(ranges.size()), std::vector<std::int64_t>(ranges.size())};
+    std::vector<bool> is_timed(ranges.size());
+    for (const LaunchedTime& entry : launched) {
+        times.self[entry.owner] += entry.duration_ns;
+        if (entry.is_timed) is_timed[entry.owner] = true;
     }
-    return total;
+    // Children stand behind their parents: their totals are whole when they are added.
+    std::vector<std::int64_t>& inside = times.total;
+    for (std::size_t row = ranges.size(); row-- > 0;) {
+        if (is_timed[row]) times.self[row] -= inside[row];
+        inside[row] += times.self[row];
+        if (const Row parent = ranges.parent[row]; parent != kNoRow) inside[parent] += inside[row];
+    }
+    return times;
 }
 
 }  // namespace kymo

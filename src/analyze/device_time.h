@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -30,10 +31,14 @@ class DeviceWork {
     std::unordered_map<Row, Row> around_;  ///< of annotations that have some
 };
 
+/// The nearest range around a host call (or itself) that is no call that drives a device. kNoRow: none.
+Row range_around_call(const RangeColumns& ranges, std::span<const SiteInfo> sites, Row call) noexcept;
+
 struct LaunchedTime {
     Row owner;  ///< the range that launched it
     Row range;  ///< what the device did
     std::int64_t duration_ns;
+    bool is_timed = false;  ///< what events around the owner measured: the time of those inside it too
 };
 
 /// What was launched, once each: the owner is the nearest range around the launching host call that is no
@@ -41,7 +46,12 @@ struct LaunchedTime {
 /// launched. In order of the links.
 std::vector<LaunchedTime> launched_times(const Trace& trace);
 
-/// Per range of the trace: what it and the ranges inside it launched. Empty when `launched` is.
-std::vector<std::int64_t> total_launched_times(const Trace& trace, const std::vector<LaunchedTime>& launched);
+/// Times of devices per range of the trace. Empty when nothing was launched.
+struct DeviceTimes {
+    std::vector<std::int64_t>
+        total;                       ///< of what it and the ranges inside it launched; of a timed one its own
+    std::vector<std::int64_t> self;  ///< without the totals of the ranges inside it
+};
+DeviceTimes device_times(const Trace& trace, const std::vector<LaunchedTime>& launched);
 
 }  // namespace kymo

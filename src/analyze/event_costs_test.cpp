@@ -98,6 +98,24 @@ TEST(EventCosts, AReportWithoutACostOfItsOwnHasThatOfACounter) {
     EXPECT_DOUBLE_EQ(estimate_overhead(trace).total_ns, 9);
 }
 
+TEST(EventCosts, ACallOfPythonCostsWhatLiesBetweenOneAndTheNext) {
+    const auto overhead = [](std::int64_t gap, Scope scope) {
+        TraceFixture fixture;
+        fixture.site("call", scope, "app.py");
+        std::vector<RangeSpec> calls;
+        for (int i = 0; i < 100; ++i) calls.push_back({"call", 100 + i * (20 + gap), 20});
+        fixture.thread("t", {{"root", 0, 100'000, calls}});
+        fixture.data().costs = {{"range", 10}};
+        return estimate_overhead(fixture.trace()).total_ns;
+    };
+    EXPECT_DOUBLE_EQ(overhead(50, Scope::PythonFunction), 10 + 100 * 50);
+    EXPECT_DOUBLE_EQ(overhead(50, Scope::CFunction), 10 + 100 * 50);
+    EXPECT_DOUBLE_EQ(overhead(50, Scope::User), 101 * 10);
+    EXPECT_DOUBLE_EQ(overhead(3, Scope::PythonFunction), 101 * 10) << "never less than a range";
+    EXPECT_DOUBLE_EQ(overhead(900, Scope::PythonFunction), 10 + 100 * 160)
+        << "what the program does is no cost";
+}
+
 TEST(EventCosts, ATotalIsTheSelfPartAndTheTotalsOfAllInside) {
     for (unsigned seed = 1; seed <= 5; ++seed) {
         auto data = std::make_shared<TraceData>(testing::random_training_trace(seed).data());

@@ -118,7 +118,7 @@ struct EventList::Data {
     Launches make_launches() const {
         Launches made;
         made.all = launched_times(trace);
-        made.total = total_launched_times(trace, made.all);
+        made.total = device_times(trace, made.all).total;
         const RangeColumns ranges = trace.ranges();
         std::stable_sort(made.all.begin(), made.all.end(), [&](const LaunchedTime& a, const LaunchedTime& b) {
             if (of_range[a.owner] != of_range[b.owner]) return of_range[a.owner] < of_range[b.owner];
@@ -126,6 +126,14 @@ struct EventList::Data {
         });
         for (const LaunchedTime& entry : made.all) made.ranges.push_back(entry.range);
         return made;
+    }
+
+    std::span<const LaunchedTime> launched(const Launches& made, std::size_t event) const {
+        const auto is_before = [&](const LaunchedTime& entry, std::size_t wanted) {
+            return of_range[entry.owner] < wanted;
+        };
+        const auto first = std::lower_bound(made.all.begin(), made.all.end(), event, is_before);
+        return {first, std::lower_bound(first, made.all.end(), event + 1, is_before)};
     }
 
     Memory make_memory() const {
@@ -222,12 +230,14 @@ std::int64_t EventList::device_total_ns(std::size_t event) const {
 
 std::span<const Row> EventList::launches(std::size_t event) const {
     const auto& made = data_->launches.get([&] { return data_->make_launches(); });
-    const auto is_before = [&](const LaunchedTime& entry, std::size_t wanted) {
-        return data_->of_range[entry.owner] < wanted;
-    };
-    const auto first = std::lower_bound(made.all.begin(), made.all.end(), event, is_before);
-    const auto last = std::lower_bound(first, made.all.end(), event + 1, is_before);
-    return {made.ranges.data() + (first - made.all.begin()), static_cast<std::size_t>(last - first)};
+    const std::span<const LaunchedTime> own = data_->launched(made, event);
+    return {made.ranges.data() + (own.data() - made.all.data()), own.size()};
+}
+
+bool EventList::is_timed(std::size_t event) const {
+    const auto& made = data_->launches.get([&] { return data_->make_launches(); });
+    const std::span<const LaunchedTime> own = data_->launched(made, event);
+    return std::any_of(own.begin(), own.end(), [](const LaunchedTime& entry) { return entry.is_timed; });
 }
 
 EventBytes EventList::bytes(std::size_t event) const {

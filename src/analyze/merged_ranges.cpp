@@ -3,6 +3,7 @@
 #include "analyze/merged_ranges.h"
 
 #include "analyze/device_time.h"
+#include "analyze/further_parts.h"
 
 namespace kymo {
 namespace {
@@ -12,6 +13,10 @@ class Merge {
     Merge(const Trace& trace, const NameSlots& slots, const MergeOptions& options)
         : trace_(trace), slots_(slots), options_(options), clip_(trace), work_(trace) {
         thread_node_.resize(options.by_thread ? trace.threads().size() : 0, kNoRow);
+        for (const Row row : further_parts(trace)) {
+            if (is_further_part_.empty()) is_further_part_.resize(trace.ranges().size(), false);
+            is_further_part_[row] = true;
+        }
     }
 
     MergedRanges run() {
@@ -39,7 +44,7 @@ class Merge {
             result_.node_of[row] = index;
             PathTree::Node& node = tree.nodes[index];
             const std::int64_t duration = clip_.duration(ranges.start_ns[row], ranges.duration_ns[row]);
-            ++node.count;
+            if (is_further_part_.empty() || !is_further_part_[row]) ++node.count;
             node.total_ns += duration;
             if (place == Place::Device) {
                 add_work(row);
@@ -99,6 +104,7 @@ class Merge {
     MergedRanges result_;
     std::vector<std::uint32_t> thread_node_;
     std::size_t next_wanted_ = 0;
+    std::vector<bool> is_further_part_;  ///< of a suspended call, which counts where it began; empty: none is
 };
 
 }  // namespace

@@ -22,8 +22,8 @@ struct MergedRanges {
     std::vector<std::uint32_t> node_of;  ///< of each row; kNoRow: left out
 };
 
-/// Counts and sums each node's ranges. One pass. On devices, annotations have no self time, and a thread's
-/// node has the time of work.
+/// Counts and sums each node's ranges; a suspended call counts once, at its first part. One pass. On devices,
+/// annotations have no self time, and a thread's node has the time of work.
 MergedRanges merge_ranges(const Trace& trace, const NameSlots& slots, const MergeOptions& options = {});
 
 }  // namespace kymo

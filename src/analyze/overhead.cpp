@@ -1,4 +1,7 @@
 // overhead.cpp: how many events each thread has, and what recording them cost.
+#include <algorithm>
+#include <vector>
+
 #include <kymo/analyze.h>
 
 #include "analyze/event_costs.h"
@@ -24,8 +27,56 @@ std::vector<ThreadTotals> thread_totals(const Trace& trace) {
     return totals;
 }
 
+namespace {
+
+/// How many calls of Python each thread has recorded.
+struct Calls {
+    std::vector<std::uint64_t> of_thread;
+    double ns = 0;  ///< what recording one took more than a range
+};
+
+// The hook that sees a call costs more than the range: how much, the interpreter knows alone. Between the end
+// of a call and the start of the next in the same caller lie the second half of the one hook and the first
+// half of the other, what the interpreter itself needs, and what the program does: so the shortest of these
+// times is taken, which is too much by no more than a bare call.
+Calls calls_of(const Trace& trace, double range_ns) {
+    constexpr std::size_t kMostLooked = 200'000;
+    constexpr double kDearest = 16;  // times a range: the hooks that there are cost less
+    Calls calls;
+    calls.of_thread.resize(trace.threads().size());
+    const RangeColumns ranges = trace.ranges();
+    std::vector<std::int64_t> gaps;
+    std::vector<Row> last;  // at each depth
+    for (const TrackInfo& track : trace.tracks()) {
+        if (track.kind != TrackKind::Thread) continue;
+        last.clear();
+        for (Row row = track.first_range; row < track.first_range + track.range_count; ++row) {
+            const Scope scope = trace.sites()[ranges.site[row]].scope;
+            if (scope != Scope::PythonFunction && scope != Scope::CFunction) continue;
+            ++calls.of_thread[track.thread];
+            const std::uint32_t depth = ranges.depth[row];
+            if (last.size() <= depth) last.resize(depth + 1, kNoRow);
+            const Row before = last[depth];
+            last[depth] = row;
+            if (before == kNoRow || ranges.parent[before] != ranges.parent[row] || gaps.size() >= kMostLooked)
+                continue;
+            const std::int64_t gap =
+                ranges.start_ns[row] - ranges.start_ns[before] - ranges.duration_ns[before];
+            if (gap > 0) gaps.push_back(gap);
+        }
+    }
+    if (gaps.empty()) return calls;
+    const auto low = gaps.begin() + static_cast<std::ptrdiff_t>(gaps.size() / 20);
+    std::nth_element(gaps.begin(), low, gaps.end());
+    calls.ns = std::clamp(static_cast<double>(*low), range_ns, kDearest * range_ns) - range_ns;
+    return calls;
+}
+
+}  // namespace
+
 Overhead estimate_overhead(const Trace& trace) {
     const EventCosts costs(trace);
+    const Calls calls = calls_of(trace, costs.range_ns);
     Overhead overhead;
     overhead.known = costs.known;
     const double window_ns = static_cast<double>(trace.window().end_ns - trace.window().start_ns);
@@ -37,7 +88,8 @@ Overhead estimate_overhead(const Trace& trace) {
                           static_cast<double>(events.ranges_with_values) * costs.range_with_values_ns +
                           static_cast<double>(events.instants) * costs.instant_ns +
                           static_cast<double>(events.counters) * costs.counter_ns +
-                          static_cast<double>(events.reports) * costs.report_ns;
+                          static_cast<double>(events.reports) * costs.report_ns +
+                          static_cast<double>(calls.of_thread[thread]) * calls.ns;
         overhead.total_ns += ns;
         if (ns > busiest_ns) {
             busiest_ns = ns;

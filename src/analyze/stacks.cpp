@@ -177,15 +177,21 @@ class Folding {
 
     void add_launched() {
         const RangeColumns ranges = trace_.ranges();
-        for (const LaunchedTime& launched : launched_times(trace_)) {
+        const std::vector<LaunchedTime> all = launched_times(trace_);
+        const DeviceTimes times = device_times(trace_, all);
+        for (const LaunchedTime& launched : all) {
             if (!is_wanted(trace_.tracks()[trace_.track_of(launched.range)])) continue;
             const Row owner = launched.owner;
             const Scope scope = site(owner).scope;
             if (scope == Scope::DeviceRuntime) continue;  // nothing stands around the call
-            if (shows_ranges()) {
-                node_of_[launched.range] = child(node_of_[owner], of_site_[ranges.site[launched.range]]);
+            const std::int64_t time =
+                launched.is_timed ? std::max<std::int64_t>(times.self[owner], 0) : launched.duration_ns;
+            if (!shows_ranges()) {
+                add(is_stack_entry(scope) ? node_of_[owner] : value_node_[owner], time);
+            } else if (launched.is_timed) {
+                add(node_of_[owner], time);
             } else {
-                add(is_stack_entry(scope) ? node_of_[owner] : value_node_[owner], launched.duration_ns);
+                node_of_[launched.range] = child(node_of_[owner], of_site_[ranges.site[launched.range]]);
             }
         }
         if (!shows_ranges()) return;

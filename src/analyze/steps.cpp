@@ -2,11 +2,11 @@
 #include <kymo/steps.h>
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 
 #include "analyze/step_content.h"
 #include "analyze/step_ranges.h"
+#include "analyze/time_ranks.h"
 
 namespace kymo {
 namespace {
@@ -39,36 +39,6 @@ std::vector<StepInfo> list_steps(const Trace& trace, const std::string& pattern)
         has_last[step.thread] = true;
     }
     return steps;
-}
-
-/// The place of the 1-based nearest rank.
-std::size_t rank(std::size_t count, unsigned percent) {
-    return (count * percent + 99) / 100 - 1;
-}
-
-StepStatistics statistics(std::vector<std::int64_t> values) {
-    StepStatistics result;
-    result.count = values.size();
-    if (values.empty()) return result;
-    std::sort(values.begin(), values.end());
-    double sum = 0;
-    for (const std::int64_t value : values) {
-        result.total_ns += value;
-        sum += static_cast<double>(value);
-    }
-    result.mean_ns = sum / static_cast<double>(values.size());
-    double squares = 0;
-    for (const std::int64_t value : values) {
-        const double distance = static_cast<double>(value) - result.mean_ns;
-        squares += distance * distance;
-    }
-    if (values.size() > 1) result.stdev_ns = std::sqrt(squares / static_cast<double>(values.size() - 1));
-    result.min_ns = values.front();
-    result.median_ns = values[rank(values.size(), 50)];
-    result.p90_ns = values[rank(values.size(), 90)];
-    result.p99_ns = values[rank(values.size(), 99)];
-    result.max_ns = values.back();
-    return result;
 }
 
 std::vector<StepDifference> differences(const NameSlots& slots, const StepContents::Content& slow,
@@ -107,13 +77,13 @@ StepReport step_report(const Trace& trace, const StepOptions& options) {
         whole.push_back(i);
         durations.push_back(step.duration_ns);
     }
-    report.durations = statistics(std::move(durations));
-    report.gaps = statistics(std::move(gaps));
+    report.durations = time_statistics(std::move(durations));
+    report.gaps = time_statistics(std::move(gaps));
     if (whole.empty()) return report;
     std::stable_sort(whole.begin(), whole.end(), [&](std::size_t a, std::size_t b) {
         return report.steps[a].duration_ns > report.steps[b].duration_ns;
     });
-    const std::size_t median_place = whole.size() - 1 - rank(whole.size(), 50);
+    const std::size_t median_place = whole.size() - 1 - nearest_rank(whole.size(), 50);
     report.median_step = whole[median_place];
 
     const NameSlots slots(trace);

@@ -3,6 +3,8 @@
 #include <kymo/suspended_calls.h>
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "trace/trace_assembler.h"
 #include "trace/trace_damage.h"
@@ -53,6 +55,29 @@ Trace two_tasks() {
         .task(1, "first")
         .task(3, "second")
         .finish();
+}
+
+TEST(SuspendedCalls, ArrowsLeadFromEachPartToTheNext) {
+    const Trace trace = with_part_flows(two_tasks());
+    std::vector<std::pair<std::int64_t, std::int64_t>> starts;
+    for (const LinkInfo& link : trace.links()) {
+        EXPECT_EQ(link.kind, LinkKind::Flow);
+        EXPECT_EQ(trace.string(link.name), "next part");
+        starts.emplace_back(trace.ranges().start_ns[link.from], trace.ranges().start_ns[link.to]);
+    }
+    const std::vector<std::pair<std::int64_t, std::int64_t>> wanted{{0, 40}, {2, 41}, {20, 70}, {40, 90}};
+    EXPECT_EQ(starts, wanted);
+    EXPECT_EQ(with_part_flows(trace).links().size(), 4u) << "given once";
+    EXPECT_EQ(with_part_flows(with_task_tracks(two_tasks())).links().size(), 4u) << "whole calls have none";
+    EXPECT_TRUE(with_part_flows(Program().part("plain", 0, 10, 0, 0).finish()).links().empty());
+}
+
+TEST(SuspendedCalls, ArrowsOfACallThatGoesOnForeverEnd) {
+    Program program;
+    for (int i = 0; i < 5000; ++i)
+        program.part("gen", i * 10, i * 10 + 5, 1, i == 0 ? std::uint32_t{kFirstPart} : 0);
+    program.part("other", 60'000, 60'001, 2, kFirstPart).part("other", 60'010, 60'011, 2, kLastPart);
+    EXPECT_EQ(with_part_flows(program.finish()).links().size(), 999u + 1u);
 }
 
 TEST(SuspendedCalls, EachCallIsARow) {

@@ -123,19 +123,15 @@ OutputFile::OutputFile(std::string path) : path_(std::move(path)), target_(path_
         constexpr std::string_view kGzipSuffix = ".gz";
         if (path_.size() > kGzipSuffix.size() && path_.ends_with(kGzipSuffix))
             compressor_ = std::make_unique<Compressor>(*this);
-        buffer_.reset(new char[kBufferBytes]);
+        use(std::unique_ptr<char[]>(new char[kBufferBytes]), kBufferBytes);
     } catch (...) {
         abandon();
         throw;
     }
-    cursor_ = buffer_.get();
-    limit_ = cursor_ + kBufferBytes;
 }
 
-OutputFile::OutputFile(std::ostream& stream)
-    : path_("the output stream"), stream_(&stream), buffer_(new char[kBufferBytes]) {
-    cursor_ = buffer_.get();
-    limit_ = cursor_ + kBufferBytes;
+OutputFile::OutputFile(std::ostream& stream) : path_("the output stream"), stream_(&stream) {
+    use(std::unique_ptr<char[]>(new char[kBufferBytes]), kBufferBytes);
 }
 
 OutputFile::~OutputFile() {
@@ -174,6 +170,19 @@ void OutputFile::give_name() {
 }
 
 void OutputFile::write(std::string_view bytes) {
+    if (bytes.size() >= kBufferBytes) {
+        const std::size_t gap = (kPieceBytes - position() % kPieceBytes) % kPieceBytes;
+        append(bytes.substr(0, gap));
+        flush(true);
+        bytes.remove_prefix(gap);
+        const std::size_t whole = bytes.size() - bytes.size() % kPieceBytes;
+        put_out(bytes.data(), whole);
+        bytes.remove_prefix(whole);
+    }
+    append(bytes);
+}
+
+void OutputFile::append(std::string_view bytes) {
     while (!bytes.empty()) {
         if (cursor_ == limit_) flush(false);
         const std::size_t part = std::min(bytes.size(), static_cast<std::size_t>(limit_ - cursor_));
@@ -187,24 +196,28 @@ void OutputFile::make_room(std::size_t bytes) {
     flush(false);
     if (static_cast<std::size_t>(limit_ - cursor_) >= bytes) return;
     flush(true);
-    buffer_.reset(new char[bytes]);
-    cursor_ = buffer_.get();
-    limit_ = cursor_ + bytes;
+    use(std::unique_ptr<char[]>(new char[bytes]), bytes);
 }
 
 void OutputFile::flush(bool all) {
-    std::size_t size = static_cast<std::size_t>(cursor_ - buffer_.get());
+    std::size_t size = this->size();
     std::size_t kept = 0;
     // Whole, aligned pieces let the page cache take large pages and touch none twice.
     if (!all && size > kPieceBytes) kept = size % kPieceBytes;
     size -= kept;
-    if (compressor_) {
-        if (size > 0) compressor_->compress(buffer_.get(), size, false);
-    } else {
-        write_to_disk(buffer_.get(), size);
-    }
+    put_out(buffer_.get(), size);
     std::memmove(buffer_.get(), buffer_.get() + size, kept);
     cursor_ = buffer_.get() + kept;
+}
+
+/// Sends bytes on, which count as flushed.
+void OutputFile::put_out(const char* bytes, std::size_t size) {
+    if (size == 0) return;
+    if (compressor_) {
+        compressor_->compress(bytes, size, false);
+    } else {
+        write_to_disk(bytes, size);
+    }
     flushed_ += size;
 }
 

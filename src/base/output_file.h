@@ -8,13 +8,15 @@
 #include <string>
 #include <string_view>
 
+#include "base/output_buffer.h"
+
 namespace kymo {
 
 /// Writes beside the target and renames on commit(), so that nobody ever sees half a file; without a commit
 /// the target stays as it was. A path that ends in ".gz" is compressed. A target that is no regular file (a
-/// pipe, a device) or that is open already (/dev/stdout, /dev/fd/3) is written in place. Used by one thread.
-/// Every failure is a kymo::Error that names the target.
-class OutputFile {
+/// pipe, a device) or that is open already (/dev/stdout, /dev/fd/3) is written in place. Every failure
+/// is a kymo::Error that names the target.
+class OutputFile : public OutputBuffer {
   public:
     /// Stays in the second-level cache between being filled and being copied by the kernel: a third faster
     /// than 1 MiB.
@@ -23,29 +25,10 @@ class OutputFile {
     explicit OutputFile(std::string path);
     /// To a stream instead, which must outlive this and gets what is written as it comes.
     explicit OutputFile(std::ostream& stream);
-    ~OutputFile();
-    OutputFile(const OutputFile&) = delete;
-    OutputFile& operator=(const OutputFile&) = delete;
+    ~OutputFile() override;
 
-    void write(std::string_view bytes);
-
-    /// For hand-made formatting: room for at least `bytes` bytes, valid until the next call of any member.
-    /// What was written there is taken over by advance(), given the end of it.
-    char* reserve(std::size_t bytes) {
-        if (static_cast<std::size_t>(limit_ - cursor_) < bytes) make_room(bytes);
-        return cursor_;
-    }
-    void advance(char* end) noexcept { cursor_ = end; }
-    /// How many bytes were written so far.
-    std::uint64_t position() const noexcept {
-        return flushed_ + static_cast<std::uint64_t>(cursor_ - buffer_.get());
-    }
-    /// The bytes from a position on; empty where some of them have left the buffer.
-    std::string_view written_since(std::uint64_t position) const noexcept {
-        if (position < flushed_) return {};
-        const char* const from = buffer_.get() + (position - flushed_);
-        return {from, static_cast<std::size_t>(cursor_ - from)};
-    }
+    /// Larger pieces than the buffer go past it.
+    void write(std::string_view bytes) override;
 
     /// Flushes, closes and renames into place. Call once; nothing may be written afterwards.
     void commit();
@@ -56,8 +39,10 @@ class OutputFile {
 
     void open_beside();
     void give_name();
-    void make_room(std::size_t bytes);
+    void make_room(std::size_t bytes) override;
+    void append(std::string_view bytes);
     void flush(bool all);
+    void put_out(const char* bytes, std::size_t size);
     void write_to_disk(const char* bytes, std::size_t size);
     [[noreturn]] void fail(const char* what, int error) const;
     void abandon() noexcept;
@@ -68,10 +53,6 @@ class OutputFile {
     bool nameless_ = false;  ///< the file beside the target gets its name in commit()
     int file_ = -1;
     std::ostream* stream_ = nullptr;  ///< null: a file
-    std::unique_ptr<char[]> buffer_;
-    char* cursor_ = nullptr;
-    char* limit_ = nullptr;
-    std::uint64_t flushed_ = 0;  ///< bytes that came before those in the buffer
     std::unique_ptr<Compressor> compressor_;
 };
 

@@ -92,7 +92,8 @@ TEST_F(OutputFileTest, KeepsEveryByteWhateverTheSizesOfThePieces) {
     std::string expected;
     OutputFile file(path("a.bin"));
     for (std::size_t i = 0; i < 4000; ++i) {
-        const std::string piece(i * 7 % 997, static_cast<char>('a' + i % 26));
+        const std::size_t size = i % 500 == 4 ? OutputFile::kBufferBytes + i * 31 : i * 7 % 997;
+        const std::string piece(size, static_cast<char>('a' + i % 26));
         if (i % 2 == 0) {
             file.write(piece);
         } else {

@@ -1,47 +1,61 @@
 // parallel.cpp: items are handed out one by one; a single one, or a single core, starts no thread.
 #include "base/parallel.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <atomic>
 #include <exception>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <vector>
 
 namespace kymo {
 
-void parallel_for(std::size_t count, const std::function<void(std::size_t)>& work, unsigned threads) {
-    if (threads == 0) threads = std::max(1u, std::thread::hardware_concurrency());
-    const std::size_t workers = std::min<std::size_t>(threads, count);
-    if (workers <= 1) {
-        for (std::size_t item = 0; item < count; ++item) work(item);
+unsigned usable_cores() {
+    cpu_set_t cores;
+    const int count = ::sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 0;
+    return count > 0 ? static_cast<unsigned>(count) : std::max(1u, std::thread::hardware_concurrency());
+}
+
+void on_threads(unsigned threads, const std::function<void(unsigned)>& work) {
+    if (threads <= 1) {
+        work(0);
         return;
     }
-    std::atomic<std::size_t> next{0};
     std::mutex mutex;
     std::exception_ptr failure;
-    const auto take_items = [&]() noexcept {
-        for (std::size_t item; (item = next.fetch_add(1, std::memory_order_relaxed)) < count;) {
-            try {
-                work(item);
-            } catch (...) {
-                const std::lock_guard lock(mutex);
-                if (failure == nullptr) failure = std::current_exception();
-                next.store(count, std::memory_order_relaxed);
-            }
+    const auto run = [&](unsigned number) noexcept {
+        try {
+            work(number);
+        } catch (...) {
+            const std::lock_guard lock(mutex);
+            if (failure == nullptr) failure = std::current_exception();
         }
     };
     std::vector<std::thread> pool;
-    pool.reserve(workers - 1);
+    pool.reserve(threads - 1);
     try {
-        for (std::size_t i = 1; i < workers; ++i) pool.emplace_back(take_items);
-    } catch (const std::system_error&) {
+        for (unsigned i = 1; i < threads; ++i) pool.emplace_back(run, i);
+    } catch (const std::exception&) {
         // No more threads to be had: the ones there are do it all.
     }
-    take_items();
+    run(0);
     for (std::thread& thread : pool) thread.join();
     if (failure != nullptr) std::rethrow_exception(failure);
+}
+
+void parallel_for(std::size_t count, const std::function<void(std::size_t)>& work, unsigned threads) {
+    if (threads == 0) threads = usable_cores();
+    std::atomic<std::size_t> next{0};
+    on_threads(static_cast<unsigned>(std::min<std::size_t>(threads, count)), [&](unsigned) {
+        try {
+            for (std::size_t item; (item = next.fetch_add(1, std::memory_order_relaxed)) < count;) work(item);
+        } catch (...) {
+            next.store(count, std::memory_order_relaxed);
+            throw;
+        }
+    });
 }
 
 }  // namespace kymo

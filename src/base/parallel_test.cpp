@@ -2,9 +2,12 @@
 #include "base/parallel.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
+#include <algorithm>
 #include <atomic>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 namespace kymo {
@@ -30,6 +33,43 @@ TEST(ParallelFor, PassesOnAnException) {
         };
         EXPECT_THROW(parallel_for(100, work, threads), std::runtime_error);
     }
+}
+
+TEST(OnThreads, TheFirstIsTheCallersAndAllAreDoneAfterwards) {
+    const std::thread::id caller = std::this_thread::get_id();
+    for (const unsigned threads : {0u, 1u, 5u}) {
+        std::atomic<unsigned> done{0};
+        on_threads(threads, [&](unsigned number) {
+            EXPECT_EQ(number == 0, std::this_thread::get_id() == caller);
+            ++done;
+        });
+        EXPECT_EQ(done.load(), std::max(1u, threads));
+    }
+}
+
+TEST(OnThreads, PassesOnAnException) {
+    for (const unsigned bad : {0u, 3u}) {
+        const auto work = [&](unsigned number) {
+            if (number == bad) throw std::runtime_error("that one");
+        };
+        EXPECT_THROW(on_threads(4, work), std::runtime_error);
+    }
+}
+
+TEST(UsableCores, AreThoseThatTheThreadMayRunOn) {
+    EXPECT_GE(usable_cores(), 1u);
+    unsigned on_one = 0;
+    std::thread([&] {
+        cpu_set_t cores;
+        ASSERT_EQ(::sched_getaffinity(0, sizeof cores, &cores), 0);
+        int first = 0;
+        while (!CPU_ISSET(first, &cores)) ++first;
+        CPU_ZERO(&cores);
+        CPU_SET(first, &cores);
+        ASSERT_EQ(::sched_setaffinity(0, sizeof cores, &cores), 0);
+        on_one = usable_cores();
+    }).join();
+    EXPECT_EQ(on_one, 1u);
 }
 
 }  // namespace

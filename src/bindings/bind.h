@@ -22,5 +22,6 @@ void bind_traceback(nanobind::module_& module);
 void bind_program(nanobind::module_& module);
 void bind_modules(nanobind::module_& module);
 void bind_torch(nanobind::module_& module);
+void bind_devices(nanobind::module_& module);
 
 }  // namespace kymo::bindings

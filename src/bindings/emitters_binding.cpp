@@ -3,6 +3,7 @@
 #include <nanobind/stl/string.h>
 
 #include <kymo/emit.h>
+#include <kymo/nvtx.h>
 
 #include "bindings/bind.h"
 
@@ -35,6 +36,7 @@ void bind_emitters(nb::module_& module) {
 
     nb::module_ by_hand = module.def_submodule("nvtx");
     by_hand.def("is_available", &nvtx::is_available);
+    by_hand.def("is_listening", &nvtx::is_listening);
     by_hand.def("mark", [](const std::string& text) { nvtx::mark(text); });
     by_hand.def("range_push", [](const std::string& text) { return nvtx::range_push(text); });
     by_hand.def("range_pop", &nvtx::range_pop);

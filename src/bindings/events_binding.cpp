@@ -160,6 +160,8 @@ void bind_events(nb::module_& module) {
              [](const EventRows& rows, Row range) { return index_or_none(rows.events().event_of(range)); })
         .def("self_ns", [](const EventRows& rows,
                            std::size_t event) { return rows.events().self_ns(rows.checked(event)); })
+        .def("is_timed",
+             [](EventRows& rows, std::size_t event) { return rows.events().is_timed(rows.checked(event)); })
         .def("device_total_ns",
              [](const EventRows& rows, std::size_t event) {
                  return rows.events().device_total_ns(rows.checked(event));

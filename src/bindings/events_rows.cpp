@@ -221,12 +221,13 @@ nb::object EventRows::time_range(std::size_t event) const {
     return interval_type_(static_cast<double>(start) / kNsPerUs, static_cast<double>(end) / kNsPerUs);
 }
 
-/// (sequence number, thread of the forward range)
+/// (sequence number, thread of the forward range, number of the call that it is a part of)
 nb::tuple EventRows::detail(std::size_t event) const {
     const Row row = events_.range(event);
     const RangeDetail* const detail = row == kNoRow ? nullptr : events_.trace().range_detail(row);
-    if (detail == nullptr) return nb::make_tuple(-1, 0);
-    return nb::make_tuple(detail->sequence, detail->forward_thread);
+    if (detail == nullptr) return nb::make_tuple(-1, 0, -1);
+    const nb::object call = detail->call == 0 ? nb::object(nb::int_(-1)) : nb::object(nb::int_(detail->call));
+    return nb::make_tuple(detail->sequence, detail->forward_thread, call);
 }
 
 /// (shapes, structured shapes, structured strides, types, concrete inputs, keyword values)
@@ -285,10 +286,13 @@ nb::tuple EventRows::module(std::size_t event) {
 nb::list EventRows::kernels(std::size_t event) {
     const Trace& trace = events_.trace();
     nb::list list;
+    const bool is_timed = events_.is_timed(event);
     for (const Row range : events_.launches(event)) {
+        const std::int64_t ns =
+            is_timed ? trace.ranges().duration_ns[range] : trace.clipped_duration_ns(range);
         list.append(nb::make_tuple(names_of(trace.ranges().site[range]).name,
                                    trace.tracks()[trace.track_of(range)].device.index,
-                                   static_cast<double>(trace.clipped_duration_ns(range)) / kNsPerUs));
+                                   static_cast<double>(ns) / kNsPerUs));
     }
     return list;
 }

@@ -1,6 +1,8 @@
 // guarded_session.h: a session that threads of Python share.
 #pragma once
 
+#include <nanobind/nanobind.h>
+
 #include <mutex>
 
 #include <kymo/session.h>
@@ -12,6 +14,16 @@ namespace kymo::bindings {
 struct GuardedSession {
     std::mutex mutex;  ///< of the session; taken without the GIL
     Session session;
+
+    GuardedSession() = default;
+    GuardedSession(const GuardedSession&) = delete;
+    GuardedSession& operator=(const GuardedSession&) = delete;
+    // A device that is written in Python has its last word when a session that runs is dropped.
+    ~GuardedSession() {
+        if (session.id() == 0) return;
+        const nanobind::gil_scoped_release released;
+        session.discard();
+    }
 };
 
 }  // namespace kymo::bindings

@@ -32,5 +32,6 @@ NB_MODULE(_kymo, module) {
     kymo::bindings::bind_program(module);
     kymo::bindings::bind_modules(module);
     kymo::bindings::bind_torch(module);
+    kymo::bindings::bind_devices(module);
     kymo::python::add_tracer();
 }

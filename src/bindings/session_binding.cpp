@@ -2,6 +2,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
 
 #include <functional>
 #include <limits>
@@ -125,7 +126,8 @@ void bind_session(nb::module_& module) {
                std::uint32_t scopes, bool record_shapes, bool concrete_inputs, bool profile_memory,
                bool with_flops, bool with_stack, bool with_modules, const nb::object& c_calls,
                const nb::object& include, const nb::object& exclude, bool fold_libraries,
-               double min_duration_us, std::int64_t max_depth, std::int64_t call_budget, bool call_lines) {
+               double min_duration_us, std::int64_t max_depth, std::int64_t call_budget, bool call_lines,
+               const std::vector<std::string>& devices, std::uint32_t device_activities) {
                 SessionOptions options;
                 options.name = name;
                 options.output = output;
@@ -146,6 +148,8 @@ void bind_session(nb::module_& module) {
                 options.calls.max_depth = number_of<std::uint32_t>(max_depth, "max_depth");
                 options.calls.budget = number_of<std::uint64_t>(call_budget, "call_budget");
                 options.calls.lines = call_lines;
+                options.devices = devices;
+                options.device_activities = device_activities;
                 set_c_calls(options, c_calls);
                 with_session(session, [&](Session& own) { own.start(options); });
                 if (options.with_stack) python::describe_modules_again();
@@ -159,7 +163,8 @@ void bind_session(nb::module_& module) {
             nb::arg("c_calls") = true, nb::arg("include") = nb::make_tuple(),
             nb::arg("exclude") = nb::make_tuple(), nb::arg("fold_libraries") = false,
             nb::arg("min_duration_us") = 0.0, nb::arg("max_depth") = 0, nb::arg("call_budget") = 0,
-            nb::arg("call_lines") = false)
+            nb::arg("call_lines") = false, nb::arg("devices") = nb::make_tuple(),
+            nb::arg("device_activities") = static_cast<std::uint32_t>(kDeviceDefault))
         .def("stop",
              [](GuardedSession& self) {
                  python::check_tracer();
@@ -183,6 +188,12 @@ void bind_session(nb::module_& module) {
                 with_session(self, [&](Session& own) { own.add_metadata(key, json); });
             },
             nb::arg("key"), nb::arg("json"))
+        .def(
+            "record_devices",
+            [](GuardedSession& self, bool is_wanted) {
+                with_session(self, [&](Session& own) { own.record_devices(is_wanted); });
+            },
+            nb::arg("is_wanted"), "Leaves out what the devices do from now on, or goes on with it.")
         .def_prop_ro("is_running",
                      [](GuardedSession& self) { return with_session(self, &Session::is_running); })
         .def_prop_ro("output_path",

@@ -1,5 +1,6 @@
 // trace_binding.cpp: kymo::Trace as kymo.Trace. What people call it by is added in kymo._trace.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
@@ -70,6 +71,12 @@ void bind_trace(nb::module_& module) {
         .def_prop_ro("_problems", problems_of)
         .def("_with_metadata", &Trace::with_metadata, nb::arg("key"), nb::arg("json"))
         .def("_info", &trace_info_json)
+        .def(
+            "_gpu_use",
+            [](const Trace& trace, std::optional<std::int32_t> device, std::size_t longest_gaps) {
+                return gpu_use_json(trace, gpu_use(trace, {.device = device, .longest_gaps = longest_gaps}));
+            },
+            nb::arg("device").none(), nb::arg("longest_gaps"), no_gil)
         .def("_save", &Trace::save, nb::arg("path"), no_gil)
         .def("_export", &export_trace, nb::arg("path"), nb::arg("format"), no_gil)
         .def(

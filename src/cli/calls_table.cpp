@@ -39,10 +39,19 @@ AverageOptions call_options(GroupBy by) {
     return options;
 }
 
-bool are_calls(const Averages& averages) {
+bool are_host_calls(const Averages& averages) {
     std::uint64_t calls = 0;
-    for (const AverageRow& row : averages.rows) calls += is_call(row) ? row.range_count : 0;
-    return calls > 0 && calls * 2 >= averages.range_count && averages.device == DeviceType::None;
+    std::uint64_t all = 0;
+    for (const AverageRow& row : averages.rows) {
+        if (row.device_type != DeviceType::Cpu || row.scope == Scope::DeviceRuntime) continue;
+        calls += is_call(row) ? row.range_count : 0;
+        all += row.range_count;
+    }
+    return calls > 0 && calls * 2 >= all;
+}
+
+bool are_calls(const Averages& averages) {
+    return averages.device == DeviceType::None && are_host_calls(averages);
 }
 
 bool is_call_sort_key(const std::string& key) {

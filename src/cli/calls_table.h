@@ -14,6 +14,8 @@ namespace kymo::cli {
 AverageOptions call_options(GroupBy by = GroupBy::Name);
 /// Whether the rows are mostly calls of Python.
 bool are_calls(const Averages& averages);
+/// The same of what the processor did, whatever a device did beside it.
+bool are_host_calls(const Averages& averages);
 /// Whether calls_text() can be sorted by it.
 bool is_call_sort_key(const std::string& key);
 

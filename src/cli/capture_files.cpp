@@ -47,15 +47,22 @@ bool is_child_capture(std::string_view main_name, std::string_view name) {
     return name.empty() || (take_number(name) && name.empty());
 }
 
-std::vector<std::string> captures_of(const std::string& path) {
+std::vector<std::string> captures_beside(const std::string& path) {
     const std::string folder = path.substr(0, path.size() - base_name(path).size());
     std::vector<std::string> result;
     std::error_code error;
     for (fs::directory_iterator entry(folder.empty() ? "." : folder, error), end; !error && entry != end;
          entry.increment(error)) {
         const std::string name = entry->path().filename().string();
-        if (is_child_capture(base_name(path), name)) result.push_back(folder + name);
+        if (name.ends_with(kSuffix)) result.push_back(folder + name);
     }
+    return result;
+}
+
+std::vector<std::string> captures_of(const std::string& path) {
+    std::vector<std::string> result = captures_beside(path);
+    std::erase_if(
+        result, [&](const std::string& each) { return !is_child_capture(base_name(path), base_name(each)); });
     std::sort(result.begin(), result.end());
     if (exists(path)) result.insert(result.begin(), path);
     return result;

@@ -10,6 +10,9 @@ namespace kymo::cli {
 /// "app.kymo", or "app-2.kymo" and so on when that is taken, in the current folder.
 std::string free_capture_name(std::string_view program);
 
+/// The paths of all captures in the folder of `path`, in no order.
+std::vector<std::string> captures_beside(const std::string& path);
+
 /// Whether `name` is what a child process of a run into `main_name` calls its capture: "app.<pid>.kymo" or
 /// "app.<pid>.<n>.kymo" for "app.kymo". Both without folders.
 bool is_child_capture(std::string_view main_name, std::string_view name);

@@ -1,7 +1,7 @@
 // child_process.cpp: runs a program as a shell would, passing signals on to it.
 #include "cli/child_process.h"
 
-#include <spawn.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,7 +9,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <charconv>
 #include <csignal>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
@@ -87,38 +89,73 @@ std::vector<std::string> environment_with(const Variables& variables) {
     return result;
 }
 
-/// Starts the program; returns 0 or why it did not start. No fork: the handlers that libkymo has for it are
-/// for programs that record. Signals that we catch are reset by exec, those that are ignored stay so.
-int start(pid_t& child, std::vector<char*> arguments, const std::vector<char*>& environment,
-          const sigset_t& mask) {
-    posix_spawnattr_t attributes;
-    if (const int error = posix_spawnattr_init(&attributes); error != 0) return error;
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-    posix_spawnattr_setsigmask(&attributes, &mask);
-    int error =
-        ::posix_spawnp(&child, arguments[0], nullptr, &attributes, arguments.data(), environment.data());
-    if (error == ENOEXEC &&
-        std::strchr(arguments[0], '/') != nullptr) {  // a script without #!, as shells take it
-        static char shell[] = "/bin/sh";
-        arguments.insert(arguments.begin(), shell);
-        error = ::posix_spawn(&child, shell, nullptr, &attributes, arguments.data(), environment.data());
+/// What the new process needs, made before it is: it shares our memory until it is another program.
+struct Start {
+    char** arguments;
+    char** environment;
+    std::string* numbered = nullptr;  ///< the entry of the environment that is to hold the process id
+    std::size_t mark = 0;             ///< where in it
+    const sigset_t* mask;
+    int error = 0;
+};
+
+/// Puts the id of this process in the place of the mark. The text has room for it.
+void put_own_pid(std::string& text, std::size_t mark) noexcept {
+    char digits[24];
+    const auto [end, failed] = std::to_chars(std::begin(digits), std::end(digits), ::getpid());
+    text.replace(mark, 1, digits, static_cast<std::size_t>(end - digits));
+}
+
+/// The life of the new process until it is the program. Signals that we catch are not to be caught by it.
+int become_program(void* argument) {
+    Start& start = *static_cast<Start*>(argument);
+    for (const int signal : kForwarded) {
+        struct sigaction action {};
+        sigaction(signal, nullptr, &action);
+        if (action.sa_handler == SIG_IGN) continue;
+        action = {};
+        sigaction(signal, &action, nullptr);
     }
-    posix_spawnattr_destroy(&attributes);
-    return error;
+    if (start.numbered != nullptr) put_own_pid(*start.numbered, start.mark);
+    sigprocmask(SIG_SETMASK, start.mask, nullptr);
+    ::execvpe(start.arguments[0], start.arguments, start.environment);
+    start.error = errno;
+    ::_exit(127);
+}
+
+/// Starts the program; returns 0 or why it did not start. As posix_spawn does it, which cannot tell the
+/// program its own number. No fork: the handlers that libkymo has for it are for programs that record.
+int start_program(pid_t& child, Start& start, std::size_t words) {
+    constexpr std::size_t kStackBytes = 128 * 1024;
+    std::vector<char> stack(kStackBytes + words * sizeof(char*));
+    char* const top = reinterpret_cast<char*>(reinterpret_cast<std::uintptr_t>(stack.data() + stack.size()) &
+                                              ~std::uintptr_t{63});
+    child = ::clone(become_program, top, CLONE_VM | CLONE_VFORK | SIGCHLD, &start);
+    if (child < 0) return errno;
+    if (start.error != 0) ::waitpid(child, nullptr, 0);
+    return start.error;
 }
 
 }  // namespace
 
 ChildEnd run_child(const std::vector<std::string>& words, const Variables& variables) {
-    const std::vector<std::string> entries = environment_with(variables);
-    const std::vector<char*> arguments = pointers(words);
-    const std::vector<char*> environment = pointers(entries);
-
+    std::vector<std::string> entries = environment_with(variables);
+    std::vector<char*> arguments = pointers(words);
     const Forwarding forwarding;
+    Start start{.arguments = arguments.data(), .environment = nullptr, .mask = &forwarding.old_mask()};
+    for (std::string& entry : entries) {
+        if ((start.mark = entry.find(kPidMark)) == std::string::npos) continue;
+        entry.reserve(entry.size() + 24);  // so that it stays where it is
+        start.numbered = &entry;
+        break;
+    }
+    std::vector<char*> environment = pointers(entries);
+    start.environment = environment.data();
     pid_t child = 0;
     ChildEnd end;
-    end.exec_error = start(child, arguments, environment, forwarding.old_mask());
+    end.exec_error = start_program(child, start, arguments.size());
     if (end.exec_error != 0) return end;
+    end.pid = child;
     running_child = child;
     forwarding.open();
 

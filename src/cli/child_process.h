@@ -10,10 +10,14 @@ namespace kymo::cli {
 
 /// How a program ended.
 struct ChildEnd {
+    int pid = 0;
     int exec_error = 0;  ///< errno when it could not be started; then the rest means nothing
     int exit_code = 0;
     int signal = 0;  ///< the signal that killed it, or 0
 };
+
+/// Stands in one value for the number of the program's process.
+inline constexpr char kPidMark = '\1';
 
 /// Environment variables; without a value: the program does not have it.
 using Variables = std::vector<std::pair<std::string, std::optional<std::string>>>;

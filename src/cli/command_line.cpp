@@ -185,6 +185,11 @@ void Options::flag(bool& value, const std::string& names, const std::string& hel
     app_.add_flag(names, value, help);
 }
 
+void Options::flag_or_text(std::string& value, const std::string& names, const std::string& usual,
+                           const std::string& placeholder, const std::string& help) {
+    app_.add_flag(names + "{" + usual + "}", value, help)->type_name("[=" + placeholder + "]");
+}
+
 void Options::command(std::vector<std::string>& words) {
     app_.prefix_command();
     command_sinks().emplace_back(&app_, &words);

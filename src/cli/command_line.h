@@ -30,6 +30,9 @@ class Options {
     void choice(std::string& value, const std::string& names, const std::vector<std::string>& choices,
                 const std::string& help);
     void flag(bool& value, const std::string& names, const std::string& help);
+    /// A flag that may say more: `--gpu` gives `usual`, `--gpu=NAME` the name.
+    void flag_or_text(std::string& value, const std::string& names, const std::string& usual,
+                      const std::string& placeholder, const std::string& help);
     /// A program and its arguments: all that follows "--" or the first word that is no option.
     void command(std::vector<std::string>& words);
 

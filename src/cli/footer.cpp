@@ -46,8 +46,9 @@ std::string overhead_fact(const Trace& trace) {
     if (!overhead.known) return "unknown (the capture holds no measured costs)";
     std::string text = fmt::format("about {} in all", format_duration(overhead.total_ns));
     if (overhead.busiest_thread != kNoRow) {
-        text += fmt::format(", {:.2g}% of the window on the busiest thread ({})",
-                            overhead.busiest_share * 100, thread_label(trace, overhead.busiest_thread));
+        text += fmt::format(", {} of the window on the busiest thread ({})",
+                            format_fine_share(overhead.busiest_share),
+                            thread_label(trace, overhead.busiest_thread));
     }
     return text;
 }

@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include <kymo/error.h>
+#include <kymo/nvtx.h>
 #include <kymo/scope.h>
 
 #include "cli/capture_files.h"
@@ -92,9 +93,10 @@ class RunVerb final : public Verb {
         options.flag(fold_libraries_, "--fold-libraries",
                      "Of libraries only the calls that the program makes");
         options.text(min_duration_, "--min-duration", "TIME",
-                     "Only calls that take at least so long, as in 10us");
-        options.number(max_depth_, "--max-depth", "Only calls up to this depth");
-        options.number(budget_, "--budget", "Stop recording calls after so many");
+                     "Only calls that take at least so long, as in 10us (0: all)");
+        options.number(max_depth_, "--max-depth", "Only calls up to this depth (0: any)");
+        options.number(budget_, "--budget", "Stop recording calls after so many (0: never)");
+        options.flag(call_lines_, "--call-lines", "With each call the line that it was made from");
         options.flag(no_children_, "--no-children", "Do not record processes that a Python program starts");
         options.text(scopes_, "--scopes", "LIST", "Only these kinds of range, as in user,function");
         options.flag(memory_, "--memory", "Allocation reports too (kymo memory shows them)");
@@ -102,6 +104,9 @@ class RunVerb final : public Verb {
         options.flag(flops_, "--flops", "What it takes to count floating-point operations; brings --shapes");
         options.flag(torch_, "--torch",
                      "PyTorch's operators, in processes that import it (compiles an observer the first time)");
+        options.flag_or_text(gpu_, "--gpu", "cuda", "DEVICE",
+                             "What the GPU did, and which ranges and calls launched it (kymo gpu shows it)");
+        options.flag(nvtx_, "--nvtx", "Ranges that libraries push through NVTX, of any program that uses it");
         options.flag(open_, "--open", "Export the capture afterwards and open it in a browser");
         options.flag(quiet_, "-q,--quiet", "No summary at the end");
         options.command(words_);
@@ -119,13 +124,17 @@ class RunVerb final : public Verb {
         if (torch_ && start_folder_.empty())
             throw Error("run: --torch: the Python package kymo is not here (pip install kymo)");
         const Variables variables = this->variables();
-        const std::vector<std::string> before = captures_of(output_);
+        std::vector<std::string> before = captures_beside(output_);
+        before.push_back(output_);
+        std::erase_if(before, [](const std::string& path) { return ::access(path.c_str(), F_OK) != 0; });
         const std::vector<std::string> words = is_python_ ? python_command(words_) : words_;
         const ChildEnd end = run_child(words, variables);
         if (end.exec_error != 0) {
             print_error(fmt::format("kymo: {}: {}\n", printable(words[0]), std::strerror(end.exec_error)));
             return end_like(end);
         }
+        if (const std::size_t mark = output_.find(kPidMark); mark != std::string::npos)
+            output_.replace(mark, 1, std::to_string(end.pid));
         // From here on the program's exit code is ours, whatever happens.
         try {
             report(before);
@@ -153,7 +162,16 @@ class RunVerb final : public Verb {
         if (memory_) text += ",memory=on";
         if (shapes_) text += ",shapes=on";
         if (flops_) text += ",flops=on";
-        return text + call_settings();
+        if (nvtx_) text += ",nvtx=on";
+        return text + device_setting() + call_settings();
+    }
+
+    /// Whether there is such a device is for the program to find out: it may register one of its own.
+    std::string device_setting() const {
+        if (gpu_.empty()) return "";
+        if (gpu_.find('|') != std::string::npos)
+            throw Error("run: --gpu: '" + gpu_ + "' is no name of a device; try --gpu or --gpu=cuda");
+        return ",devices=" + escaped(gpu_);
     }
 
     /// What is recorded of Python's calls. Their names, and that they come last, are what the package's start
@@ -171,6 +189,7 @@ class RunVerb final : public Verb {
         }
         if (max_depth_) text += fmt::format(",max_depth={}", *max_depth_);
         if (budget_) text += fmt::format(",call_budget={}", *budget_);
+        if (call_lines_) text += ",call_lines=on";
         if (start_folder_.empty()) return text;
         const char* const c_calls = c_calls_ ? "on" : no_c_calls_ ? "off" : "auto";
         return text + fmt::format(",c_calls={},calls={}", c_calls, no_calls_ ? "off" : "on");
@@ -182,6 +201,7 @@ class RunVerb final : public Verb {
                             {"KYMO_PYTHON", std::nullopt},
                             {"KYMO_PYTHON_OPTIONS", std::nullopt},
                             {"KYMO_PACKAGE", std::nullopt}};
+        if (nvtx_ || !gpu_.empty()) listen_to_nvtx(variables);
         if (start_folder_.empty()) return variables;
         const char* const path = std::getenv("PYTHONPATH");
         variables.emplace_back(
@@ -191,10 +211,25 @@ class RunVerb final : public Verb {
         return variables;
     }
 
+    /// Where another tool listens already, it stays: NVTX has one listener.
+    void listen_to_nvtx(Variables& variables) const {
+        constexpr const char* kVariable = "NVTX_INJECTION64_PATH";
+        const char* const listener = std::getenv(kVariable);
+        const std::string own = nvtx::library_path();
+        if (listener == nullptr || *listener == '\0') {
+            variables.emplace_back(kVariable, own);
+        } else if (nvtx_ && listener != own) {
+            print_error(fmt::format(
+                "kymo: --nvtx: ranges of NVTX go to another tool: {} is {}, which is left as it is\n",
+                kVariable, printable(listener)));
+        }
+    }
+
     void prepare_output() {
         if (output_.empty()) {
-            output_ = free_capture_name(
-                is_python_ ? fmt::format("{}.{}", python_program_name(words_), ::getpid()) : words_[0]);
+            // Should a file of that name be there, the program finds another one beside it.
+            output_ = is_python_ ? fmt::format("{}.{}.kymo", python_program_name(words_), kPidMark)
+                                 : free_capture_name(words_[0]);
         } else {
             struct stat info {};
             if (::lstat(output_.c_str(), &info) == 0) {
@@ -219,7 +254,7 @@ class RunVerb final : public Verb {
             return;
         }
         if (!quiet_) {
-            const RunSummary summary = summarize_run(captures, standard_error());
+            const RunSummary summary = summarize_run(captures, why_empty(), standard_error());
             std::string text = summary.text;
             if (!summary.best.empty()) {
                 text += fmt::format(
@@ -231,9 +266,22 @@ class RunVerb final : public Verb {
         if (open_) open_in_browser(captures.front());
     }
 
+    /// Why the capture of a program that has loaded libkymo holds nothing.
+    const char* why_empty() const {
+        if (!is_python_) return "linked to Kymo, but no range was reached";
+        if (no_calls_) return "nothing: --no-calls leaves the calls out, and no range was marked";
+        const bool is_filtered = !include_.empty() || !exclude_.empty() || !min_duration_.empty() ||
+                                 max_depth_.value_or(0) != 0 || !scopes_.empty();
+        return is_filtered ? "nothing: no call was made that the options take"
+                           : "nothing: it ended before it made a call";
+    }
+
     std::string why_nothing() const {
+        if (no_calls_ && is_python_)
+            return "with --no-calls only ranges that the program marks are, and it has not imported kymo";
         if (!is_python_)
-            return printable(words_[0]) + " did not load libkymo (it is not linked to Kymo, or is setuid)";
+            return printable(words_[0]) + " did not load libkymo (it is not linked to Kymo" +
+                   (nvtx_ ? " and did not call NVTX" : "") + ", or is setuid)";
         return printable(python_command({}).front()) +
                " did not load the package kymo: it ended before it ran the program, was started with -E, -I "
                "or -S, "
@@ -251,6 +299,8 @@ class RunVerb final : public Verb {
     bool shapes_ = false;
     bool flops_ = false;
     bool torch_ = false;
+    std::string gpu_;  ///< the device; empty: none
+    bool nvtx_ = false;
     bool ring_ = false;
     bool c_calls_ = false;
     bool no_c_calls_ = false;
@@ -261,6 +311,7 @@ class RunVerb final : public Verb {
     std::string min_duration_;
     std::optional<std::uint64_t> max_depth_;
     std::optional<std::uint64_t> budget_;
+    bool call_lines_ = false;
     bool no_children_ = false;
     bool open_ = false;
     bool quiet_ = false;

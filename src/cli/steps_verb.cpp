@@ -115,7 +115,7 @@ class StepsVerb final : public Verb {
     static std::string statistics(const StepReport& report, const Terminal& terminal) {
         Table table(
             {{"", true}, {"count"}, {"mean"}, {"stdev"}, {"min"}, {"median"}, {"p90"}, {"p99"}, {"max"}});
-        const auto add = [&](const char* title, const StepStatistics& of) {
+        const auto add = [&](const char* title, const TimeStatistics& of) {
             if (of.count == 0) return;
             table.add({title, format_count(of.count), format_duration(of.mean_ns),
                        format_duration(of.stdev_ns), time(of.min_ns), time(of.median_ns), time(of.p90_ns),

@@ -123,7 +123,14 @@ std::string format_bytes(std::uint64_t bytes) {
 }
 
 std::string format_share(double share) {
+    if (share > 0 && share < 0.0005) return "<0.1%";  // more than nothing
     return fmt::format("{:.1f}%", share * 100);
+}
+
+std::string format_fine_share(double share) {
+    const double percent = share * 100;
+    if (percent > 0 && percent < 0.005) return "less than 0.01%";
+    return fmt::format("{:.{}f}%", percent, percent >= 9.95 ? 0 : percent >= 0.995 ? 1 : 2);
 }
 
 std::string format_plural(std::uint64_t count, std::string_view singular) {

@@ -12,6 +12,8 @@ std::string format_duration(double ns);         ///< "873 ns", "12.3 us", "4.56 
 std::string format_count(std::uint64_t count);  ///< "1,234,567"
 std::string format_bytes(std::uint64_t bytes);  ///< "873 B", "12.3 KiB", "4.56 GiB"
 std::string format_share(double share);         ///< 0.1234 -> "12.3%"
+/// The same of what is mostly small: "12%", "1.2%", "0.12%", "less than 0.01%".
+std::string format_fine_share(double share);
 /// "1 thread", "5,000 threads".
 std::string format_plural(std::uint64_t count, std::string_view singular);
 

@@ -62,6 +62,20 @@ TEST(Printable, ControlCharactersBecomeVisible) {
     EXPECT_EQ(printable("\xE6\x97\xA5"), "\xE6\x97\xA5");
 }
 
+TEST(FormatShare, NeverSaysNothingOfWhatIsSomething) {
+    EXPECT_EQ(format_share(0), "0.0%");
+    EXPECT_EQ(format_share(1e-9), "<0.1%");
+    EXPECT_EQ(format_share(0.0005), "0.1%");
+    EXPECT_EQ(format_share(1), "100.0%");
+    EXPECT_EQ(format_fine_share(0), "0.00%");
+    EXPECT_EQ(format_fine_share(1e-9), "less than 0.01%");
+    EXPECT_EQ(format_fine_share(0.00005), "0.01%");
+    EXPECT_EQ(format_fine_share(0.0012), "0.12%");
+    EXPECT_EQ(format_fine_share(0.012), "1.2%");
+    EXPECT_EQ(format_fine_share(0.123), "12%");
+    EXPECT_EQ(format_fine_share(1.5), "150%");
+}
+
 TEST(DisplayWidth, KnowsWideCharactersAndMarks) {
     EXPECT_EQ(display_width("abc"), 3u);
     EXPECT_EQ(display_width("\xC3\xA9"), 1u);

@@ -10,10 +10,12 @@
     VERB(steps)          \
     VERB(stacks)         \
     VERB(memory)         \
+    VERB(gpu)            \
     VERB(export)         \
     VERB(validate)       \
     VERB(symbolize)      \
-    VERB(compact)
+    VERB(compact)        \
+    VERB(doctor)
 
 namespace kymo::cli {
 

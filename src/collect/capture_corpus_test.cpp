@@ -12,6 +12,7 @@
 
 #include "base/compress.h"
 #include "collect/capture_reader.h"
+#include "collect/device_fixture.h"
 #include "collect/log_fixture.h"
 #include "collect/packed_capture.h"
 #include "collect/random_log.h"
@@ -34,7 +35,11 @@ void write_both(const std::string& name, const LogWriter& log) {
 
 LogWriter everything() {
     LogWriter log;
-    log.start(3, 5, {.name = "run", .option_bits = LogWriter::kAllOptions, .policy = 2})
+    log.start(3, 5,
+              {.name = "run",
+               .option_bits = LogWriter::kAllOptions | device_bits(kDeviceAll | kDeviceTimes),
+               .policy = 2,
+               .device_types = kCudaBit})
         .born(1, "main", 1)
         .born(2, "worker", 7)
         .context(4, {3});
@@ -69,6 +74,27 @@ LogWriter everything() {
         .mark(4, 16);
     log.thread(2).async_end(9, 40, 0).async_end(10, 45, 0).long_range("out", 41, 55, 3, detail::kRecordAsync);
     log.thread(2).dropped(4, 2).blob(3, std::vector<std::byte>(20)).switch_to(3, 50).range("e", 60, 70, 0);
+    log.born(4, "cuda", 2, 0);
+    put_call(log, 4, {.start = 14, .end = 18, .os_tid = 100, .correlation = 6});
+    put_call(log, 4,
+             {.name = "cuLaunch",
+              .start = 15,
+              .end = 17,
+              .os_tid = 777,
+              .correlation = 6,
+              .is_driver = true,
+              .result = 2});
+    put_work(log, 4,
+             {.name = "_Z1kv",
+              .start = 20,
+              .end = 30,
+              .correlation = 6,
+              .values = log.values().integer("priority", 1).bytes()});
+    put_work(log, 4, {.name = "copy", .start = 25, .end = 40, .kind = DeviceWorkKind::Copy, .bytes = 64});
+    put_work(
+        log, 4,
+        {.name = "op", .start = 41, .end = 45, .stream = ~0u, .kind = DeviceWorkKind::Timed, .range = 99});
+    put_work(log, 4, {.name = "wait", .start = 42, .end = 44, .kind = DeviceWorkKind::Wait});
     return log;
 }
 

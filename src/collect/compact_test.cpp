@@ -12,6 +12,7 @@
 
 #include "base/compress.h"
 #include "collect/capture_reader.h"
+#include "collect/device_fixture.h"
 #include "collect/log_fixture.h"
 #include "collect/packed_capture.h"
 #include "collect/random_log.h"
@@ -48,7 +49,12 @@ class Compact : public ::testing::Test {
 
 LogWriter rich_log() {
     LogWriter log;
-    log.start(3, 5, {.name = "run", .option_bits = LogWriter::kAllOptions, .policy = 2, .max_bytes = 1 << 20})
+    log.start(3, 5,
+              {.name = "run",
+               .option_bits = LogWriter::kAllOptions | testing::device_bits(kDeviceAll | kDeviceTimes),
+               .policy = 2,
+               .max_bytes = 1 << 20,
+               .device_types = testing::kCudaBit})
         .born(1, "main", 1)
         .born(2, "worker", 7);
     log.cost(CostKind::Range, 13'400).note("layout", "Something.", 3).losses(2, 4, 5, 6, 7);
@@ -96,6 +102,28 @@ LogWriter rich_log() {
         .compact(0x33, 1, 47, 48, 3)
         .mark(3, 49)
         .switch_to(1, 50);
+    log.born(4, "cuda", 2, 0);
+    testing::put_call(log, 4, {.start = 14, .end = 18, .os_tid = 100, .correlation = 6});
+    testing::put_call(log, 4,
+                      {.name = "cuLaunch",
+                       .start = 15,
+                       .end = 17,
+                       .os_tid = 777,
+                       .correlation = 6,
+                       .is_driver = true,
+                       .result = 2});
+    testing::put_work(log, 4,
+                      {.name = "_Z1kv",
+                       .start = 20,
+                       .end = 30,
+                       .correlation = 6,
+                       .values = log.values().integer("priority", 1).bytes()});
+    testing::put_work(log, 4,
+                      {.name = "copy", .start = 25, .end = 40, .kind = DeviceWorkKind::Copy, .bytes = 64});
+    testing::put_work(
+        log, 4,
+        {.name = "op", .start = 41, .end = 45, .stream = ~0u, .kind = DeviceWorkKind::Timed, .range = 99});
+    testing::put_work(log, 4, {.name = "wait", .start = 42, .end = 44, .kind = DeviceWorkKind::Wait});
     return log;
 }
 
@@ -223,7 +251,7 @@ TEST_F(Compact, ASavedTraceLoadsEqual) {
     for (const bool stopped : {false, true}) {
         if (stopped) log.stop(3, 74, true);
         const Trace trace = build_trace(log.raw());
-        EXPECT_EQ(trace.links().size(), 1u);
+        EXPECT_EQ(trace.links().size(), 3u);
         EXPECT_EQ(trace.range_details().size(), 3u);
         EXPECT_EQ(trace.memory().size(), 3u);
         EXPECT_EQ(trace.arrays().size(), 5u);

@@ -38,6 +38,9 @@ NameTables read_names(std::span<const std::byte> stream) {
             SiteInfo& site = tables.sites[record.id - 1];
             site = {record.name, record.file, record.line, static_cast<Scope>(record.scope & 31)};
             if ((record.flags & kSiteOverload) != 0) site.overload = std::exchange(site.file, 0);
+            const auto category = at.tail<SiteRecord>(sizeof(SiteCategory));
+            if (category.size() == sizeof(SiteCategory))
+                site.category = read_as<SiteCategory>(category.data()).category;
         } else if (at.kind() == static_cast<std::uint16_t>(NameKind::Module)) {
             ModuleRecord record;
             if (!at.get(record) || record.id == 0 || record.id >= most_modules || record.id >= kMaxModules)
@@ -53,6 +56,7 @@ NameTables read_names(std::span<const std::byte> stream) {
         known(site.name);
         known(site.file);
         known(site.overload);
+        known(site.category);
     }
     for (NamedModule& module : tables.modules) {
         known(module.path);
@@ -207,6 +211,7 @@ class JournalReader {
         marks.scopes = record.scopes;
         marks.thread = record.thread;
         marks.option_bits = record.option_bits;
+        marks.device_types = record.device_types;
         marks.policy = record.policy;
         marks.max_bytes = record.max_bytes;
         journal_.sessions.push_back({std::move(marks), record.name});

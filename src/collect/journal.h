@@ -27,6 +27,7 @@ struct SessionMarks {
     std::uint32_t scopes = ~0u;
     std::uint32_t thread = 0;  ///< 0: all threads
     std::uint32_t option_bits = 0;
+    std::uint32_t device_types = 0;  ///< a bit each
     std::uint32_t policy = 0;
     std::uint64_t max_bytes = 0;
 };

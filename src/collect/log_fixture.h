@@ -221,9 +221,9 @@ class LogWriter {
         return place->second;
     }
     std::uint32_t site(std::string_view name, Scope scope = Scope::User, std::string_view file = "",
-                       std::uint32_t line = 0) {
+                       std::uint32_t line = 0, std::uint32_t flags = 0) {
         const std::string key = std::string(name) + '\0' + std::string(file) + '\0' + std::to_string(line) +
-                                '\0' + std::to_string(static_cast<int>(scope));
+                                '\0' + std::to_string(static_cast<int>(scope)) + '\0' + std::to_string(flags);
         if (const auto found = sites_.find(key); found != sites_.end()) return found->second;
         detail::SiteRecord record{};
         record.head = {static_cast<std::uint16_t>(detail::NameKind::Site), 0, sizeof record};
@@ -231,8 +231,26 @@ class LogWriter {
         record.file = string(file);
         record.line = line;
         record.scope = static_cast<std::uint32_t>(scope);
+        record.flags = flags;
         record.id = static_cast<std::uint32_t>(sites_.size() + 1);
         names_.add(record);
+        sites_.emplace(key, record.id);
+        return record.id;
+    }
+    /// One with a category of its own.
+    std::uint32_t categorised_site(std::string_view name, std::string_view category,
+                                   Scope scope = Scope::User) {
+        const std::string key = "category " + std::string(category) + '\0' + std::string(name) + '\0' +
+                                std::to_string(static_cast<int>(scope));
+        if (const auto found = sites_.find(key); found != sites_.end()) return found->second;
+        const detail::SiteCategory tail{string(category), 0};
+        detail::SiteRecord record{};
+        record.head = {static_cast<std::uint16_t>(detail::NameKind::Site), 0, sizeof record + sizeof tail};
+        record.name = string(name);
+        record.scope = static_cast<std::uint32_t>(scope);
+        record.id = static_cast<std::uint32_t>(sites_.size() + 1);
+        names_.add(record);
+        names_.add(tail);
         sites_.emplace(key, record.id);
         return record.id;
     }
@@ -280,6 +298,7 @@ class LogWriter {
         std::uint32_t option_bits = detail::kOptionValues;
         std::uint32_t policy = 0;
         std::uint64_t max_bytes = 0;
+        std::uint32_t device_types = 0;
     };
     LogWriter& start(std::uint64_t session, std::uint64_t ticks) {
         return start(session, ticks, SessionParts());
@@ -294,6 +313,7 @@ class LogWriter {
         record.thread = parts.thread;
         record.option_bits = parts.option_bits;
         record.policy = parts.policy;
+        record.device_types = parts.device_types;
         return journal(detail::JournalKind::SessionStart, record);
     }
     LogWriter& stop(std::uint64_t session, std::uint64_t ticks, bool ceiling_reached = false) {

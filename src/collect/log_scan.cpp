@@ -124,6 +124,17 @@ class SpanScanner {
             case RecordKind::Memory:
                 saw(head.time, head.time);
                 break;
+            case RecordKind::DeviceWork:
+                piece.has_device = true;
+                saw(head.time, std::max(head.time, head.word2));
+                break;
+            case RecordKind::DeviceCall:
+                piece.has_device = true;
+                saw(head.time, head.time + static_cast<std::uint32_t>(head.word2));
+                break;
+            case RecordKind::DeviceClock:
+                piece.has_device = true;
+                break;
             case RecordKind::Blob:
                 break;
             default:

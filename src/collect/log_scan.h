@@ -24,6 +24,7 @@ struct LogPiece {
     std::uint32_t counters = 0;
     bool has_async = false;  ///< AsyncBegin or AsyncEnd
     bool has_marks = false;
+    bool has_device = false;    ///< DeviceWork or DeviceCall
     std::uint64_t dropped = 0;  ///< records that Dropped records within the window speak of
     std::uint64_t unknown = 0;  ///< records of kinds that this reader does not know
 };

@@ -42,6 +42,7 @@ void ProblemList::add_findings(const TraceData& data, const Findings& findings) 
         findings.misplaced);
     add("damaged_values", "Values attached to ranges could not be read.", findings.damaged_arguments);
     add("damaged_memory", "Allocation reports could not be read.", findings.damaged_memory);
+    add("damaged_device", "Records of devices could not be read.", findings.damaged_device);
     add("unknown_site", "Some records name a call site that the capture does not describe.",
         findings.unknown_site ? 1 : 0);
 }

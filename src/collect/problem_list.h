@@ -18,6 +18,7 @@ struct Findings {
     std::uint64_t misplaced = 0;    ///< ranges whose times contradict the recorded nesting
     std::uint64_t damaged_arguments = 0;
     std::uint64_t damaged_memory = 0;  ///< allocation reports that are not whole
+    std::uint64_t damaged_device = 0;  ///< records of devices that are not whole
     bool unknown_site = false;
 };
 

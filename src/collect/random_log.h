@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "collect/device_fixture.h"
 #include "collect/log_fixture.h"
 
 namespace kymo::testing {
@@ -142,6 +143,39 @@ inline std::vector<TrueRange> run_program(LogWriter& log, std::uint32_t thread, 
     return ranges;
 }
 
+/// Calls into a device's library and work of it, with any times and in any order.
+inline void add_random_device_records(LogWriter& log, std::uint32_t thread, std::mt19937& random, int count) {
+    const auto time = [&] {
+        return random() % 8 == 0 ? (std::uint64_t{random()} << 32 | random()) >> (random() % 64)
+                                 : 1'000'000 + random() % 4'000'000;
+    };
+    for (int i = 0; i < count; ++i) {
+        const std::uint64_t start = time();
+        const std::uint64_t end = random() % 3 == 0 ? time() : start + random() % 90'000;
+        const auto correlation = static_cast<std::uint32_t>(random() % 9);
+        if (random() % 2 == 0) {
+            put_call(log, thread,
+                     {.start = start,
+                      .end = end,
+                      .os_tid = static_cast<std::uint32_t>(99 + random() % 4),
+                      .correlation = correlation,
+                      .is_driver = random() % 2 == 0,
+                      .result = static_cast<std::int32_t>(random() % 2),
+                      .type = static_cast<DeviceType>(random() % 3)});
+        } else {
+            put_work(log, thread,
+                     {.start = start,
+                      .end = end,
+                      .correlation = correlation,
+                      .stream = static_cast<std::uint32_t>(random() % 3) - 1,
+                      .kind = static_cast<DeviceWorkKind>(random() % 9),
+                      .device = static_cast<std::uint16_t>(random() % 2),
+                      .range = random() % 3,
+                      .values = random_values(log, random)});
+        }
+    }
+}
+
 /// A log with a bit of everything, well-formed or nearly so.
 inline LogWriter random_log(std::uint32_t seed) {
     LogWriter log;
@@ -150,7 +184,8 @@ inline LogWriter random_log(std::uint32_t seed) {
         log.start(5, 1'000'000 + random() % 500'000,
                   {.name = "session",
                    .option_bits = random() % 2 == 0 ? LogWriter::kAllOptions
-                                                    : static_cast<std::uint32_t>(random() % 128)});
+                                                    : static_cast<std::uint32_t>(random() % 32768),
+                   .device_types = static_cast<std::uint32_t>(random() % 8)});
     }
     for (std::uint32_t thread = 1; thread <= 1 + seed % 4; ++thread) {
         if (random() % 2 == 0) log.born(thread, "thread number " + std::to_string(thread), 900'000);
@@ -192,6 +227,7 @@ inline LogWriter random_log(std::uint32_t seed) {
             }
         }
     }
+    add_random_device_records(log, 9, random, static_cast<int>(seed % 30));
     if (seed % 3 == 1) log.stop(5, 3'000'000 + random() % 1'000'000);
     return log;
 }

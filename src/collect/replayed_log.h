@@ -9,6 +9,8 @@
 
 #include "collect/async_ranges.h"
 #include "collect/clock_fit.h"
+#include "collect/device_clocks.h"
+#include "collect/device_records.h"
 #include "collect/journal.h"
 #include "collect/log_scan.h"
 #include "collect/thread_replay.h"
@@ -38,9 +40,12 @@ struct ReplayedLog {
     std::vector<std::size_t> first_rows;  ///< of each replay's nested rows
     std::size_t nested_rows = 0;          ///< rows of all of them; room for the async ones follows
     AsyncRanges async;
+    DeviceClocks device_clocks;
+    std::vector<DeviceWorkRow> device_work;                           ///< in order of the log
     std::unordered_map<std::uint32_t, std::uint64_t> dropped_in_log;  ///< by thread
     std::uint64_t log_bytes = 0;
     std::uint64_t unknown_records = 0;
+    std::uint64_t damaged_device = 0;  ///< records of devices that are not whole
     std::uint64_t lost_begins = 0;
 };
 

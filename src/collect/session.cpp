@@ -55,6 +55,10 @@ Trace Session::snapshot() const {
     return build_trace(log, {.session = id_});
 }
 
+void Session::record_devices(bool is_wanted) {
+    Recorder::get().record_devices(id_, is_wanted);
+}
+
 void Session::discard() noexcept {
     if (id_ != 0) Recorder::get().discard(std::exchange(id_, 0));
 }

@@ -77,6 +77,18 @@ struct MemoryRow {
     const std::byte* payload;
 };
 
+/// A call of the host into a device's library, found in the device's log.
+struct DeviceCallRow {
+    std::int64_t start_ns = 0;
+    std::int64_t end_ns = 0;
+    std::uint32_t site = 0;  ///< a row
+    std::uint32_t correlation = 0;
+    std::int32_t result = 0;
+    std::uint32_t log = 0;  ///< that it was found in: correlations count in each
+    std::uint32_t row = 0;  ///< once it is among them: counts from the first of the thread's `rows`
+    bool runs_on = false;   ///< it went on after the window, whose end is `end_ns`
+};
+
 /// One thread's share of the log, and what became of it.
 struct ThreadReplay {
     std::uint32_t thread = 0;
@@ -85,6 +97,7 @@ struct ThreadReplay {
     std::vector<AsyncEvent> async_events;         ///< in log order
     std::vector<std::uint32_t> unfinished_async;  ///< nesting ones that never ended, in order of their begins
     std::size_t range_capacity = 0;
+    std::vector<DeviceCallRow> device_calls;  ///< in order of (start, longer first); not in range_capacity
 
     // Filled by replay_thread.
     std::size_t rows = 0;              ///< nested rows, at the end of the slice

@@ -9,6 +9,7 @@
 #include <kymo/error.h>
 
 #include "base/parallel.h"
+#include "collect/device_calls.h"
 #include "collect/replayed_log.h"
 #include "collect/used_names.h"
 
@@ -27,6 +28,7 @@ class TraceBuilder {
         scan();
         group_by_thread();
         close_window();
+        read_device_records(state_);
         join_async();
         replay();
         fill_tables(state_);
@@ -60,6 +62,8 @@ class TraceBuilder {
         state_.view.values.shapes = (marks.option_bits & kOptionShapes) != 0;
         state_.view.values.concrete = (marks.option_bits & kOptionConcreteInputs) != 0;
         state_.view.wants_memory = (marks.option_bits & kOptionMemory) != 0;
+        state_.view.device_types = marks.device_types;
+        state_.view.device_activities = marks.option_bits / kOptionFirstDeviceActivity;
         state_.view.thread = marks.thread;
         state_.view.filters_contexts = marks.thread != 0;
         for (const auto& [context, sessions] : state_.journal.contexts) {
@@ -214,8 +218,9 @@ class TraceBuilder {
     void replay() {
         std::size_t capacity = 0;
         std::vector<std::size_t> firsts;
-        for (const ThreadReplay& replay : state_.replays) {
+        for (ThreadReplay& replay : state_.replays) {
             firsts.push_back(capacity);
+            replay.range_capacity += replay.device_calls.size();
             capacity += replay.range_capacity;
         }
         if (capacity >= kNoRow) throw Error("more than 4 billion ranges: too many for one trace");
@@ -229,8 +234,9 @@ class TraceBuilder {
             order.size(),
             [&](std::size_t i) {
                 ThreadReplay& replay = state_.replays[order[i]];
-                replay_thread(replay, state_.view, *state_.fit, state_.async.ranges(),
-                              slice_at(firsts[order[i]], replay.range_capacity));
+                const RowSlice slice = slice_at(firsts[order[i]], replay.range_capacity);
+                replay_thread(replay, state_.view, *state_.fit, state_.async.ranges(), slice);
+                if (!replay.device_calls.empty()) insert_device_calls(replay, state_.view, slice);
             },
             state_.request.threads);
 

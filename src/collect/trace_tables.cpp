@@ -5,6 +5,7 @@
 
 #include "base/json_scanner.h"
 #include "collect/arguments.h"
+#include "collect/device_tracks.h"
 #include "collect/links.h"
 #include "collect/log_records.h"
 #include "collect/problem_list.h"
@@ -75,6 +76,8 @@ class TableFiller {
         merge_parts();
         add_tasks(strings);
         link_forward_backward(*state_.data);
+        device_findings_ = add_device_tracks(state_, strings, arguments);
+        name_device_sites(*state_.data, strings);
         fill_points(arguments);
         fill_memory();
         fill_unknown_site(strings);
@@ -140,6 +143,7 @@ class TableFiller {
     }
 
     void add_thread_tracks(StringPool& strings, ArgumentDecoder& arguments) {
+        DeviceCallValues call_values(*state_.data, strings);
         for (std::size_t i = 0; i < state_.replays.size(); ++i) {
             const ThreadReplay& replay = state_.replays[i];
             if (replay.rows == 0) continue;
@@ -149,15 +153,23 @@ class TableFiller {
             track.first_range = static_cast<Row>(state_.first_rows[i]);
             track.range_count = static_cast<Row>(replay.rows);
             state_.data->tracks.push_back(track);
+            auto call = replay.device_calls.begin();
+            const auto add_values_before = [&](Row end) {
+                for (; call != replay.device_calls.end() && track.first_range + call->row < end; ++call) {
+                    add_site_values_before(track.first_range + call->row, arguments);
+                    call_values.add(*call, track.first_range + call->row);
+                }
+                add_site_values_before(end, arguments);
+            };
             for (const PayloadRef& ref : replay.payloads) {
                 const Row row = track.first_range + ref.row;
-                add_site_values_before(row, arguments);
+                add_values_before(row);
                 arguments.decode_range({ref.data, ref.bytes}, site_values_.take(row), row);
             }
             for (const PartRef& ref : replay.parts) {
                 parts_.push_back({track.first_range + ref.row, ref.flags, ref.call});
             }
-            add_site_values_before(track.first_range + track.range_count, arguments);
+            add_values_before(track.first_range + track.range_count);
         }
     }
 
@@ -327,6 +339,10 @@ class TableFiller {
     }
 
     void fill_metadata() {
+        if (state_.view.device_types != 0) {
+            std::string clocks = state_.device_clocks.report(state_.fit->ticks_per_second());
+            if (!clocks.empty()) put_fact(state_.data->metadata, "gpu_clock", std::move(clocks));
+        }
         for (JournalFact& fact : state_.journal.facts) {
             if (fact.key < state_.data->strings.size() && is_json(fact.json))
                 put_fact(state_.data->metadata, state_.data->strings[fact.key], std::move(fact.json));
@@ -349,10 +365,18 @@ class TableFiller {
             adjusted += replay.adjusted;
             misplaced += replay.misplaced;
         }
+        const bool sees_calls = (state_.view.device_activities & kDeviceCalls) != 0;
+        if (sees_calls && device_findings_.without_call != 0) {
+            problems.add("device_work_without_call",
+                         "Work of a device whose launch was not recorded: it is on the device's tracks, and "
+                         "belongs to no range.",
+                         device_findings_.without_call);
+        }
         const bool crashed =
             !state_.data->window.finished && !state_.log.finished && state_.log.end_ticks == 0;
-        problems.add_findings(*state_.data, {crashed, state_.unknown_records, state_.lost_begins, adjusted,
-                                             misplaced, damaged_arguments, damaged_memory_, unknown_site_});
+        problems.add_findings(*state_.data,
+                              {crashed, state_.unknown_records, state_.lost_begins, adjusted, misplaced,
+                               damaged_arguments, damaged_memory_, state_.damaged_device, unknown_site_});
     }
 
     ReplayedLog& state_;
@@ -360,6 +384,7 @@ class TableFiller {
     std::map<std::uint32_t, Row> thread_rows_;
     std::vector<PartRef> parts_;
     std::uint64_t damaged_memory_ = 0;
+    DeviceFindings device_findings_;
     bool unknown_site_ = false;
 };
 

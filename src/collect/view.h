@@ -27,6 +27,8 @@ struct View {
 
     WantedValues values;
     bool wants_memory = true;
+    std::uint32_t device_types = ~0u;       ///< whose work is wanted, a bit each by DeviceType
+    std::uint32_t device_activities = ~0u;  ///< what of it: DeviceActivities
     bool filters_sites = false;
     std::vector<bool> wanted_sites;  ///< by site id; only with filters_sites
     std::uint32_t site_count = 0;    ///< sites in the names stream; the row behind them is "unknown"

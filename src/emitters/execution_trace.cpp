@@ -12,9 +12,9 @@
 #include <kymo/error.h>
 #include <kymo/observe.h>
 
+#include "base/fork_mutex.h"
 #include "emitters/array_identity.h"
 #include "emitters/execution_node.h"
-#include "emitters/fork_mutex.h"
 #include "emitters/node_file.h"
 #include "record/recorder.h"
 

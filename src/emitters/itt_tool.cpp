@@ -6,7 +6,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "emitters/fork_mutex.h"
+#include "base/fork_mutex.h"
 #include "emitters/itt_protocol.h"
 #include "emitters/mark_tool.h"
 #include "record/environment.h"

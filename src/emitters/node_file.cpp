@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <filesystem>
+#include <system_error>
 #include <vector>
 
 #include <kymo/error.h>
@@ -47,30 +49,37 @@ std::string opening() {
     return text;
 }
 
-}  // namespace
-
-NodeFile::NodeFile(const std::string& path) : path_(path), written_(path) {
-    if (path.ends_with(".gz")) {
-        const OutputFile probe(path);  // says so now if it cannot be made
-        written_ += ".tmp." + std::to_string(getpid());
-    }
-    file_ = open(written_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (file_ < 0) throw Error(written_ + ": " + strerror(errno));
-    pending_ = opening();
-    flush();
-    if (failure_ != 0) {
-        close(file_);
-        throw Error(written_ + ": " + strerror(failure_));
-    }
+std::string name_of_written(const std::string& path) {
+    if (!path.ends_with(".gz")) return path;
+    const OutputFile probe(path);  // says so now if it cannot be made
+    return path + ".tmp." + std::to_string(getpid());
 }
 
-NodeFile::~NodeFile() {
-    if (file_ >= 0) close(file_);
+int create(const std::string& path) {
+    const int file = open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (file < 0) throw Error(path + ": " + strerror(errno));
+    return move_out_of_the_way(file);
+}
+
+}  // namespace
+
+NodeFile::NodeFile(const std::string& path)
+    : path_(path), written_(name_of_written(path)), file_(create(written_)) {
+    std::error_code error;  // then it cannot be opened again, should the program close it
+    file_.set_path(std::filesystem::absolute(written_, error).string());
+    pending_ = opening();
+    flush();
+    if (failure_ != 0) throw Error(written_ + ": " + strerror(failure_));
 }
 
 bool NodeFile::write_at(std::string_view bytes, std::int64_t offset) noexcept {
+    const int file = file_.descriptor();
+    if (file < 0) {
+        failure_ = file_.reopen_error();
+        return false;
+    }
     while (!bytes.empty()) {
-        const ssize_t done = pwrite(file_, bytes.data(), bytes.size(), offset);
+        const ssize_t done = pwrite(file, bytes.data(), bytes.size(), offset);
         if (done < 0 && errno == EINTR) continue;
         if (done <= 0) {
             failure_ = done == 0 ? EIO : errno;
@@ -113,8 +122,9 @@ void NodeFile::flush() noexcept {
         // The disk is full, say: back to what was there, whose room it has.
         const int why = failure_;
         const std::string tail = pending_.substr(nodes);
-        write_at(tail, end_);
-        if (ftruncate(file_, end_ + static_cast<std::int64_t>(tail.size())) != 0) failure_ = errno;
+        const int file = file_.descriptor();
+        if (write_at(tail, end_) && file >= 0)
+            (void)!ftruncate(file, end_ + static_cast<std::int64_t>(tail.size()));
         failure_ = why;
     }
     pending_.clear();
@@ -122,9 +132,8 @@ void NodeFile::flush() noexcept {
 
 void NodeFile::finish() {
     flush();
-    const int closed = close(file_);
-    file_ = -1;
-    if (closed != 0 && failure_ == 0) failure_ = errno;
+    const int why = file_.let_go();
+    if (failure_ == 0) failure_ = why;
     if (failure_ != 0) throw Error(written_ + ": not all nodes could be written: " + strerror(failure_));
     if (written_ != path_) compress();
 }

@@ -6,16 +6,17 @@
 #include <string>
 #include <string_view>
 
+#include "record/held_file.h"
+
 namespace kymo {
 
 /// A JSON object with a list of nodes that grows. Behind the nodes always stands what closes it; the next
 /// nodes are written over that. Used by one thread at a time. Failures are remembered, and thrown by
-/// finish().
+/// finish(). The program may close the descriptor.
 class NodeFile {
   public:
     /// Throws kymo::Error when the file cannot be made.
     explicit NodeFile(const std::string& path);
-    ~NodeFile();
     NodeFile(const NodeFile&) = delete;
     NodeFile& operator=(const NodeFile&) = delete;
 
@@ -31,7 +32,7 @@ class NodeFile {
 
     std::string path_;
     std::string written_;  ///< what is written: the path, or a file beside it
-    int file_ = -1;
+    HeldFile file_;
     std::int64_t end_ = 0;  ///< of the nodes in the file
     std::string pending_;
     bool has_nodes_ = false;

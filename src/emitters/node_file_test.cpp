@@ -1,8 +1,10 @@
 // node_file_test.cpp: the file of an execution trace is JSON whenever somebody looks.
 #include "emitters/node_file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -32,6 +34,16 @@ class NodeFiles : public ::testing::Test {
         EXPECT_LE(whole["start_ts"].number(), whole["finish_ts"].number());
         return whole["nodes"].items.size();
     }
+    // The number under which the file is open, 0: none.
+    int descriptor() const {
+        for (int fd = 3; fd < 4096; ++fd) {
+            char target[4096] = {};
+            const ssize_t length =
+                readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), target, sizeof target - 1);
+            if (length > 0 && path() == target) return fd;
+        }
+        return 0;
+    }
     std::string folder_;
 };
 
@@ -59,6 +71,34 @@ TEST_F(NodeFiles, SayAtOnceWhenTheyCannotBeMade) {
     EXPECT_THROW(NodeFile(folder_ + "/none/x.json"), Error);
     EXPECT_THROW(NodeFile(folder_ + "/none/x.json.gz"), Error);
     EXPECT_THROW(NodeFile("/dev/full"), Error);
+}
+
+TEST_F(NodeFiles, SurviveThatTheProgramClosesTheirDescriptor) {
+    NodeFile file(path());
+    file.append("{}");
+    file.flush();
+    // As a daemon does. Its own file gets the number.
+    const int closed = descriptor();
+    ASSERT_GT(closed, 0);
+    const std::string other = folder_ + "/other";
+    const int own = open(other.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    ASSERT_EQ(dup3(own, closed, O_CLOEXEC), closed);
+    close(own);
+    file.append("{}");
+    file.flush();
+    EXPECT_EQ(nodes(), 2u);
+    file.finish();
+    EXPECT_EQ(nodes(), 2u);
+    EXPECT_EQ(std::filesystem::file_size(other), 0u);
+    EXPECT_EQ(close(closed), 0);  // still the program's
+}
+
+TEST_F(NodeFiles, SayWhenTheirFileIsGone) {
+    NodeFile file(path());
+    ASSERT_EQ(close(descriptor()), 0);
+    std::filesystem::remove(path());
+    file.append("{}");
+    EXPECT_THROW(file.finish(), Error);
 }
 
 }  // namespace

@@ -65,8 +65,9 @@ int push(MarkTool& tool, std::uint64_t run, int holders, const std::string& name
     const int depth = tool.push(name, text);
     range->is_taken = depth != MarkTool::kNotTaken;
     stack.push_back(range.get());
+    range->depth = depth >= 0 ? depth : static_cast<int>(stack.size()) - 1;
     *pushed = range.release();
-    return depth >= 0 ? depth : static_cast<int>(stack.size()) - 1;
+    return (*pushed)->depth;
 }
 
 }  // namespace
@@ -106,8 +107,9 @@ int pop_by_hand(MarkTool& tool) {
         PushedRange& range = *stack[at];
         if (range.run != 0 || range.has_ended.load(std::memory_order_relaxed)) continue;
         range.has_ended.store(true, std::memory_order_relaxed);
+        const int depth = range.depth;
         pop_ended(tool, stack);
-        return static_cast<int>(at);
+        return depth;
     }
     return -1;
 }

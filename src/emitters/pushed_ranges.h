@@ -16,6 +16,7 @@ struct PushedRange {
     std::uint64_t thread = 0;  ///< whose stack it stands on
     std::uint64_t run = 0;     ///< of the emitter that pushed it; 0: by hand
     bool is_taken = true;      ///< by the tool; otherwise it knows nothing to pop
+    int depth = 0;             ///< as its push gave it
     std::atomic<bool> has_ended{false};
     std::atomic<int> holders{2};
 

@@ -7,15 +7,16 @@
 #include <utility>
 #include <vector>
 
+#include <kymo/device.h>
 #include <kymo/error.h>
 #include <kymo/observe.h>
 
+#include "base/fork_mutex.h"
 #include "emitters/array_identity.h"
-#include "emitters/device_wait.h"
-#include "emitters/fork_mutex.h"
 #include "emitters/mark_tool.h"
 #include "emitters/pushed_ranges.h"
 #include "emitters/range_text.h"
+#include "record/nvtx_hearing.h"
 
 namespace kymo {
 namespace {
@@ -101,6 +102,7 @@ class RangeEmitter {
             text = range_text(range, {}, {});
         }
         auto emitted = std::make_unique<EmittedRange>(self, run);
+        const EmitterCall call;
         if (range.is_async()) {
             emitted->own = self.tool_.begin(name, text);
         } else {
@@ -124,6 +126,7 @@ class RangeEmitter {
 
     static void on_instant(const ObservedRange& instant, void* data) {
         auto& self = *static_cast<RangeEmitter*>(data);
+        const EmitterCall call;
         if (self.run_.load(std::memory_order_acquire) != 0) self.tool_.mark(std::string(instant.name()));
     }
 
@@ -180,7 +183,7 @@ RangeEmitter& itt_emitter() {
 
 NvtxEmitter::NvtxEmitter(const EmitOptions& options) {
     nvtx_emitter().usable_tool();
-    wait_for_devices();
+    synchronize_devices();
     run_ = nvtx_emitter().start(options);
 }
 NvtxEmitter::~NvtxEmitter() {
@@ -188,7 +191,7 @@ NvtxEmitter::~NvtxEmitter() {
 }
 void NvtxEmitter::stop() noexcept {
     if (run_ == 0) return;
-    wait_for_devices();
+    synchronize_devices();
     nvtx_emitter().stop(run_.exchange(0));
 }
 

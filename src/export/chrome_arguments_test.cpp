@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "analyze/trace_fixture.h"
+#include "base/output_file.h"
 #include "base/strict_json.h"
 #include "trace/argument_fixture.h"
 

@@ -1,6 +1,6 @@
 // chrome_benchmark.cpp: what a Chrome trace with every key that PyTorch's traces have costs: shapes, numbers,
-// devices, arrows. CPU time per range on one core, 10 million ranges. bench_chrome [FILE [MILLIONS]]; the
-// file is removed.
+// devices, arrows. 10 million ranges; CPU time per range on one thread, then wall time on all cores.
+// bench_chrome [FILE [MILLIONS [THREADS]]]; the file is removed.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,9 +15,8 @@
 #include <string>
 #include <vector>
 
-#include <kymo/export.h>
-
 #include "base/output_file.h"
+#include "export/chrome_json.h"
 #include "trace/trace_data.h"
 
 namespace kymo {
@@ -165,10 +164,17 @@ class TrainingTrace {
     std::int64_t latest_ = kEpoch;
 };
 
-double cpu_ns() {
+double read_ns(clockid_t clock) {
     timespec now{};
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    clock_gettime(clock, &now);
     return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
+}
+
+template <typename Work>
+double ns_of(clockid_t clock, const Work& work) {
+    const double start = read_ns(clock);
+    work();
+    return read_ns(clock) - start;
 }
 
 /// As many bytes as the export has, by bare write(2): what the kernel takes.
@@ -198,36 +204,43 @@ int run(int argc, char** argv) {
     const std::string path = argc > 1 ? argv[1] : KYMO_BENCH_DIR "/bench_chrome.json";
     const double millions = argc > 2 ? std::strtod(argv[2], nullptr) : 10;
     const Trace trace = TrainingTrace(static_cast<std::size_t>(millions * 1e6) / 5).trace();
+    const auto threads = static_cast<unsigned>(argc > 3 ? std::strtoul(argv[3], nullptr, 10) : 0);
     const auto count = static_cast<double>(trace.ranges().size());
+    constexpr ChromeCut kOneThread{.threads = 1};
     double bytes = 0;
-    std::vector<double> exports, floors, formats;
+    std::vector<double> exports, floors, formats, walls, walls_of_one;
     for (int i = 0; i <= kRepetitions; ++i) {
-        double start = cpu_ns();
-        write_chrome_json(trace, path);
-        const double exported = (cpu_ns() - start) / count;
-        struct stat info {};
-        bytes = stat(path.c_str(), &info) == 0 ? static_cast<double>(info.st_size) : 0;
-        std::remove(path.c_str());
-        start = cpu_ns();
-        write_bytes(path, static_cast<std::size_t>(bytes));
-        const double floor = (cpu_ns() - start) / count;
+        const auto exported = [&](clockid_t clock, ChromeCut cut) {
+            const double time = ns_of(clock, [&] { write_chrome_json(trace, path, cut); });
+            struct stat info {};
+            bytes = stat(path.c_str(), &info) == 0 ? static_cast<double>(info.st_size) : 0;
+            std::remove(path.c_str());
+            return time / count;
+        };
+        exports.push_back(exported(CLOCK_PROCESS_CPUTIME_ID, kOneThread));
+        floors.push_back(
+            ns_of(CLOCK_PROCESS_CPUTIME_ID, [&] { write_bytes(path, static_cast<std::size_t>(bytes)); }) /
+            count);
         std::remove(path.c_str());
         Nowhere nowhere;
         std::ostream stream(&nowhere);
-        start = cpu_ns();
-        write_chrome_json(trace, stream);
-        const double format = (cpu_ns() - start) / count;
-        if (i == 0) continue;  // the first to touch memory in a virtual machine pays for it
-        exports.push_back(exported);
-        floors.push_back(floor);
-        formats.push_back(format);
+        formats.push_back(
+            ns_of(CLOCK_PROCESS_CPUTIME_ID, [&] { write_chrome_json(trace, stream, kOneThread); }) / count);
+        walls.push_back(exported(CLOCK_MONOTONIC, {.threads = threads}));
+        walls_of_one.push_back(exported(CLOCK_MONOTONIC, kOneThread));
+        if (i > 0) continue;  // the first to touch memory in a virtual machine pays for it
+        for (std::vector<double>* times : {&exports, &floors, &formats, &walls, &walls_of_one})
+            times->clear();
     }
     std::printf(
         "{\"name\": \"export_chrome_full\", \"value\": %.2f, \"unit\": \"ns\", \"against\": \"writing %.0f "
         "bytes\", \"against_value\": %.2f, \"ratio\": %.2f, \"target\": \"<= 200 ns\"}\n"
         "{\"name\": \"export_chrome_format\", \"value\": %.2f, \"unit\": \"ns\", \"note\": \"to a stream "
-        "that keeps nothing\"}\n",
-        median(exports), bytes / count, median(floors), median(exports) / median(floors), median(formats));
+        "that keeps nothing\"}\n"
+        "{\"name\": \"export_chrome_wall\", \"value\": %.2f, \"unit\": \"ns\", \"against\": \"one thread\", "
+        "\"against_value\": %.2f, \"ratio\": %.2f}\n",
+        median(exports), bytes / count, median(floors), median(exports) / median(floors), median(formats),
+        median(walls), median(walls_of_one), median(walls) / median(walls_of_one));
     return 0;
 }
 

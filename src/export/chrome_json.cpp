@@ -1,5 +1,8 @@
 // chrome_json.cpp: Chrome's trace JSON, streamed. docs/chrome_json.md tells what becomes what.
+#include "export/chrome_json.h"
+
 #include <algorithm>
+#include <memory>
 #include <string>
 
 #include <kymo/export.h>
@@ -7,99 +10,50 @@
 
 #include "base/json_writer.h"
 #include "base/output_file.h"
-#include "export/chrome_arguments.h"
-#include "export/chrome_clock.h"
+#include "base/output_pieces.h"
+#include "base/parallel.h"
+#include "export/chrome_events.h"
 #include "export/chrome_header.h"
-#include "export/chrome_ranges.h"
-#include "export/chrome_rows.h"
+#include "export/chrome_tables.h"
 #include "export/chrome_text.h"
 #include "trace/chrome_categories.h"
 
 namespace kymo {
 namespace {
 
+/// Fewer for each are not worth another thread: some milliseconds of work.
+constexpr std::size_t kRowsOfThread = 16384;
+/// More would only wait for the one that writes.
+constexpr std::size_t kMostThreads = 16;
+
 class ChromeJson {
   public:
     /// `target`: a path or a stream.
     template <typename Target>
-    ChromeJson(const Trace& trace, Target& target)
-        : trace_(trace), clock_(trace.window()), rows_(trace), file_(target), ranges_(trace, rows_, out_) {}
+    ChromeJson(const Trace& trace, Target& target, ChromeCut cut)
+        : trace_(trace), cut_(cut), tables_(trace), file_(target) {}
 
     void write() {
-        ChromeHeader header(trace_, rows_, out_);
+        ChromeHeader header(trace_, tables_.rows, out_);
         header.write_facts();
         header.write_names();
-        ranges_.write();
-        write_instants();
-        write_counters();
-        write_memory();
+        write_events();
         write_trailer();
         file_.commit();
     }
 
   private:
-    /// "cat":...,"name":...,"pid":...,"tid":...,"ts":12.345
-    void put_event(std::string_view category, std::string_view name, Row thread, std::int64_t time_ns) {
-        out_.put("\"cat\":");
-        out_.string(category);
-        out_.put(",\"name\":");
-        out_.string(name);
-        out_.put(',');
-        out_.put(chrome_row_text(rows_.of_thread(thread)));
-        out_.put(clock_.micros(time_ns));
-    }
-    void put_event(std::uint32_t site, Row thread, std::int64_t time_ns) {
-        const SiteInfo& info = trace_.sites()[site];
-        put_event(chrome_category(trace_, info, false), trace_.string(info.name), thread, time_ns);
-    }
-
-    void write_instants() {
-        const InstantColumns instants = trace_.instants();
-        for (Row row = 0; row < instants.size(); ++row) {
-            out_.put("{\"ph\":\"i\",\"s\":\"t\",");
-            put_event(instants.site[row], instants.thread[row], instants.time_ns[row]);
-            out_.put(",\"args\":{");
-            arguments_.begin();
-            arguments_.append_values(trace_.instant_arguments(row));
-            arguments_.append_rendered(ranges_.members(instants.site[row]));
-            out_.put("}},\n");
-        }
-    }
-
-    void write_counters() {
-        const CounterColumns counters = trace_.counters();
-        for (Row row = 0; row < counters.size(); ++row) {
-            out_.put("{\"ph\":\"C\",");
-            put_event(counters.site[row], counters.thread[row], counters.time_ns[row]);
-            out_.put(",\"args\":{\"value\":");
-            out_.real(counters.value[row]);
-            out_.put("}},\n");
-        }
-    }
-
-    void write_memory() {
-        const MemoryColumns memory = trace_.memory();
-        for (Row row = 0; row < memory.size(); ++row) {
-            const bool out_of_memory = memory.out_of_memory[row] != 0;
-            out_.put("{\"ph\":\"i\",\"s\":\"t\",");
-            put_event("cpu_instant_event", out_of_memory ? "[OutOfMemory]" : "[memory]", memory.thread[row],
-                      memory.time_ns[row]);
-            out_.put(",\"args\":{\"Total Reserved\":");
-            out_.integer(memory.total_reserved[row]);
-            out_.put(",\"Total Allocated\":");
-            out_.integer(memory.total_allocated[row]);
-            out_.put(",\"Bytes\":");
-            out_.integer(memory.bytes[row]);
-            if (!out_of_memory) {
-                out_.put(",\"Addr\":");
-                out_.integer(memory.address[row]);
-            }
-            out_.put(",\"Device Id\":");
-            out_.integer(std::int64_t{memory.device[row].index});
-            out_.put(",\"Device Type\":");
-            out_.integer(static_cast<std::int64_t>(memory.device[row].type));
-            out_.put("}},\n");
-        }
+    void write_events() {
+        const ChromePieces pieces(trace_, cut_.rows_of_piece);
+        std::size_t threads = cut_.threads;
+        if (threads == 0)
+            threads = std::min({kMostThreads, std::size_t{usable_cores()}, pieces.rows() / kRowsOfThread});
+        const auto make_writer = [&](OutputBuffer& out) -> PieceWriter {
+            return [&pieces, events = std::make_shared<ChromeEvents>(tables_, out)](std::size_t piece) {
+                events->write(pieces[piece]);
+            };
+        };
+        write_pieces(file_, pieces.size(), make_writer, static_cast<unsigned>(threads));
     }
 
     /// The name of the span: what tools look for where the trace is of their kind, else the session's.
@@ -116,8 +70,9 @@ class ChromeJson {
     /// without a look behind.
     void write_trailer() {
         constexpr std::int64_t kSpanIndex = 0x20000000;  // below everything, as PyTorch has it
+        const ChromeClock& clock = tables_.clock;
         const std::string span = span_name();
-        const std::string start = clock_.micros(clock_.start_ns()), end = clock_.micros(clock_.end_ns());
+        const std::string start = clock.micros(clock.start_ns()), end = clock.micros(clock.end_ns());
         std::string text;
         JsonWriter json(text);
         json.begin_object().member("ph", "M").member("name", "process_sort_index").member("pid", "Spans");
@@ -141,22 +96,28 @@ class ChromeJson {
     }
 
     const Trace& trace_;
-    const ChromeClock clock_;
-    const ChromeRows rows_;
+    const ChromeCut cut_;
+    const ChromeTables tables_;
     OutputFile file_;
     ChromeText out_{file_};
-    ChromeRanges ranges_;
-    ChromeArguments arguments_{trace_, out_};
 };
 
 }  // namespace
 
+void write_chrome_json(const Trace& trace, const std::string& path, ChromeCut cut) {
+    ChromeJson(with_part_flows(with_task_tracks(trace)), path, cut).write();
+}
+
+void write_chrome_json(const Trace& trace, std::ostream& stream, ChromeCut cut) {
+    ChromeJson(with_part_flows(with_task_tracks(trace)), stream, cut).write();
+}
+
 void write_chrome_json(const Trace& trace, const std::string& path) {
-    ChromeJson(with_task_tracks(trace), path).write();
+    write_chrome_json(trace, path, ChromeCut{});
 }
 
 void write_chrome_json(const Trace& trace, std::ostream& stream) {
-    ChromeJson(with_task_tracks(trace), stream).write();
+    write_chrome_json(trace, stream, ChromeCut{});
 }
 
 }  // namespace kymo

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/json_writer.h"
-#include "base/output_file.h"
+#include "base/output_buffer.h"
 #include "export/decimal.h"
 
 namespace kymo {
@@ -78,19 +78,27 @@ inline char* put_integer(char* out, std::int64_t value) noexcept {
     return put_decimal(out, 0 - static_cast<std::uint64_t>(value));
 }
 
-/// Appends to an output file. Allocates only for strings.
+/// Appends "key":"value", with a comma before it unless the text is empty.
+inline void append_json_member(std::string& members, std::string_view key, std::string_view value) {
+    if (!members.empty()) members += ',';
+    append_json_string(members, key);
+    members += ':';
+    append_json_string(members, value);
+}
+
+/// Appends to a file or to memory. Allocates only for strings.
 class ChromeText {
   public:
-    /// `file` must outlive this.
-    explicit ChromeText(OutputFile& file) : file_(file) {}
+    /// `buffer` must outlive this.
+    explicit ChromeText(OutputBuffer& buffer) : buffer_(buffer) {}
 
     /// Room for `bytes` bytes, until the next call; take() takes over what was written there.
-    char* room(std::size_t bytes) { return file_.reserve(bytes); }
-    void take(char* end) noexcept { file_.advance(end); }
+    char* room(std::size_t bytes) { return buffer_.reserve(bytes); }
+    void take(char* end) noexcept { buffer_.advance(end); }
 
     /// Where the text is, and what was put there since; empty where that is no longer at hand.
-    std::uint64_t position() const noexcept { return file_.position(); }
-    std::string_view since(std::uint64_t position) const noexcept { return file_.written_since(position); }
+    std::uint64_t position() const noexcept { return buffer_.position(); }
+    std::string_view since(std::uint64_t position) const noexcept { return buffer_.written_since(position); }
 
     void put(char c) {
         char* const out = room(1);
@@ -99,7 +107,7 @@ class ChromeText {
     }
     void put(std::string_view text) {
         if (text.size() > kLarge) {
-            file_.write(text);
+            buffer_.write(text);
             return;
         }
         char* const out = room(text.size());
@@ -124,7 +132,7 @@ class ChromeText {
   private:
     static constexpr std::size_t kLarge = 4096;
 
-    OutputFile& file_;
+    OutputBuffer& buffer_;
     std::string scratch_;
 };
 

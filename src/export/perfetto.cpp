@@ -526,11 +526,11 @@ void PerfettoTrace::write_begin(Row row, std::uint64_t time, NextExtras& next) {
 }  // namespace
 
 void write_perfetto(const Trace& trace, const std::string& path) {
-    PerfettoTrace(with_task_tracks(trace), path).write();
+    PerfettoTrace(with_part_flows(with_task_tracks(trace)), path).write();
 }
 
 void write_perfetto(const Trace& trace, std::ostream& stream) {
-    PerfettoTrace(with_task_tracks(trace), stream).write();
+    PerfettoTrace(with_part_flows(with_task_tracks(trace)), stream).write();
 }
 
 }  // namespace kymo

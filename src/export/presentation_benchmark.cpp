@@ -21,6 +21,7 @@
 #include <kymo/export.h>
 
 #include "base/output_file.h"
+#include "export/chrome_json.h"
 #include "trace/trace_data.h"
 
 namespace kymo {
@@ -132,7 +133,7 @@ void measure_export(const Trace& trace, const std::string& path) {
     std::vector<double> exports, floors;
     double bytes = 0;
     auto export_once = [&] {
-        exports.push_back(cpu_ns_of([&] { write_chrome_json(trace, path); }) / count);
+        exports.push_back(cpu_ns_of([&] { write_chrome_json(trace, path, {.threads = 1}); }) / count);
         struct stat info {};
         bytes = stat(path.c_str(), &info) == 0 ? static_cast<double>(info.st_size) : 0;
         std::remove(path.c_str());

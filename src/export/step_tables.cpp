@@ -2,17 +2,10 @@
 #include <kymo/export.h>
 
 #include "base/json_writer.h"
+#include "export/statistics_json.h"
 
 namespace kymo {
 namespace {
-
-void write_statistics(JsonWriter& json, const StepStatistics& statistics) {
-    json.begin_object().member("count", statistics.count).member("total_ns", statistics.total_ns);
-    json.member("mean_ns", statistics.mean_ns).member("stdev_ns", statistics.stdev_ns);
-    json.member("min_ns", statistics.min_ns).member("median_ns", statistics.median_ns);
-    json.member("p90_ns", statistics.p90_ns).member("p99_ns", statistics.p99_ns);
-    json.member("max_ns", statistics.max_ns).end_object();
-}
 
 void write_step(JsonWriter& json, const Trace& trace, const StepInfo& step) {
     const ThreadInfo& thread = trace.threads()[step.thread];

@@ -39,7 +39,7 @@ class NvprofReader {
         : file_(file),
           profile_(file),
           strings_(file, "StringTable", "_id_", "value"),
-          work_(file, profile_, strings_, nvprof_memory_kind) {}
+          work_(file, profile_, strings_, cupti_memory_kind) {}
 
     Trace read() {
         // Threads of markers and calls can be brought together only where both tell them.

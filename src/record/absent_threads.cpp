@@ -5,6 +5,7 @@
 
 #include "record/journal.h"
 #include "record/recorder.h"
+#include "record/value_encoding.h"
 
 namespace kymo {
 
@@ -65,6 +66,13 @@ std::vector<OpenRange> Recorder::open_of_absent() noexcept {
             range.depth = depth++;
             range.start = call.start;
             range.site = call.site;
+            if (call.line > 0) {
+                alignas(8) std::byte values[64];
+                ValueEncoder encoder(values, values + sizeof values);
+                encoder.add(names_.intern("line"), 0, Value(std::int64_t{call.line}), {true, true});
+                publish_names();
+                range.payload.assign(values, encoder.end());
+            }
             open.push_back(std::move(range));
         }
     }

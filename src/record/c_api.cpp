@@ -2,7 +2,6 @@
 #include <kymo/c.h>
 
 #include <cstring>
-#include <mutex>
 #include <new>
 #include <utility>
 
@@ -12,6 +11,7 @@
 
 #include "record/clock.h"
 #include "record/observers.h"
+#include "record/owned_log.h"
 #include "record/recorder.h"
 #include "record/thread_log.h"
 
@@ -20,7 +20,6 @@ namespace {
 
 using detail::kNotOpen;
 using detail::load_relaxed;
-using detail::LongRecord;
 using detail::RecordKind;
 using detail::store_relaxed;
 using detail::ThreadState;
@@ -132,37 +131,17 @@ void end(std::uint32_t site) noexcept {
 // Runs `append(state)` on the log given, or on the calling thread's, if something records there.
 template <class Append>
 int with_log(kymo_log* log, Append append) noexcept {
-    const auto records = [](const ThreadState& state) {
-        return (load_relaxed(state.armed) & detail::kArmedRecorder) != 0;
-    };
-    if (log == nullptr) {
-        if (!is_on()) return 0;
-        SlowPath path;
-        if (!path) return 0;
-        ThreadState* const state = ready_thread();
-        return state != nullptr && records(*state) && append(*state) ? 1 : 0;
-    }
-    auto& entry = *reinterpret_cast<ThreadEntry*>(log);
-    std::lock_guard lock(entry.log_lock);
-    if ((load_relaxed(entry.state->armed) & detail::kArmedAttention) != 0) Recorder::get().attend_log(entry);
-    return records(*entry.state) && append(*entry.state) ? 1 : 0;
+    if (log != nullptr) return with_owned_log(*reinterpret_cast<ThreadEntry*>(log), append) ? 1 : 0;
+    if (!is_on()) return 0;
+    SlowPath path;
+    if (!path) return 0;
+    ThreadState* const state = ready_thread();
+    return state != nullptr && is_recording(*state) && append(*state) ? 1 : 0;
 }
 
 bool write_at(ThreadState& state, RecordKind kind, kymo_site site, std::uint64_t ticks, std::uint64_t word2,
               std::span<const std::byte> payload) noexcept {
-    const std::uint64_t depth = state.depth;
-    if (!ensure_room(state, (sizeof(LongRecord) + payload.size() + 15) / 16 * 16, ticks)) {
-        count_dropped(state, static_cast<std::uint32_t>(depth));
-        return false;
-    }
-    LongRecord* const record = append_long(state, kind, payload.size());
-    record->site = site;
-    record->time = ticks;
-    record->word2 = word2;
-    record->depth = static_cast<std::uint32_t>(depth);
-    if (!payload.empty()) std::memcpy(record + 1, payload.data(), payload.size());
-    commit(state);
-    return true;
+    return write_long(state, {kind, 0, site, ticks, word2, state.depth}, payload);
 }
 
 int write_range_at(kymo_log* log, kymo_site site, std::uint64_t start, std::uint64_t end_ticks,

@@ -159,6 +159,7 @@ SessionOptions Recorder::active_options() noexcept {
         all.with_flops |= options.with_flops;
         all.with_stack |= options.with_stack;
         all.with_modules |= options.with_modules;
+        all.with_nvtx |= options.with_nvtx;
     }
     return all;
 }

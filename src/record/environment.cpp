@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <kymo/error.h>
@@ -57,11 +58,52 @@ Policy parse_policy(const std::string& text) {
     throw Error("policy=" + text + ": expected stop, drop or ring");
 }
 
-ScopeSet parse_scopes(const std::string& text) {
-    std::uint32_t bits = 0;
+/// Calls `visit` with each of the words that stand between "|".
+template <class Visit>
+void each_word(const std::string& text, Visit visit) {
     for (std::size_t at = 0; at <= text.size();) {
         const std::size_t end = std::min(text.find('|', at), text.size());
-        const std::string word = text.substr(at, end - at);
+        visit(text.substr(at, end - at));
+        at = end + 1;
+    }
+}
+
+std::vector<std::string> parse_devices(const std::string& text) {
+    std::vector<std::string> names;
+    each_word(text, [&](const std::string& name) {
+        if (name.empty()) throw Error("devices=" + text + ": expected names such as cuda");
+        names.push_back(name);
+    });
+    return names;
+}
+
+std::uint32_t parse_device_activities(const std::string& text) {
+    constexpr std::pair<const char*, std::uint32_t> kWords[] = {
+        {"default", kDeviceDefault},
+        {"all", kDeviceAll},
+        {"kernels", kDeviceKernels},
+        {"copies", kDeviceCopies},
+        {"sets", kDeviceSets},
+        {"calls", kDeviceCalls},
+        {"driver_calls", kDeviceDriverCalls},
+        {"waits", kDeviceWaits},
+        {"overhead", kDeviceOverhead},
+        {"times", kDeviceTimes},
+    };
+    std::uint32_t bits = 0;
+    each_word(text, [&](const std::string& word) {
+        const auto* const found = std::find_if(std::begin(kWords), std::end(kWords),
+                                               [&](const auto& known) { return word == known.first; });
+        if (found == std::end(kWords))
+            throw Error("device_activities=" + text + ": there is no activity '" + word + "'");
+        bits |= found->second;
+    });
+    return bits;
+}
+
+ScopeSet parse_scopes(const std::string& text) {
+    std::uint32_t bits = 0;
+    each_word(text, [&](const std::string& word) {
         bool known = word == "all";
         if (known) bits = ScopeSet::all().bits();
         for (int scope = 0; scope < kScopeCount; ++scope) {
@@ -70,8 +112,7 @@ ScopeSet parse_scopes(const std::string& text) {
             known = true;
         }
         if (!known) throw Error("scopes=" + text + ": there is no scope '" + word + "'");
-        at = end + 1;
-    }
+    });
     return ScopeSet::from_bits(bits);
 }
 
@@ -151,6 +192,12 @@ SessionOptions parse_options(std::string_view text) {
             options.profile_memory = parse_switch(key, value);
         } else if (key == "flops") {
             options.with_flops = parse_switch(key, value);
+        } else if (key == "devices") {
+            options.devices = parse_devices(value);
+        } else if (key == "device_activities") {
+            options.device_activities = parse_device_activities(value);
+        } else if (key == "nvtx") {
+            options.with_nvtx = parse_switch(key, value);
         } else if (key == "calls") {
             options.with_stack = parse_switch(key, value);
         } else if (key == "c_calls") {
@@ -159,7 +206,7 @@ SessionOptions parse_options(std::string_view text) {
             throw Error(
                 "'" + part +
                 "': expected out=, max=, policy=, scopes=, name=, values=, shapes=, inputs=, memory=, "
-                "flops=, calls= or c_calls=");
+                "flops=, devices=, device_activities=, nvtx=, calls= or c_calls=");
         }
     }
     if (options.with_stack && !c_calls) {

@@ -117,6 +117,20 @@ TEST(ParseOptions, ReadsScopes) {
     EXPECT_EQ(error_of("scopes=user|"), "scopes=user|: there is no scope ''");
 }
 
+TEST(ParseOptions, ReadsDevicesAndWhatToRecordOfThem) {
+    EXPECT_TRUE(parse_options("out=a").devices.empty());
+    EXPECT_EQ(parse_options("devices=cuda").devices, std::vector<std::string>{"cuda"});
+    EXPECT_EQ(parse_options("devices=cuda|my device").devices,
+              (std::vector<std::string>{"cuda", "my device"}));
+    EXPECT_EQ(parse_options("out=a").device_activities, kDeviceDefault);
+    EXPECT_EQ(parse_options("device_activities=default|waits").device_activities, kDeviceAll);
+    EXPECT_EQ(parse_options("device_activities=kernels|times").device_activities,
+              kDeviceKernels | kDeviceTimes);
+    EXPECT_EQ(error_of("devices="), "devices=: expected names such as cuda");
+    EXPECT_EQ(error_of("devices=a||b"), "devices=a||b: expected names such as cuda");
+    EXPECT_EQ(error_of("device_activities=naps"), "device_activities=naps: there is no activity 'naps'");
+}
+
 TEST(ParseOptions, ReadsSwitches) {
     for (const char* const text : {"values", "values=", "values=1", "values=on", "values=yes"}) {
         EXPECT_TRUE(parse_options(text).record_values) << text;
@@ -135,9 +149,10 @@ TEST(ParseOptions, ReadsSwitches) {
 
 TEST(ParseOptions, NamesTheKeyThatItDoesNotKnow) {
     for (const std::string text : {"colour=red", "Out=x", " out=x", "garbage", "=x", "="}) {
-        EXPECT_EQ(error_of(text), "'" + text +
-                                      "': expected out=, max=, policy=, scopes=, name=, values=, shapes=, "
-                                      "inputs=, memory=, flops=, calls= or c_calls=");
+        EXPECT_EQ(error_of(text),
+                  "'" + text +
+                      "': expected out=, max=, policy=, scopes=, name=, values=, shapes=, "
+                      "inputs=, memory=, flops=, devices=, device_activities=, nvtx=, calls= or c_calls=");
     }
 }
 

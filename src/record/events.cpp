@@ -8,12 +8,13 @@
 
 #include "record/clock.h"
 #include "record/observers.h"
+#include "record/owned_log.h"
 #include "record/recorder.h"
+#include "record/source_writer.h"
 #include "record/thread_log.h"
 
 namespace kymo {
 
-using detail::LongRecord;
 using detail::RecordKind;
 using detail::ThreadState;
 
@@ -23,19 +24,7 @@ namespace {
 std::uint64_t write_event(ThreadState& state, RecordKind kind, std::uint8_t flags, std::uint32_t site,
                           std::uint64_t word2, std::span<const std::byte> payload) noexcept {
     const std::uint64_t now = std::max<std::uint64_t>(Clock::now(), 1);
-    if (!ensure_room(state, (sizeof(LongRecord) + payload.size() + 15) / 16 * 16, now)) {
-        count_dropped(state, state.depth);
-        return 0;
-    }
-    LongRecord* const record = append_long(state, kind, payload.size());
-    record->flags = flags;
-    record->site = site;
-    record->time = now;
-    record->word2 = word2;
-    record->depth = state.depth;
-    if (!payload.empty()) std::memcpy(record + 1, payload.data(), payload.size());
-    commit(state);
-    return now;
+    return write_long(state, {kind, flags, site, now, word2, state.depth}, payload) ? now : 0;
 }
 
 // The same with the values behind `side`, which are used up.
@@ -81,10 +70,7 @@ ObserverFrame* begin_async_frame(std::uint32_t site, Scope scope, std::uint32_t&
 namespace detail {
 
 void record_instant(std::string_view name, Scope scope, std::uint32_t side) noexcept {
-    const std::uint32_t site = dynamic_site(name, scope);
-    write_instant(site, side);
-    if (site != 0 && (load_relaxed(current_thread->armed) & kArmedObservers) != 0)
-        observe_instant(site, scope);
+    record_site_instant(dynamic_site(name, scope), scope, side);
 }
 
 void record_counter(std::string_view name, double value) noexcept {
@@ -109,8 +95,23 @@ void record_counter(std::string_view name, std::int64_t value) noexcept {
 
 }  // namespace detail
 
+void record_site_instant(std::uint32_t site, Scope scope, std::uint32_t side) noexcept {
+    write_instant(site, side);
+    if (site != 0 && (detail::load_relaxed(detail::current_thread->armed) & detail::kArmedObservers) != 0)
+        observe_instant(site, scope);
+}
+
+Range RangeOfSite::apart(std::uint32_t site, Scope scope, std::uint32_t side) noexcept {
+    Range range;
+    range.begin_site(site, scope, side, true);
+    return range;
+}
+
 void Range::begin(std::string_view name, Scope scope, std::uint32_t side, bool is_apart) noexcept {
-    const std::uint32_t site = detail::dynamic_site(name, scope);
+    begin_site(detail::dynamic_site(name, scope), scope, side, is_apart);
+}
+
+void Range::begin_site(std::uint32_t site, Scope scope, std::uint32_t side, bool is_apart) noexcept {
     if ((detail::load_relaxed(detail::current_thread->armed) & detail::kArmedObservers) != 0 && site != 0)
         frame_ = begin_async_frame(site, scope, side);
     SlowPath path;

@@ -70,11 +70,13 @@ int HeldFile::reopen() noexcept {
     return 0;
 }
 
-void HeldFile::let_go() noexcept {
+int HeldFile::let_go() noexcept {
     const std::lock_guard lock(mutex_);
-    if (is_ours(fd_)) close(fd_);
+    const int error = is_ours(fd_) && close(fd_) != 0 ? errno : 0;
     fd_ = -1;
+    path_.clear();
     is_held_ = false;
+    return error;
 }
 
 }  // namespace kymo

@@ -40,8 +40,9 @@ class HeldFile {
     bool is_at(const std::string& path) const noexcept;
     /// The errno of why it could not be opened again; ESTALE: another file has its path.
     int reopen_error() const noexcept { return reopen_error_.load(std::memory_order_relaxed); }
-    /// Closes the descriptor, if it is still ours. There is no file then.
-    void let_go() noexcept;
+    /// Closes the descriptor, if it is still ours. There is no file then. Gives the errno of the closing, or
+    /// 0.
+    int let_go() noexcept;
 
   private:
     int reopen() noexcept;  // an errno

@@ -3,14 +3,16 @@
 #include <link.h>
 #include <pthread.h>
 #include <unistd.h>
-#include <cstring>
-#include <new>
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
+#include <mutex>
+#include <new>
 #include <utility>
 
+#include "record/nvtx_hearing.h"
 #include "record/recorder.h"
 #include "record/thread_log.h"
 
@@ -29,15 +31,26 @@ using detail::ThreadState;
 
 namespace {
 
+bool is_same_library(const void* one, const void* other) noexcept {
+    Dl_info of_one{};
+    Dl_info of_other{};
+    return dladdr(one, &of_one) != 0 && dladdr(other, &of_other) != 0 &&
+           of_one.dli_fbase == of_other.dli_fbase;
+}
+
 // Looks for an active copy of Kymo in every loaded object.
 int find_active_copy(dl_phdr_info* info, std::size_t, void* found) {
     void* const handle = dlopen(info->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
     if (handle == nullptr) return 0;
     auto* const mark = static_cast<KymoCopyMark*>(dlsym(handle, "kymo_copy_mark"));
+    const bool is_active = mark != nullptr && mark != &kymo_own_copy_mark && mark->active != 0;
+    if (is_active) {
+        *static_cast<bool*>(found) = true;
+        void* const entry = dlsym(handle, "InitializeInjectionNvtx2");
+        if (is_same_library(entry, mark)) entry_of_first_copy = reinterpret_cast<NvtxEntry>(entry);
+    }
     dlclose(handle);
-    if (mark == nullptr || mark == &kymo_own_copy_mark || mark->active == 0) return 0;
-    *static_cast<bool*>(found) = true;
-    return 1;
+    return is_active ? 1 : 0;
 }
 
 bool is_started = false;
@@ -46,6 +59,7 @@ __attribute__((constructor)) void on_load() {
     bool other_copy = false;
     dl_iterate_phdr(find_active_copy, &other_copy);
     if (other_copy) {
+        is_second_copy = true;
         Recorder::get().disable("a second copy of Kymo was loaded into this process; it does not record");
         return;
     }
@@ -75,15 +89,43 @@ void Recorder::before_fork() noexcept {
     set_enabled(true);
     forking_thread_ = detail::current_thread;
     detail::current_thread = &idle_thread;
-    // A state that lies in a file is the parent's and the child's alike: the parent goes on while the child
-    // takes its own.
-    if (forking_thread_->owner == nullptr || !static_cast<ThreadEntry*>(forking_thread_->owner)->spool)
-        return;
-    if (forking_copy_ == nullptr) forking_copy_.reset(new (std::nothrow) std::byte[sizeof(ThreadState)]);
-    if (forking_copy_ != nullptr) std::memcpy(forking_copy_.get(), forking_thread_, sizeof(ThreadState));
+    for (const auto& each : threads_) {
+        const ThreadEntry& entry = *each;
+        if (!entry.spool) continue;
+        if (entry.is_thread) {
+            if (entry.state == forking_thread_) copy_for_child(entry);
+        } else if (const std::unique_lock log(each->log_lock, std::try_to_lock); log.owns_lock()) {
+            copy_for_child(entry);
+        }
+    }
+}
+
+// What finds no memory the child takes as the parent has it by then.
+void Recorder::copy_for_child(const ThreadEntry& entry) noexcept {
+    const auto copy = [this](const void* place, std::size_t bytes) {
+        fork_copies_.push_back({place, std::make_unique_for_overwrite<std::byte[]>(bytes)});
+        std::memcpy(fork_copies_.back().bytes.get(), place, bytes);
+    };
+    try {
+        const auto copy_block = [&copy](const Block* block) {
+            copy(block->header, sizeof(detail::BlockHeader) + block->capacity());
+        };
+        copy_block(entry.state_block);
+        for (const Block* segment : entry.open_segments) copy_block(segment);
+        if (entry.side_segment != nullptr) copy_block(entry.side_segment);
+    } catch (const std::bad_alloc&) {
+    }
+}
+
+const void* Recorder::as_forked(const void* place) const noexcept {
+    for (const ForkCopy& copy : fork_copies_) {
+        if (copy.place == place) return copy.bytes.get();
+    }
+    return place;
 }
 
 void Recorder::after_fork_in_parent() noexcept {
+    fork_copies_.clear();
     detail::current_thread = forking_thread_;
     set_enabled(forking_enabled_);
     mutex_.unlock();
@@ -91,8 +133,8 @@ void Recorder::after_fork_in_parent() noexcept {
 }
 
 void Recorder::after_fork_in_child() noexcept {
-    ThreadState* const parent_state = forking_thread_;
-    auto* const own = static_cast<ThreadEntry*>(parent_state->owner);
+    const auto& parent_state = *static_cast<const ThreadState*>(as_forked(forking_thread_));
+    auto* const own = static_cast<ThreadEntry*>(parent_state.owner);
     ++fork_generation_;
     background_runs_ = false;
     background_idles_ = false;
@@ -147,14 +189,12 @@ void Recorder::after_fork_in_child() noexcept {
         }
     }
     threads_.clear();
-    observers_.keep_only(static_cast<ThreadObservers*>(parent_state->observers));
+    observers_.keep_only(static_cast<ThreadObservers*>(parent_state.observers));
     for (Block* chunk : chunks) let_go(chunk);
-    detail::current_thread = own != nullptr ? &idle_thread : parent_state;
+    detail::current_thread = own != nullptr ? &idle_thread : forking_thread_;
     for (auto& each : kept) {
         ThreadEntry& entry = *each;
         std::vector<Block*> left;  // the parent's: neither given back nor written to
-        if (each.get() == own && entry.spool && forking_copy_ != nullptr)
-            entry.state = reinterpret_cast<ThreadState*>(forking_copy_.get());
         if (entry.spool && !copy_to_current_store(entry, left)) continue;
         entry.in_journal = false;
         entry.chunks_taken = 0;
@@ -173,6 +213,7 @@ void Recorder::after_fork_in_child() noexcept {
     for (const auto& spool : parent_spools) {
         if (spool) spool->abandon();
     }
+    fork_copies_.clear();
     restart_environment_ = had_environment_session;
     rearm();
     set_enabled(forking_enabled_);

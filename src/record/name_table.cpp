@@ -33,7 +33,7 @@ bool NameTable::is_same_long(const char* text, std::string_view name) noexcept {
 }
 
 std::size_t NameTable::SiteKeyHash::operator()(const SiteKey& key) const noexcept {
-    const TextWords words{{key.name, key.file, key.line, key.scope}};
+    const TextWords words{{key.name | std::uint64_t{key.category} << 32, key.file, key.line, key.scope}};
     return hash_text({}, words);
 }
 
@@ -79,8 +79,9 @@ std::uint32_t NameTable::intern(std::string_view text) {
 }
 
 std::uint32_t NameTable::intern_site(std::string_view name, std::string_view file, std::uint32_t line,
-                                     Scope scope, std::uint32_t flags) {
-    const SiteKey key{intern(name), intern(file), line, static_cast<std::uint32_t>(scope) | flags << 8};
+                                     Scope scope, std::uint32_t flags, std::uint32_t category) {
+    const SiteKey key{intern(name), intern(file), line, static_cast<std::uint32_t>(scope) | flags << 8,
+                      category};
     if (const auto found = sites_.find(key); found != sites_.end()) return found->second;
     if (sites_.size() + 1 >= detail::kMaxSites || (key.name == 0 && !name.empty())) return 0;
     const auto id = static_cast<std::uint32_t>(sites_.size() + 1);
@@ -95,7 +96,9 @@ std::uint32_t NameTable::intern_site(std::string_view name, std::string_view fil
     record.line = key.line;
     record.scope = static_cast<std::uint32_t>(scope);
     record.flags = flags;
-    append(stream_, record);
+    const detail::SiteCategory tail{category, 0};
+    append(stream_, record,
+           {reinterpret_cast<const char*>(&tail), category != 0 ? sizeof tail : std::size_t{0}});
     return id;
 }
 
@@ -122,13 +125,14 @@ void NameTable::insert(const Table& table, const DynamicName* name) noexcept {
     table.slots[at].store(name, std::memory_order_release);
 }
 
-std::uint32_t NameTable::intern_dynamic(std::string_view name, Scope scope) {
+std::uint32_t NameTable::intern_dynamic(std::string_view name, Scope scope, std::uint32_t category) {
     name = name.substr(0, kMaxTextBytes);
-    if (const std::uint32_t known = find_dynamic(name, scope)) return known;
-    const std::uint32_t site = intern_site(name, {}, 0, scope);
+    if (const std::uint32_t known = find_dynamic(name, scope, category)) return known;
+    const std::uint32_t site = intern_site(name, {}, 0, scope, 0, category);
     if (site == 0) return 0;
     const TextWords ends = words_of(name);
-    dynamic_.push_back({dynamic_hash(name, ends, scope), ends, static_cast<std::uint32_t>(name.size()), site,
+    dynamic_.push_back({dynamic_hash(name, ends, scope, category), ends,
+                        static_cast<std::uint32_t>(name.size()), site,
                         name.empty() ? "" : strings_.find(name)->first.data()});
     const std::uintptr_t word = table_.load(std::memory_order_relaxed);
     if (dynamic_.size() * 4 > Table(word).mask) {  // sparse: a second look costs a misprediction

@@ -88,18 +88,19 @@ class NameTable {
     /// Ids are dense from 1; 0 stands for "" and for "no room left" (kMaxNameBytes).
     std::uint32_t intern(std::string_view text);
     /// Equal places get equal ids, also after a library was unloaded and loaded again. 0: no room left.
-    /// `flags`: detail::SiteFlags.
+    /// `flags`: detail::SiteFlags; `category`: a string id, 0 for the scope's own.
     std::uint32_t intern_site(std::string_view name, std::string_view file, std::uint32_t line, Scope scope,
-                              std::uint32_t flags = 0);
+                              std::uint32_t flags = 0, std::uint32_t category = 0);
     /// A program or library. The same path, build id and place get the same id. 0: no room left.
     std::uint32_t intern_module(std::string_view path, std::string_view build_id, std::uint64_t bias);
     /// A site without file and line, findable by find_dynamic from then on.
-    std::uint32_t intern_dynamic(std::string_view name, Scope scope);
+    std::uint32_t intern_dynamic(std::string_view name, Scope scope, std::uint32_t category = 0);
     /// Its id, or 0 when it has not been interned. Lock-free, from any thread.
-    [[gnu::always_inline]] std::uint32_t find_dynamic(std::string_view name, Scope scope) const noexcept {
+    [[gnu::always_inline]] std::uint32_t find_dynamic(std::string_view name, Scope scope,
+                                                      std::uint32_t category = 0) const noexcept {
         if (name.size() > kMaxTextBytes) name = name.substr(0, kMaxTextBytes);
         const TextWords ends = words_of(name);
-        const std::uint64_t hash = dynamic_hash(name, ends, scope);
+        const std::uint64_t hash = dynamic_hash(name, ends, scope, category);
         const Table table(table_.load(kThroughPointer));
         for (std::size_t at = hash & table.mask;; at = (at + 1) & table.mask) {
             const DynamicName* const entry = table.slots[at].load(kThroughPointer);
@@ -150,6 +151,7 @@ class NameTable {
     };
     struct SiteKey {
         std::uint32_t name, file, line, scope;  // scope: with the flags above bit 8
+        std::uint32_t category;
         friend bool operator==(const SiteKey&, const SiteKey&) = default;
     };
     struct SiteKeyHash {
@@ -164,10 +166,12 @@ class NameTable {
 #else
     static constexpr std::memory_order kThroughPointer = std::memory_order_relaxed;
 #endif
-    // The scope is in the hash alone: two scopes move one text's hash by different amounts, so they never
-    // meet there.
-    static std::uint64_t dynamic_hash(std::string_view name, const TextWords& ends, Scope scope) noexcept {
-        return hash_text(name, ends) + static_cast<std::uint64_t>(scope) * 0x9e3779b97f4a7c15u;
+    // Scope and category are in the hash alone: any two pairs of them move one text's hash by different
+    // amounts, so they never meet there.
+    static std::uint64_t dynamic_hash(std::string_view name, const TextWords& ends, Scope scope,
+                                      std::uint32_t category) noexcept {
+        const std::uint64_t kind = static_cast<std::uint64_t>(scope) | std::uint64_t{category} << 8;
+        return hash_text(name, ends) + kind * 0x9e3779b97f4a7c15u;
     }
     static bool is_same_long(const char* text, std::string_view name) noexcept;
     static bool is_same(const DynamicName& entry, std::string_view name, const TextWords& ends) noexcept {

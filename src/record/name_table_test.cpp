@@ -116,6 +116,20 @@ TEST(NameTable, WritesEverythingIntoItsStreamInOrder) {
     EXPECT_EQ(sites, (std::vector<std::string>{"name@file.cpp:12/15", "name@:0/15"}));
 }
 
+TEST(NameTable, TellsCategoriesOfOneNameApart) {
+    NameTable names;
+    const std::uint32_t one = names.intern("one"), two = names.intern("two");
+    const std::uint32_t plain = names.intern_dynamic("name", Scope::User);
+    const std::uint32_t of_one = names.intern_dynamic("name", Scope::User, one);
+    const std::uint32_t of_two = names.intern_dynamic("name", Scope::User, two);
+    EXPECT_EQ((std::set<std::uint32_t>{plain, of_one, of_two}).size(), 3u);
+    EXPECT_EQ(names.find_dynamic("name", Scope::User), plain);
+    EXPECT_EQ(names.find_dynamic("name", Scope::User, one), of_one);
+    EXPECT_EQ(names.find_dynamic("name", Scope::User, two), of_two);
+    EXPECT_EQ(names.find_dynamic("name", Scope::Step, one), 0u);
+    EXPECT_EQ(names.intern_dynamic("name", Scope::User, two), of_two);
+}
+
 TEST(NameTable, KeepsAHundredThousandNames) {
     NameTable names;
     std::vector<std::uint32_t> sites;

@@ -188,16 +188,17 @@ bool Recorder::copy_to_current_store(ThreadEntry& entry, std::vector<Block*>& le
         entry.spool = old_spool;
         return false;
     }
-    copy_state(*entry.state, *old_state);
+    copy_state(*entry.state, *static_cast<const ThreadState*>(as_forked(old_state)));
     left.push_back(old_block);
     const auto copy_segment = [&](Block*& segment, std::size_t blocks, BlockKind kind) {
         int error = 0;
         Block* const fresh = take_block(blocks, error);
         if (fresh == nullptr) return false;
         fresh->claims = 1;
-        std::memcpy(fresh->data(), segment->data(), fresh->capacity());
+        const auto* const from = static_cast<const BlockHeader*>(as_forked(segment->header));
+        std::memcpy(fresh->data(), from + 1, fresh->capacity());
         fresh->header->thread = entry.id;
-        fresh->header->segment = segment->header->segment;
+        fresh->header->segment = from->segment;
         store_release(fresh->header->kind, static_cast<std::uint16_t>(kind));
         left.push_back(std::exchange(segment, fresh));
         return true;
@@ -269,7 +270,17 @@ void Recorder::name_current_thread(std::string_view name) noexcept {
     const AsEnabled enabled;
     if (detail::current_thread->owner == nullptr && attend() == nullptr) return;
     std::lock_guard lock(mutex_);
-    auto& entry = *static_cast<ThreadEntry*>(detail::current_thread->owner);
+    name_entry(*static_cast<ThreadEntry*>(detail::current_thread->owner), name);
+}
+
+void Recorder::name_thread(std::int64_t os_tid, std::string_view name) noexcept {
+    std::lock_guard lock(mutex_);
+    for (const auto& entry : threads_) {
+        if (entry->is_thread && entry->os_tid == os_tid) return name_entry(*entry, name);
+    }
+}
+
+void Recorder::name_entry(ThreadEntry& entry, std::string_view name) noexcept {
     entry.name = names_.intern(name);
     publish_names();
     if (!entry.in_journal) return;
@@ -592,16 +603,16 @@ std::uint32_t Recorder::register_site(const detail::Site& site) noexcept {
 }
 
 std::uint32_t Recorder::intern_site(std::string_view name, std::string_view file, std::uint32_t line,
-                                    Scope scope, std::uint32_t flags) noexcept {
+                                    Scope scope, std::uint32_t flags, std::string_view category) noexcept {
     std::lock_guard lock(mutex_);
-    const std::uint32_t id = names_.intern_site(name, file, line, scope, flags);
+    const std::uint32_t id = names_.intern_site(name, file, line, scope, flags, names_.intern(category));
     publish_names();
     return id;
 }
 
-std::uint32_t Recorder::intern_dynamic(std::string_view name, Scope scope) noexcept {
+std::uint32_t Recorder::intern_dynamic(std::string_view name, Scope scope, std::uint32_t category) noexcept {
     std::lock_guard lock(mutex_);
-    const std::uint32_t id = names_.intern_dynamic(name, scope);
+    const std::uint32_t id = names_.intern_dynamic(name, scope, category);
     publish_names();
     return id;
 }
@@ -658,10 +669,10 @@ void Recorder::journal_losses(const ThreadEntry& entry) noexcept {
     journal(JournalKind::Losses, record);
 }
 
-void Recorder::add_note(std::string_view code, std::string_view text) noexcept {
+void Recorder::add_note(std::string_view code, std::string_view text, bool aloud) noexcept {
     if (std::find(noted_.begin(), noted_.end(), text) != noted_.end()) return;
     noted_.emplace_back(text);
-    say(text);
+    if (aloud) say(text);
     detail::NoteRecord record{};
     record.code = names_.intern(code);
     record.text = names_.intern(text);
@@ -670,9 +681,9 @@ void Recorder::add_note(std::string_view code, std::string_view text) noexcept {
     if (!sessions_.empty()) journal(JournalKind::Note, record);
 }
 
-void Recorder::note(std::string_view code, std::string_view text) noexcept {
+void Recorder::note(std::string_view code, std::string_view text, bool aloud) noexcept {
     std::lock_guard lock(mutex_);
-    add_note(code, text);
+    add_note(code, text, aloud);
 }
 
 void Recorder::note_open_part(std::uint32_t thread, std::uint64_t start, std::uint64_t call,

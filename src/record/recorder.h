@@ -79,6 +79,9 @@ struct SessionEntry {
     SessionOptions options;
     std::string output_path;
     std::uint64_t max_bytes = 0;  ///< the ceiling in force: options.max_bytes, raised where it was too small
+    std::uint32_t device_types = 0;   ///< whose work it wants, a bit each
+    std::uint32_t timed_devices = 0;  ///< of them, those on which ranges are timed with events
+    bool leaves_devices_out = false;  ///< for the time being
     std::uint64_t start_ticks = 0;
     std::uint64_t end_ticks = 0;
     bool is_closed = false;  ///< its end is in the journal; it claims nothing more
@@ -126,8 +129,12 @@ class Recorder {
     /// max_bytes.
     void add_remote_events(std::uint64_t id, detail::RemoteEventsRecord record, std::string_view prefix,
                            std::span<const std::byte> message);
+    /// Whether the devices of a session are recorded for it now. Throws kymo::Error when it is not running.
+    void record_devices(std::uint64_t id, bool is_wanted);
     /// A fact for the session's trace. Throws kymo::Error when it is not running.
     void add_metadata(std::uint64_t id, std::string_view key, std::span<const std::byte> json);
+    /// A fact for the sessions that asked for devices of this type.
+    void add_device_fact(DeviceType type, std::string_view key, std::string_view json) noexcept;
     /// What captures say of this process.
     detail::FileHeader process_facts() noexcept;
     /// At the end of the process: completes every capture file.
@@ -147,6 +154,8 @@ class Recorder {
     /// Ends a scope of another thread, which removes it when it next comes by. False: that thread has ended.
     bool end_elsewhere(std::uint32_t thread, const ThreadEntry::EndedElsewhere& ended) noexcept;
     void name_current_thread(std::string_view name) noexcept;
+    /// Names a thread by its number in the system. Nothing happens to one that has not recorded.
+    void name_thread(std::int64_t os_tid, std::string_view name) noexcept;
     void count_lost(std::uint64_t records = 1) noexcept;
     /// Sets a thread's armed word by its sessions and those of all threads; its `arming` is held.
     void arm(ThreadEntry& entry) noexcept;
@@ -158,8 +167,8 @@ class Recorder {
     // -- names --
     std::uint32_t register_site(const detail::Site& site) noexcept;
     std::uint32_t intern_site(std::string_view name, std::string_view file, std::uint32_t line, Scope scope,
-                              std::uint32_t flags = 0) noexcept;
-    std::uint32_t intern_dynamic(std::string_view name, Scope scope) noexcept;
+                              std::uint32_t flags = 0, std::string_view category = {}) noexcept;
+    std::uint32_t intern_dynamic(std::string_view name, Scope scope, std::uint32_t category = 0) noexcept;
     std::uint32_t intern(std::string_view text) noexcept;
     std::uint32_t intern_module(std::string_view path, std::string_view build_id,
                                 std::uint64_t bias) noexcept;
@@ -188,8 +197,8 @@ class Recorder {
     void after_fork_in_child() noexcept;
     /// This copy of the library records nothing, ever.
     void disable(const char* why) noexcept;
-    /// Puts a problem into the captures being written, and on standard error once.
-    void note(std::string_view code, std::string_view text) noexcept;
+    /// Puts a problem into the captures being written, and on standard error once if it is said aloud.
+    void note(std::string_view code, std::string_view text, bool aloud = true) noexcept;
     /// Which call a range of a thread that is open is part of.
     void note_open_part(std::uint32_t thread, std::uint64_t start, std::uint64_t call,
                         std::uint8_t flags) noexcept;
@@ -212,10 +221,13 @@ class Recorder {
     static std::atomic<Recorder*> instance_;
 
     // All of these need mutex_.
+    void journal_fact(std::uint64_t session, std::string_view key, std::span<const std::byte> json);
     void rearm() noexcept;
     ThreadEntry* register_current_thread() noexcept;
     bool give_state_block(ThreadEntry& entry) noexcept;
     bool copy_to_current_store(ThreadEntry& entry, std::vector<Block*>& left) noexcept;
+    void copy_for_child(const ThreadEntry& entry) noexcept;
+    const void* as_forked(const void* place) const noexcept;  // the copy, or the place itself
     void move_to_current_store(ThreadEntry& entry) noexcept;
     void bring_up_to_date(ThreadEntry& entry) noexcept;
     void remove_ended(ThreadEntry& entry, std::unique_lock<InsideMutex>& lock) noexcept;
@@ -248,15 +260,17 @@ class Recorder {
     template <class Record>
     void journal(detail::JournalKind kind, Record record, std::span<const std::byte> tail = {}) noexcept;
     void journal_thread(ThreadEntry& entry) noexcept;
+    void name_entry(ThreadEntry& entry, std::string_view name) noexcept;
     void journal_clock() noexcept;
     void journal_costs() noexcept;
     void journal_losses(const ThreadEntry& entry) noexcept;
     void publish_names() noexcept;
-    void add_note(std::string_view code, std::string_view text) noexcept;
+    void add_note(std::string_view code, std::string_view text, bool aloud = true) noexcept;
     // These need source_mutex_.
     RecordingNeeds needs() noexcept;
     void tell_sources() noexcept;
-    void flush_sources() noexcept;
+    void flush_sources(bool wait_for_devices) noexcept;
+    bool records_devices(std::uint64_t id) noexcept;
 
     // Threads whose calls are known but that have not recorded (absent_threads.cpp).
     std::uint32_t number_of_thread(std::int64_t os_tid) noexcept;
@@ -320,7 +334,13 @@ class Recorder {
     std::mutex source_mutex_;
     std::vector<std::shared_ptr<Source>> sources_;
     detail::ThreadState* forking_thread_ = nullptr;
-    std::unique_ptr<std::byte[]> forking_copy_;  ///< of its state, as it was then
+    /// What a child takes over of its parent's file, as it was when the process forked: both have the file,
+    /// and the parent goes on.
+    struct ForkCopy {
+        const void* place;
+        std::unique_ptr<std::byte[]> bytes;
+    };
+    std::vector<ForkCopy> fork_copies_;
     bool forking_enabled_ = true;
 };
 

@@ -5,6 +5,7 @@
 #include <kymo/remote.h>
 
 #include "record/clock.h"
+#include "record/devices.h"
 #include "record/journal.h"
 #include "record/recorder.h"
 #include "record/thread_log.h"
@@ -54,8 +55,20 @@ void Recorder::add_metadata(std::uint64_t id, std::string_view key, std::span<co
     const SessionEntry* const session = find(id);
     if (session == nullptr || session->is_closed)
         throw Error("metadata cannot be added to a session that is not running");
+    journal_fact(id, key, json);
+}
+
+void Recorder::add_device_fact(DeviceType type, std::string_view key, std::string_view json) noexcept {
+    std::lock_guard lock(mutex_);
+    for (const auto& session : sessions_) {
+        if (!session->is_closed && (session->device_types & device_bit(type)) != 0)
+            journal_fact(session->id, key, std::as_bytes(std::span(json)));
+    }
+}
+
+void Recorder::journal_fact(std::uint64_t session, std::string_view key, std::span<const std::byte> json) {
     detail::MetadataRecord record{};
-    record.session = id;
+    record.session = session;
     record.key = names_.intern(key);
     record.json_bytes = static_cast<std::uint32_t>(json.size());
     publish_names();

@@ -10,7 +10,9 @@
 #include <kymo/error.h>
 
 #include "record/clock.h"
+#include "record/devices.h"
 #include "record/journal.h"
+#include "record/nvtx_hearing.h"
 #include "record/recorder.h"
 #include "record/thread_log.h"
 
@@ -23,8 +25,11 @@ namespace {
 
 constexpr std::uint64_t kFlushTimeoutNs = 2'000'000'000;
 
-std::uint32_t option_bits(const SessionOptions& options) noexcept {
+std::uint32_t option_bits(const SessionOptions& options, std::uint32_t device_types) noexcept {
     std::uint32_t bits = 0;
+    if (device_types != 0)
+        bits |=
+            (options.device_activities & (kDeviceAll | kDeviceTimes)) * detail::kOptionFirstDeviceActivity;
     if (options.record_values) bits |= detail::kOptionValues;
     if (options.record_shapes) bits |= detail::kOptionShapes;
     if (options.concrete_inputs || options.with_flops)
@@ -93,6 +98,9 @@ SessionEntry* Recorder::find(std::uint64_t id) noexcept {
 }
 
 Recorder::Started Recorder::start(const SessionOptions& options) {
+    const WantedDevices devices = find_devices(
+        options.devices, options.device_activities);  // loads and registers them: no lock is held
+    const std::string nvtx_silence = options.with_nvtx ? why_nvtx_is_silent() : std::string();
     std::lock_guard source_lock(source_mutex_);
     measure_costs();
     Started started{};
@@ -107,6 +115,10 @@ Recorder::Started Recorder::start(const SessionOptions& options) {
         session->options = options;
         if (options.scopes.empty()) session->options.scopes = ScopeSet::all();
         session->max_bytes = options.max_bytes;
+        session->device_types = devices.types;
+        session->timed_devices =
+            (options.device_activities & kDeviceTimes) != 0 ? devices.types : devices.without_source;
+        if (session->timed_devices != 0) session->options.device_activities |= kDeviceTimes;
         if (options.threads == Threads::Tasks) {
             lock.unlock();
             const AsEnabled enabled;
@@ -165,13 +177,15 @@ Recorder::Started Recorder::start(const SessionOptions& options) {
         record.scopes = session->options.scopes.bits();
         record.name = names_.intern(options.name);
         record.thread = session->tasks_thread;
-        record.option_bits = option_bits(options);
+        record.option_bits = option_bits(session->options, devices.types);
+        record.device_types = devices.types;
         record.policy = static_cast<std::uint32_t>(options.policy);
         publish_names();
         journal(JournalKind::SessionStart, record);
         if (own != nullptr) context = make_context(*own, *session);
         started = {session->id, session->output_path};
         sessions_.push_back(std::move(session));
+        if (!nvtx_silence.empty()) add_note("nvtx_not_listening", nvtx_silence);
         rearm();
         if (background_idles_) wake_.notify_all();
     }
@@ -180,6 +194,7 @@ Recorder::Started Recorder::start(const SessionOptions& options) {
         if (own->sessions == context.get()) own->sessions_owner = std::move(context);
     }
     tell_sources();
+    for (const std::string& trouble : devices.troubles) note("device_unavailable", trouble);
     return started;
 }
 
@@ -426,7 +441,7 @@ void Recorder::close_spool() noexcept {
 
 bool Recorder::stop(std::uint64_t id, RawLog& log) {
     std::lock_guard source_lock(source_mutex_);
-    flush_sources();
+    flush_sources(records_devices(id));
     {
         std::unique_lock lock(mutex_);
         SessionEntry* const session = find(id);
@@ -442,7 +457,7 @@ bool Recorder::stop(std::uint64_t id, RawLog& log) {
 
 bool Recorder::snapshot(std::uint64_t id, RawLog& log) {
     std::lock_guard source_lock(source_mutex_);
-    flush_sources();
+    flush_sources(false);
     std::lock_guard lock(mutex_);
     SessionEntry* const session = find(id);
     if (session == nullptr) return false;
@@ -452,7 +467,7 @@ bool Recorder::snapshot(std::uint64_t id, RawLog& log) {
 
 void Recorder::discard(std::uint64_t id) noexcept {
     std::lock_guard source_lock(source_mutex_);
-    flush_sources();
+    flush_sources(records_devices(id));
     {
         std::unique_lock lock(mutex_);
         SessionEntry* const session = find(id);
@@ -460,6 +475,18 @@ void Recorder::discard(std::uint64_t id) noexcept {
         if (!session->is_closed) close_session(*session, Clock::now());
         wake_.wait(lock, [this] { return !extending_; });
         forget(id);
+    }
+    tell_sources();
+}
+
+void Recorder::record_devices(std::uint64_t id, bool is_wanted) {
+    std::lock_guard source_lock(source_mutex_);
+    if (!is_wanted) flush_sources(true);
+    {
+        std::lock_guard lock(mutex_);
+        SessionEntry* const session = find(id);
+        if (session == nullptr) throw Error("this session is not running");
+        session->leaves_devices_out = !is_wanted;
     }
     tell_sources();
 }
@@ -488,7 +515,11 @@ RecordingNeeds Recorder::needs() noexcept {
     for (const auto& session : sessions_) {
         if (session->is_closed) continue;
         needs.scopes |= session->options.scopes.bits();
-        needs.option_bits |= option_bits(session->options);
+        const std::uint32_t devices = session->leaves_devices_out ? 0 : session->device_types;
+        needs.option_bits |= option_bits(session->options, devices);
+        needs.device_types |= devices;
+        needs.timed_devices |= devices & session->timed_devices;
+        if (devices != 0) needs.device_activities |= session->options.device_activities;
         if (!session->options.with_stack) continue;
         try {
             needs.calls.push_back({session->id, session->options.calls});
@@ -506,8 +537,14 @@ void Recorder::tell_sources() noexcept {
     for (const auto& source : sources_) source->needs_changed(now);
 }
 
-void Recorder::flush_sources() noexcept {
-    for (const auto& source : sources_) source->flush(kFlushTimeoutNs);
+void Recorder::flush_sources(bool wait_for_devices) noexcept {
+    for (const auto& source : sources_) source->flush(kFlushTimeoutNs, wait_for_devices);
+}
+
+bool Recorder::records_devices(std::uint64_t id) noexcept {
+    std::lock_guard lock(mutex_);
+    const SessionEntry* const session = find(id);
+    return session != nullptr && !session->is_closed && session->device_types != 0;
 }
 
 void Recorder::add_source(std::shared_ptr<Source> source) {

@@ -35,7 +35,7 @@ class FakeSource : public Source {
         calls.push_back(needs.is_recording() ? "needs" : "nothing");
         last = needs;
     }
-    void flush(std::uint64_t timeout_ns) noexcept override {
+    void flush(std::uint64_t timeout_ns, bool) noexcept override {
         calls.push_back("flush");
         timeout = timeout_ns;
         if (records_when_flushed) {

@@ -21,6 +21,7 @@ struct AbsentStack {
     struct Call {
         std::uint32_t site;
         std::uint64_t start;  ///< ticks
+        int line = 0;         ///< that it was called from; 0: not known, or not asked for
     };
     std::int64_t os_tid = 0;
     std::vector<Call> calls;
@@ -31,6 +32,9 @@ struct RecordingNeeds {
     std::uint32_t scopes = 0;       ///< bits by Scope; 0: nothing records
     std::uint32_t option_bits = 0;  ///< detail::OptionBits
     std::vector<SessionCalls> calls{};
+    std::uint32_t device_types = 0;  ///< bits by DeviceType: whose work is asked for
+    std::uint32_t device_activities = 0;
+    std::uint32_t timed_devices = 0;  ///< likewise: on which ranges are timed with events
     bool is_recording() const noexcept { return scopes != 0; }
 };
 
@@ -43,9 +47,10 @@ class Source {
     virtual const char* name() const noexcept = 0;
     /// The union has changed: start, stop or adapt. Called at every change and once when registered.
     virtual void needs_changed(const RecordingNeeds& needs) noexcept = 0;
-    /// Hand over what is still buffered: a session is about to stop or to be looked at. Return within
+    /// Hand over what is still buffered: a session is about to stop or to be looked at. `wait_for_devices`:
+    /// one that asked for devices stops, and what they have been given is to be done first. Return within
     /// `timeout_ns`.
-    virtual void flush(std::uint64_t timeout_ns) noexcept = 0;
+    virtual void flush(std::uint64_t timeout_ns, bool wait_for_devices) noexcept = 0;
     /// In the child of a fork, where nothing records any more: forget the parent's state.
     virtual void forked() noexcept = 0;
 };

@@ -1,6 +1,8 @@
 // source_writer.cpp: recording on behalf of sources.
 #include "record/source_writer.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -30,23 +32,45 @@ std::uint32_t traced_site(std::string_view name, std::string_view file, std::uin
     return path ? Recorder::get().intern_site(name, file, line, scope, detail::kSiteTraced) : 0;
 }
 
+namespace {
+
+// Apart, so that the usual way has no frame to set up.
+[[gnu::noinline]] std::uint32_t intern_categorised(std::string_view name, Scope scope,
+                                                   std::uint32_t category) noexcept {
+    const SlowPath path;
+    return path ? Recorder::get().intern_dynamic(name, scope, category) : 0;
+}
+
+}  // namespace
+
+std::uint32_t categorised_site(std::string_view name, Scope scope, std::uint32_t category) noexcept {
+    const std::uint32_t known = Recorder::get().names().find_dynamic(name, scope, category);
+    return known != 0 ? known : intern_categorised(name, scope, category);
+}
+
+void name_thread(std::int64_t os_tid, std::string_view name) noexcept {
+    if (os_tid == gettid()) return thread_name(name);
+    const AsEnabled enabled;
+    const SlowPath path;
+    if (path) Recorder::get().name_thread(os_tid, name);
+}
+
 bool attach_thread() noexcept {
     if (load_relaxed(detail::current_thread->armed) == 0) return false;
     const SlowPath path;
     return path && ready_thread() != nullptr;
 }
 
-std::size_t open_before(std::span<const std::uint32_t> sites, std::uint64_t start, Opened* opened) noexcept {
+Opened open_before(std::uint32_t site, std::uint64_t start, std::uint32_t side) noexcept {
     const SlowPath path;
     ThreadState* const state = path ? ready_thread() : nullptr;
-    if (state == nullptr || (load_relaxed(state->armed) & detail::kArmedRecorder) == 0) return 0;
-    for (std::size_t i = 0; i < sites.size(); ++i) {
-        opened[i] = push_open(*state, sites[i], 0, 0);
-        if (opened[i].index == detail::kNotOpen) return i;
-        opened[i].start = std::max<std::uint64_t>(start, 1);
-        detail::store_release(Recorder::get().slot(*state, state->depth - 1)->start, opened[i].start);
-    }
-    return sites.size();
+    if (state == nullptr || (load_relaxed(state->armed) & detail::kArmedRecorder) == 0)
+        return {0, detail::kNotOpen};
+    Opened opened = push_open(*state, site, 0, side);
+    if (opened.index == detail::kNotOpen) return opened;
+    opened.start = std::max<std::uint64_t>(start, 1);
+    detail::store_release(Recorder::get().slot(*state, state->depth - 1)->start, opened.start);
+    return opened;
 }
 
 void close_late(Opened opened) noexcept {
@@ -183,8 +207,8 @@ std::uint64_t source_ticks_of(std::uint64_t ns) noexcept {
     return ticks >= 9e18L ? std::uint64_t{1} << 63 : static_cast<std::uint64_t>(ticks);
 }
 
-void note_problem(std::string_view code, std::string_view text) noexcept {
-    Recorder::get().note(code, text);
+void note_problem(std::string_view code, std::string_view text, bool aloud) noexcept {
+    Recorder::get().note(code, text, aloud);
 }
 
 void begin_environment_session() noexcept {

@@ -12,6 +12,7 @@
 
 #include <kymo/detail/export.h>
 #include <kymo/detail/hot_path.h>
+#include <kymo/range.h>
 #include <kymo/value.h>
 
 #include "record/source.h"
@@ -26,13 +27,28 @@ KYMO_API void add_source(std::shared_ptr<Source> source);
 KYMO_API std::uint32_t traced_site(std::string_view name, std::string_view file, std::uint32_t line,
                                    Scope scope) noexcept;
 
+/// The site of a name made at run time whose category (a string id) is not its scope's: a lock-free look-up,
+/// interned the first time. 0: no room.
+std::uint32_t categorised_site(std::string_view name, Scope scope, std::uint32_t category) noexcept;
+
+/// An instant of a site. `side`: its values, as push_values() gives them.
+void record_site_instant(std::uint32_t site, Scope scope, std::uint32_t side) noexcept;
+
+/// Movable ranges of a site.
+struct RangeOfSite {
+    /// On an async track wherever it ends. `side`: its values.
+    static Range apart(std::uint32_t site, Scope scope, std::uint32_t side) noexcept;
+};
+
+/// Names a thread by its number in the system; another than the calling one only if it has recorded.
+void name_thread(std::int64_t os_tid, std::string_view name) noexcept;
+
 /// Makes the calling thread known and up to date, so that its state may be used. False: it cannot record now.
 KYMO_API bool attach_thread() noexcept;
 
-/// Opens ranges of the calling thread, the outermost first, as if they had begun at `start`. Fills in as many
-/// of `opened` (as long as `sites`) as there was room for, and says how many.
-KYMO_API std::size_t open_before(std::span<const std::uint32_t> sites, std::uint64_t start,
-                                 detail::Opened* opened) noexcept;
+/// Opens a range of the calling thread as if it had begun at `start`. `side`: values for it, by the number
+/// that detail::close_side() gave; 0: none. kNotOpen: there was no room, or nothing records.
+KYMO_API detail::Opened open_before(std::uint32_t site, std::uint64_t start, std::uint32_t side) noexcept;
 
 /// Closes a range of the calling thread whose end was not seen: it ends now and is marked unfinished.
 KYMO_API void close_late(detail::Opened opened) noexcept;
@@ -94,8 +110,8 @@ KYMO_API std::uint64_t source_ticks() noexcept;
 /// How many of its ticks a time is.
 KYMO_API std::uint64_t source_ticks_of(std::uint64_t ns) noexcept;
 
-/// Puts a problem into the traces of the sessions that run.
-KYMO_API void note_problem(std::string_view code, std::string_view text) noexcept;
+/// Puts a problem into the traces of the sessions that run; aloud: on standard error too, once.
+KYMO_API void note_problem(std::string_view code, std::string_view text, bool aloud = true) noexcept;
 
 /// Starts the session that the environment asks for, if it does: for a program that had none of it when the
 /// library was loaded.

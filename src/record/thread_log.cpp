@@ -124,10 +124,10 @@ ThreadState* ending_thread() noexcept {
 
 // ---- appending ----
 
-void count_dropped(ThreadState& state, std::uint32_t depth) noexcept {
+void count_dropped(ThreadState& state, std::uint32_t depth, std::uint64_t count) noexcept {
     if (!records(state)) return;  // its ceiling has ended the last session: no loss
-    store_relaxed(state.dropped, state.dropped + 1);
-    ++state.gap_records;
+    store_relaxed(state.dropped, state.dropped + count);
+    state.gap_records += count;
     state.gap_min_depth = std::min(state.gap_min_depth, depth);
 }
 

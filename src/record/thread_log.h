@@ -81,8 +81,8 @@ void write_range(detail::ThreadState& state, const ClosedRange& range) noexcept;
 /// Room for `bytes` at the cursor, for a record that ends at `ticks`. False: there is none (nothing is
 /// counted yet).
 bool ensure_room(detail::ThreadState& state, std::size_t bytes, std::uint64_t ticks) noexcept;
-/// Counts a record of this depth as lost; the next chunk starts with a Dropped record.
-void count_dropped(detail::ThreadState& state, std::uint32_t depth) noexcept;
+/// Counts records of this depth as lost; the next chunk starts with a Dropped record.
+void count_dropped(detail::ThreadState& state, std::uint32_t depth, std::uint64_t count = 1) noexcept;
 /// Starts a long record at the cursor, where ensure_room has been; the caller fills in the rest, then
 /// commits.
 detail::LongRecord* append_long(detail::ThreadState& state, detail::RecordKind kind,

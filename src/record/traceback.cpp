@@ -18,6 +18,10 @@ namespace {
 
 std::atomic<const detail::PythonStacks*> python{nullptr};
 
+// Where the extension that offers them lies in memory: it holds no code of anybody else.
+std::atomic<std::uintptr_t> own_begin{0};
+std::atomic<std::uintptr_t> own_end{0};
+
 // Dropped captures with references to Python's objects: a stack to which any thread adds without a lock, and
 // which is taken whole by whoever has the GIL.
 std::atomic<detail::TracebackData*> dropped{nullptr};
@@ -67,6 +71,20 @@ void capture_python(const detail::PythonStacks& stacks, std::size_t skip, Captur
         if (!out.python.enlarge(count + kUsualFrames) || (anchors && !anchors->enlarge(count + kUsualFrames)))
             return;
     }
+}
+
+/// Leaves out the innermost native frames that are Kymo's own: how the extension came to capture is no part
+/// of where the program is.
+void strip_own(Captured& captured, std::uintptr_t* stack_pointers) noexcept {
+    const std::uintptr_t begin = own_begin.load(std::memory_order_relaxed);
+    const std::uintptr_t end = own_end.load(std::memory_order_relaxed);
+    std::uintptr_t* const addresses = captured.native.data();
+    std::size_t own = 0;
+    while (own < captured.native_count && addresses[own] - 1 >= begin && addresses[own] - 1 < end) ++own;
+    if (own == 0) return;
+    captured.native_count -= own;
+    std::memmove(addresses, addresses + own, captured.native_count * sizeof *addresses);
+    std::memmove(stack_pointers, stack_pointers + own, captured.native_count * sizeof *stack_pointers);
 }
 
 /// Gives each Python frame the number of the native frame in whose part of the stack its anchor lies.
@@ -120,6 +138,7 @@ detail::TracebackData* gather_python(const detail::PythonStacks& stacks, std::si
             break;
         }
     }
+    strip_own(captured, stack_pointers.data());
     if (stacks != nullptr) {
         capture_python(*stacks, skip, captured, &anchors);
         place(captured, anchors.data(), stack_pointers.data());
@@ -138,6 +157,17 @@ const detail::PythonStacks* python_stacks() noexcept {
 namespace detail {
 
 void set_python_stacks(const PythonStacks* stacks) noexcept {
+    try {
+        const auto modules = loaded_modules();
+        const LoadedModule* const own = modules->find(reinterpret_cast<std::uintptr_t>(stacks->capture));
+        const LoadedModule* const library = modules->find(reinterpret_cast<std::uintptr_t>(&python));
+        // Where all is linked into one program, its frames are not ours alone.
+        if (own != nullptr && own != library) {
+            own_end.store(own->end, std::memory_order_relaxed);
+            own_begin.store(own->begin, std::memory_order_relaxed);
+        }
+    } catch (const std::bad_alloc&) {  // then they are not left out
+    }
     python.store(stacks, std::memory_order_release);
 }
 

@@ -90,10 +90,14 @@ void TraceAssembler::add_detail(RangeId range, std::int64_t sequence, std::uint3
 }
 
 void TraceAssembler::add_link(RangeId from, RangeId to, LinkKind kind, StringId name) {
+    // Arrows that exports draw between the parts of a call are made anew by each.
+    if (kind == LinkKind::Flow && data_->strings[name] == "next part") return;
     data_->links.push_back({from, to, kind, name});
 }
 
 void TraceAssembler::add_link(const LinkEnd& from, const LinkEnd& to, LinkKind kind, StringId name) {
+    // Arrows that exports draw between the parts of a call are made anew by each.
+    if (kind == LinkKind::Flow && data_->strings[name] == "next part") return;
     if (from.range != LinkEnd::kNoRange && to.range != LinkEnd::kNoRange) {
         add_link(from.range, to.range, kind, name);
     } else {

@@ -173,3 +173,31 @@ def test_thousands_of_live_tasks_each_have_their_own(c_calls):
     assert len(tasks) == 3000
     assert {task.steps for task in tasks} == {2}
     assert len({task.name for task in tasks}) == 3000
+
+
+def test_code_of_the_program_that_runs_while_tasks_are_asked_for_may_end_tracing():
+    class Loop(asyncio.SelectorEventLoop):
+        left = 0
+
+        def __hash__(self):  # the running task is found by its loop
+            self.left -= 1
+            if self.left == 0:
+                prof.stop()
+            return 1
+
+    async def main():
+        await asyncio.sleep(0)
+        return 5
+
+    for hashed in range(1, 12):
+        loop = Loop()
+        prof = kymo.profile(with_stack=True, c_calls=False)
+        prof.start()
+        loop.left = hashed
+        try:
+            assert loop.run_until_complete(main()) == 5
+        finally:
+            if loop.left > 0:
+                prof.stop()
+            loop.left = 0
+            loop.close()

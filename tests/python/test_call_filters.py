@@ -4,6 +4,7 @@ import math
 import sys
 import threading
 import time
+import warnings
 
 import call_trees
 import pytest
@@ -145,6 +146,16 @@ print(found)
     assert run_python(text) == "[1, 1, 1, 0]\n"
 
 
+def test_filters_without_calls_are_ignored_with_a_warning():
+    with pytest.warns(UserWarning, match="include, max_depth: ignored, since calls are recorded only with") as found:
+        kymo.profile(include=["shop"], max_depth=3)
+    assert found[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        kymo.profile(include=(), max_depth=0)
+        kymo.profile(with_stack=True, include=["shop"])
+
+
 @pytest.mark.parametrize(
     ("options", "error", "text"),
     [
@@ -163,6 +174,8 @@ print(found)
         ({"min_duration_us": -0.5}, ValueError, "min_duration_us"),
         ({"min_duration_us": float("nan")}, ValueError, "min_duration_us"),
         ({"min_duration_us": "10us"}, TypeError, "min_duration_us"),
+        ({"fold_libraries": "yes"}, TypeError, "fold_libraries must be True or False, not 'yes'"),
+        ({"call_lines": "no"}, TypeError, "call_lines must be True or False, not 'no'"),
     ],
 )
 def test_what_is_wrong_is_said_with_the_name_of_the_option(options, error, text):

@@ -136,6 +136,39 @@ def test_lines_of_callers_are_those_of_generators_and_deep_calls_too(c_calls):
     assert not [problem for problem in prof.trace.problems if problem[0] == "dropped"]
 
 
+@MODES
+def test_calls_that_ran_at_the_start_have_the_line_of_their_caller_too(c_calls):
+    prof = kymo.profile(with_stack=True, c_calls=c_calls, call_lines=True)
+
+    def inner():
+        prof.start()
+        leaf()
+
+    def outer():
+        inner()
+
+    waiting, go_on = threading.Event(), threading.Event()
+
+    def held():
+        waiting.set()
+        go_on.wait()
+
+    def on_thread():
+        held()
+
+    thread = threading.Thread(target=on_thread)
+    thread.start()
+    waiting.wait()
+    outer()
+    prof.stop()
+    go_on.set()
+    thread.join()
+    lines = {row["name"].rpartition(".")[2]: row["keywords"].get("line") for row in call_trees.rows(prof)}
+    assert lines["inner"] == outer.__code__.co_firstlineno + 1
+    assert lines["held"] == on_thread.__code__.co_firstlineno + 1
+    assert lines["outer"] in range(on_thread.__code__.co_firstlineno, on_thread.__code__.co_firstlineno + 10)
+
+
 def test_without_asking_there_are_no_lines():
     with kymo.profile(with_stack=True) as prof:
         leaf()

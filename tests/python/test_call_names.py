@@ -220,6 +220,10 @@ SEEN_LATER = {
     "functools.partial.__call__": lambda p=functools.partial(len, ()): p(),  # noqa: B008
     "object.__init__": lambda: object.__init__(object()),
     "int.__add__": lambda: int.__add__(1, 2),
+    "float.__add__": lambda: (1.0).__add__(2),
+    "str.__len__": lambda text=type("Mine", (str,), {})(): text.__len__(),  # noqa: B008
+    "type.__call__": lambda: type.__call__(int),
+    "list.__init__": lambda: [].__init__(),
     "operator.itemgetter.__call__": lambda g=operator.itemgetter(0): g((1,)),
 }
 
@@ -236,6 +240,18 @@ def test_c_functions_are_named_by_module_or_class_and_never_by_an_address(name):
 @pytest.mark.parametrize("name", SEEN_LATER)
 def test_other_callables_are_named_too(name):
     assert name in names_of(SEEN_LATER[name])
+
+
+def test_each_class_has_a_name_for_its_making_of_objects():
+    """One definition serves them all."""
+    program = lambda: [each.__new__(each) for each in (int, list, dict, int, list)]
+    assert [name for name in names_of(program) if name.endswith("__new__")] == [
+        "int.__new__",
+        "list.__new__",
+        "dict.__new__",
+        "int.__new__",
+        "list.__new__",
+    ]
 
 
 def test_methods_of_subclasses_are_named_by_the_class_that_defines_them():

@@ -108,6 +108,35 @@ def test_a_new_object_at_an_old_address_gets_a_new_number(layers, c_calls):
     assert names(prof) == [f"nn.Module: Linear_{i}" for i in range(20)]
 
 
+@MODES
+def test_objects_without_end_have_names_that_end(c_calls):
+    """Sites stay for the life of the process."""
+
+    class Passing:
+        params = {"w": numpy.zeros(3)}
+
+        def __call__(self):
+            pass
+
+    kymo.register_module_type(Passing, parameters="params")
+    try:
+        lasting = [Passing() for _ in range(50)]
+        with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
+            for each in lasting:
+                each()
+            for _ in range(6000):
+                Passing()()
+            for each in lasting:
+                each()
+    finally:
+        kymo.unregister_module_type(Passing)
+    found = names(prof)
+    assert len(found) == 6100 and found[:50] == found[-50:]
+    assert not set(found[:50]) & set(found[50:-50])  # a number is one object's as long as it lives
+    assert found[:1000] == [f"nn.Module: Passing_{i}" for i in range(1000)]
+    assert len(set(found)) < 2500
+
+
 def test_objects_without_weak_references_are_held_until_tracing_ends():
     class Slotted:
         __slots__ = ("params",)

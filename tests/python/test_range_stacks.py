@@ -26,6 +26,25 @@ def line_of(function, plus):
     return function.__code__.co_firstlineno + plus
 
 
+@pytest.mark.parametrize("choice", ["cpp", "both"])
+def test_native_stacks_do_not_begin_with_frames_of_kymo(choice):
+    fast = kymo.record_function_fast("fast", keyword_values={"n": 1}, stack=choice)
+
+    @kymo.record_function("decorated", stack=choice)
+    def decorated():
+        pass
+
+    with kymo.profile() as prof:
+        with kymo.record_function("plain", stack=choice):
+            pass
+        with fast:
+            pass
+        decorated()
+    for name in ("plain", "fast", "decorated"):
+        (event,) = by_name(prof.trace, name)
+        assert event.stack and "_kymo" not in event.stack[0] and "libkymo" not in event.stack[0], name
+
+
 def test_a_range_with_a_stack_knows_the_lines_that_ran():
     """L9"""
 

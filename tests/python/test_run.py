@@ -14,6 +14,8 @@ import zipfile
 import pytest
 from running import captures, environment, functions, plain, recorded, report
 
+import kymo
+
 # What each of them does is the same with and without us: output, errors, exit code.
 PROGRAMS = {
     "exit_of_c": "import ctypes\nprint('out', flush=True)\nctypes.CDLL(None).exit(4)",
@@ -276,12 +278,55 @@ def test_the_capture_is_named_after_the_program_and_overwrites_nothing(tmp_path)
     names = [path.name for path in captures(tmp_path)]
     assert len(names) == 2
     assert all(name.startswith("job.") and name.split(".")[1].isdigit() for name in names)
+    shows = write(tmp_path, "import os; print(os.getpid(), os.getppid())", "shows.py")
+    pid, parent = recorded([shows], tmp_path)[0].split()  # the program's own number, not that of kymo
+    assert (tmp_path / f"shows.{pid}.kymo").exists() and not (tmp_path / f"shows.{parent}.kymo").exists()
     (tmp_path / "there.kymo").write_text("mine")
     out, errors, code = recorded([script], tmp_path, run_options=["-o", "there.kymo"])
     assert (out, code) == ("", 2) and "there.kymo: exists already" in errors
     assert (tmp_path / "there.kymo").read_text() == "mine"
     recorded([script], tmp_path, run_options=["-q", "--force", "-o", "there.kymo"])
     assert functions(tmp_path / "there.kymo")["<module>"] == 1
+
+
+def test_the_number_in_the_name_is_the_programs_whatever_becomes_of_it(tmp_path):
+    script = write(
+        tmp_path,
+        """
+        import os, subprocess, sys
+        print(os.getpid(), flush=True)
+        subprocess.run([sys.executable, '-c', 'pass'])
+        os.execv(sys.executable, [sys.executable, '-c', 'import os; print(os.getpid())'])
+        """,
+        "job.py",
+    )
+    first, second = recorded([script], tmp_path)[0].split()
+    assert first == second
+    names = {path.name for path in captures(tmp_path)}
+    assert {f"job.{first}.kymo", f"job.{first}.{first}.kymo"} <= names
+    assert len(names) == 3 and all(name.startswith(f"job.{first}.") for name in names)
+
+
+def test_a_summary_of_nothing_names_the_cause(tmp_path):
+    script = write(tmp_path, "pass")
+    marks = write(tmp_path, "import kymo", "imports.py")
+    out = recorded([script], tmp_path, run_options=["--no-calls"])[1]
+    assert "with --no-calls only ranges that the program marks are, and it has not imported kymo" in out
+    out = recorded([marks], tmp_path, run_options=["--no-calls"])[1]
+    assert "nothing: --no-calls leaves the calls out, and no range was marked" in out
+    out = recorded([script], tmp_path, run_options=["--include", "no.such.module"])[1]
+    assert "nothing: no call was made that the options take" in out
+    if sys.version_info < (3, 12):  # from then on its end is seen to call something
+        out = recorded(["missing.py"], tmp_path, run_options=[])[1]
+        assert "nothing: it ended before it made a call" in out
+
+
+def test_lines_of_calls_are_recorded_on_request(tmp_path):
+    script = write(tmp_path, "def work(): pass\nwork()\n\nwork()\n")
+    recorded([script], tmp_path, run_options=["-q", "--call-lines", "-o", "lines.kymo"])
+    trace = kymo.load(tmp_path / "lines.kymo")
+    lines = [event.kwinputs.get("line") for event in trace.events() if event.name.endswith(": work")]
+    assert lines == [2, 4]
 
 
 def test_a_ring_keeps_the_end(tmp_path):

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import json
 import sys
 import types
 
@@ -403,3 +404,27 @@ def test_random_generators_are_joined_as_a_reference_joins_them(c_calls, ops):
 @given(ops=st.lists(ASYNC_OPS, max_size=5))
 def test_random_coroutines_are_joined_as_a_reference_joins_them(c_calls, ops):
     check(Programs.run_async, ops, c_calls)
+
+
+def test_parts_of_a_call_have_its_number_and_arrows_between_them(tmp_path):
+    def numbers():
+        yield 1
+        yield 2
+
+    with kymo.profile(with_stack=True, c_calls=False) as prof:
+        list(numbers())
+        list(numbers())
+    ids = [event.python_call_id for event in prof.events() if event.name.endswith(".numbers")]
+    calls = [call for call in prof.trace.suspended_calls() if call.name.endswith(".numbers")]
+    assert ids == [call.number for call in calls for _ in range(3)]
+    assert {event.python_call_id for event in prof.events() if not event.name.endswith(".numbers")} == {-1}
+    prof.export_chrome_trace(str(tmp_path / "trace.json"))
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    arrows = [event for event in events if event.get("name") == "next part"]
+    assert [arrow["ph"] for arrow in arrows].count("s") == [arrow["ph"] for arrow in arrows].count("f") == 4
+    starts = {event["ts"] for event in events if event["name"].endswith(".numbers")}
+    assert {arrow["ts"] for arrow in arrows} == starts
+    again = kymo.load(tmp_path / "trace.json")
+    again.export_chrome_trace(str(tmp_path / "again.json"))
+    text = (tmp_path / "again.json").read_text()
+    assert text.count('"name":"next part"') == len(arrows)

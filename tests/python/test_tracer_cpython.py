@@ -11,7 +11,7 @@ import pytest
 
 @pytest.mark.skipif(importlib.util.find_spec("test.test_generators") is None, reason="the interpreter has no tests")
 @pytest.mark.skipif("KYMO_TEST_SANITIZER" in os.environ, reason="too slow")
-@pytest.mark.parametrize("way", ["python", "with_c"])
+@pytest.mark.parametrize("way", ["run", "run_c", "with_c"])
 def test_modules_of_cpython_come_out_as_without_tracing(way):
     script = conftest.SOURCE / "tools" / "cpython_tests.py"
     modules = ["test_generators", "test_functools", "test_json.test_decode", "test_json.test_dump"]

@@ -318,3 +318,49 @@ def test_a_range_that_comes_before_any_call_lies_in_the_function_that_opened_it(
     assert everything[first["parent"]]["name"].endswith(me)
     (call,) = [row for row in everything if row["name"].endswith(": leaf")]
     assert everything[call["parent"]]["name"] == "first"
+
+
+AUDITED = """
+import sys, threading, kymo
+
+threads = []
+def end_one(event, arguments):
+    if event in ("sys.setprofile", "sys.monitoring.register_callback"):
+        {what}
+
+def leaf():
+    pass
+
+class Waiting:
+    def __init__(self):
+        self.go = threading.Event()
+        self.thread = threading.Thread(target=self.go.wait)
+        self.thread.start()
+
+    def end(self):
+        self.go.set()
+        self.thread.join()
+
+threads += [Waiting() for _ in range(20)]
+sys.addaudithook(end_one)
+for c_calls in (False, True):
+    with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
+        leaf()
+        done = threading.Thread(target=leaf)
+        done.start()
+        done.join()
+    names = [event.name.rpartition(": ")[2] for event in prof.events()]
+    print(names.count("leaf"), sorted({{problem[0] for problem in prof.trace.problems}}))
+while threads:
+    threads.pop().end()
+"""
+
+
+def test_an_audit_hook_may_end_threads_while_hooks_are_set(run_python):
+    assert run_python(AUDITED.format(what="threads and threads.pop(0).end()")) == "2 []\n2 []\n"
+
+
+@uses_profile_hook
+def test_an_audit_hook_may_refuse_the_hook(run_python):
+    printed = run_python(AUDITED.format(what='raise RuntimeError("no")'))
+    assert printed == "2 []\n0 ['python_calls_missing']\n"

@@ -85,6 +85,13 @@ enum class RecordKind : std::uint8_t {
     Dropped = 0x88,       ///< word 2 = records lost here; depth = the least depth reached among them
     Blob = 0x89,          ///< word 2 = a source's own tag; payload = its bytes
     Memory = 0x8a,        ///< time; word 2 = address; payload = MemoryPayload
+    DeviceWork = 0x8b,    ///< time = start, word 2 = end, flags = DeviceWorkKind, depth = correlation;
+                          ///< payload = DeviceKernelPayload or DeviceOtherPayload, then values
+    DeviceCall = 0x8c,    ///< time = start, word 2 = os_tid:32 | duration:32, depth = correlation, flags =
+                          ///< DeviceType; with kRecordLongCall the duration is 0 and the payload a
+                          ///< DeviceCallPayload
+    DeviceClock = 0x8d,   ///< time = by the device's account; word 2 = ticks to add to it, an int64; depth =
+                          ///< ticks that this can be off by; payload = DevicePlace
 };
 
 enum RecordFlags : std::uint8_t {
@@ -92,7 +99,9 @@ enum RecordFlags : std::uint8_t {
     kRecordUnfinished = 1 << 1,  ///< its thread died, or it was closed by a resync
     kRecordInteger = 1 << 2,     ///< Counter: the value is an int64
     kRecordValuesLost = 1 << 4,  ///< had values, which found no room
+    kRecordLongCall = 1 << 5,    ///< DeviceCall: a DeviceCallPayload follows
 };
+inline constexpr std::uint8_t kCallDeviceMask = 0x1f;  ///< of a DeviceCall's flags
 
 /// Of a Part: word 0 = kind:8 | flags:8 | start of its range:48 (its low bits), word 1 = number of the call.
 enum PartRecordFlags : std::uint8_t {
@@ -185,6 +194,36 @@ struct MemoryPayload {
     std::uint16_t reserved;
 };
 static_assert(sizeof(ArrayHeader) == 24 && sizeof(RangeFacts) == 24 && sizeof(MemoryPayload) == 32);
+/// Where a device did its work.
+struct DevicePlace {
+    std::uint32_t stream;  ///< ~0: none
+    std::uint32_t context;
+    std::uint16_t device;
+    std::uint8_t device_type;
+    std::uint8_t reserved;
+};
+struct DeviceKernelPayload {  // of kernels; KernelShape (device.h)
+    DevicePlace place;
+    std::uint32_t grid[3];
+    std::uint16_t block[3];
+    std::uint16_t registers;
+    std::uint32_t static_shared;
+    std::uint32_t dynamic_shared;
+    std::uint64_t graph_node;
+};
+struct DeviceOtherPayload {  // of everything else
+    DevicePlace place;
+    std::uint32_t reserved;
+    std::uint64_t bytes;
+    std::uint64_t range;  ///< id of the range that it belongs to, instead of a call; 0: none
+};
+struct DeviceCallPayload {
+    std::uint64_t end;
+    std::int32_t result;
+    std::uint32_t reserved;
+};
+static_assert(sizeof(DevicePlace) == 12 && sizeof(DeviceKernelPayload) == 48);
+static_assert(sizeof(DeviceOtherPayload) == 32 && sizeof(DeviceCallPayload) == 16);
 inline constexpr std::size_t kMaxListItems = 30;
 inline constexpr std::size_t kMaxStringBytes = 4096;
 inline constexpr std::size_t kMaxPayloadBytes = 16 * 1024;
@@ -207,7 +246,7 @@ struct StringRecord {  // followed by `length` bytes, padded to 8
     std::uint32_t id;  ///< from 1, dense
     std::uint32_t length;
 };
-struct SiteRecord {
+struct SiteRecord {  // followed by a SiteCategory, if it has one
     StreamRecord head;
     std::uint32_t id;  ///< from 1, dense
     std::uint32_t name;
@@ -215,6 +254,10 @@ struct SiteRecord {
     std::uint32_t line;
     std::uint32_t scope;
     std::uint32_t flags;  ///< SiteFlags
+};
+struct SiteCategory {
+    std::uint32_t category;  ///< SiteInfo::category
+    std::uint32_t reserved;
 };
 enum SiteFlags : std::uint32_t {
     kSiteTraced = 1 << 0,    ///< of a call tracer: for sessions that asked for calls
@@ -279,10 +322,10 @@ struct SessionStartRecord {
     std::uint64_t max_bytes;
     std::uint32_t scopes;
     std::uint32_t name;
-    std::uint32_t thread;       ///< 0: all threads; else the thread whose tasks it follows
-    std::uint32_t option_bits;  ///< OptionBits
-    std::uint32_t policy;       ///< 0 stop, 1 drop, 2 ring
-    std::uint32_t reserved;
+    std::uint32_t thread;        ///< 0: all threads; else the thread whose tasks it follows
+    std::uint32_t option_bits;   ///< OptionBits
+    std::uint32_t policy;        ///< 0 stop, 1 drop, 2 ring
+    std::uint32_t device_types;  ///< of which devices it wants the work: a bit each, by DeviceType
 };
 enum OptionBits : std::uint32_t {
     kOptionValues = 1 << 0,
@@ -292,6 +335,7 @@ enum OptionBits : std::uint32_t {
     kOptionFlops = 1 << 4,
     kOptionStacks = 1 << 5,
     kOptionModules = 1 << 6,
+    kOptionFirstDeviceActivity = 1 << 8,  ///< and those above it: DeviceActivities, shifted
 };
 struct SessionStopRecord {
     StreamRecord head;

@@ -1,6 +1,8 @@
 // asyncio_tasks.cpp: asks the C half of asyncio, which other loops use too.
 #include "sources/python/asyncio_tasks.h"
 
+#include <utility>
+
 #include "record/source_writer.h"
 #include "sources/python/python_text.h"
 
@@ -8,7 +10,7 @@ namespace kymo::python {
 
 namespace {
 
-/// What is asked, once asyncio is imported. Guarded by the GIL.
+/// What is asked, once asyncio is imported. Holds references: for the GIL's holder.
 struct Asyncio {
     PyObject* running_loop = nullptr;   ///< _get_running_loop
     PyObject* current_tasks = nullptr;  ///< loop -> task; null: there is current_task
@@ -17,50 +19,72 @@ struct Asyncio {
     PyObject* get_coro = nullptr;  ///< of that type, so that nobody's override is called
     PyObject* get_name = nullptr;
 
+    Asyncio() noexcept = default;
+    Asyncio(const Asyncio& other) noexcept
+        : running_loop(Py_XNewRef(other.running_loop)),
+          current_tasks(Py_XNewRef(other.current_tasks)),
+          current_task(Py_XNewRef(other.current_task)),
+          task_type(Py_XNewRef(other.task_type)),
+          get_coro(Py_XNewRef(other.get_coro)),
+          get_name(Py_XNewRef(other.get_name)) {}
+    Asyncio& operator=(Asyncio other) noexcept {
+        std::swap(running_loop, other.running_loop);
+        std::swap(current_tasks, other.current_tasks);
+        std::swap(current_task, other.current_task);
+        std::swap(task_type, other.task_type);
+        std::swap(get_coro, other.get_coro);
+        std::swap(get_name, other.get_name);
+        return *this;
+    }
+    ~Asyncio() {
+        for (PyObject* const each :
+             {running_loop, current_tasks, current_task, task_type, get_coro, get_name})
+            Py_XDECREF(each);
+    }
+
     bool is_whole() const noexcept {
         return running_loop != nullptr && (current_tasks != nullptr || current_task != nullptr) &&
                task_type != nullptr && PyType_Check(task_type) && get_coro != nullptr && get_name != nullptr;
     }
-    void clear() noexcept {
-        for (PyObject** const each :
-             {&running_loop, &current_tasks, &current_task, &task_type, &get_coro, &get_name})
-            Py_CLEAR(*each);
-    }
 };
 
-Asyncio asyncio;
+// Guarded by the GIL. Never destroyed: when the process ends there is no interpreter to give objects back to.
+Asyncio& known_asyncio = *new Asyncio;
 bool is_unusable = false;  // it is there, but not as we know it
 
-bool load_asyncio() noexcept {
-    if (asyncio.running_loop != nullptr) return true;
-    if (is_unusable) return false;
-    PyObject* const modules = PyImport_GetModuleDict();                  // borrowed
-    PyObject* const module = PyDict_GetItemString(modules, "_asyncio");  // borrowed
-    PyObject* const outer =
-        PyDict_GetItemString(modules, "asyncio.tasks");  // borrowed: all of it is imported
+// A copy, since asking may run code of the program, which may end tracing. Not whole: it cannot be asked.
+Asyncio load_asyncio() noexcept {
+    if (known_asyncio.is_whole() || is_unusable) return known_asyncio;
+    PyObject* const modules = PyImport_GetModuleDict();                              // borrowed
+    PyObject* const module = Py_XNewRef(PyDict_GetItemString(modules, "_asyncio"));  // others may take it out
+    const bool is_imported = PyDict_GetItemString(modules, "asyncio.tasks") != nullptr;  // then all of it is
     PyErr_Clear();
-    if (module == nullptr || outer == nullptr || !PyModule_Check(module)) return false;
-    const auto attribute = [](PyObject* object, const char* name) -> PyObject* {
-        PyObject* const found = object == nullptr ? nullptr : PyObject_GetAttrString(object, name);
-        PyErr_Clear();
-        return found;
-    };
-    asyncio.running_loop = attribute(module, "_get_running_loop");
-    asyncio.current_task = attribute(module, "current_task");
-    asyncio.current_tasks = attribute(module, "_current_tasks");
-    if (asyncio.current_tasks != nullptr && !PyDict_Check(asyncio.current_tasks))
-        Py_CLEAR(asyncio.current_tasks);
-    asyncio.task_type = attribute(module, "Task");
-    asyncio.get_coro = attribute(asyncio.task_type, "get_coro");
-    asyncio.get_name = attribute(asyncio.task_type, "get_name");
-    if (asyncio.is_whole()) return true;
-    asyncio.clear();
-    is_unusable = true;
-    return false;
+    Asyncio asyncio;
+    if (module != nullptr && is_imported && PyModule_Check(module)) {
+        const auto attribute = [](PyObject* object, const char* name) -> PyObject* {
+            PyObject* const found = object == nullptr ? nullptr : PyObject_GetAttrString(object, name);
+            PyErr_Clear();
+            return found;
+        };
+        asyncio.running_loop = attribute(module, "_get_running_loop");
+        asyncio.current_task = attribute(module, "current_task");
+        asyncio.current_tasks = attribute(module, "_current_tasks");
+        if (asyncio.current_tasks != nullptr && !PyDict_Check(asyncio.current_tasks))
+            Py_CLEAR(asyncio.current_tasks);
+        asyncio.task_type = attribute(module, "Task");
+        asyncio.get_coro = attribute(asyncio.task_type, "get_coro");
+        asyncio.get_name = attribute(asyncio.task_type, "get_name");
+        if (asyncio.is_whole())
+            known_asyncio = asyncio;
+        else
+            is_unusable = true;
+    }
+    Py_XDECREF(module);
+    return asyncio;
 }
 
 // The task that runs on this thread, a new reference; null: none.
-PyObject* running_task() noexcept {
+PyObject* running_task(const Asyncio& asyncio) noexcept {
     PyObject* const loop = PyObject_CallNoArgs(asyncio.running_loop);
     PyObject* task = nullptr;
     if (loop != nullptr && loop != Py_None) {
@@ -75,7 +99,7 @@ PyObject* running_task() noexcept {
 
 // Of a task made in C, by the method of its type; of one made in Python, its attribute. A new reference or
 // null.
-PyObject* ask(PyObject* task, PyObject* method, const char* attribute) noexcept {
+PyObject* ask(const Asyncio& asyncio, PyObject* task, PyObject* method, const char* attribute) noexcept {
     PyObject* found;
     if (PyObject_TypeCheck(task, reinterpret_cast<PyTypeObject*>(asyncio.task_type))) {
         found = PyObject_CallOneArg(method, task);
@@ -92,12 +116,13 @@ PyObject* ask(PyObject* task, PyObject* method, const char* attribute) noexcept 
 
 void note_task(PyObject* coroutine, std::uint64_t call) noexcept {
     const KeptError error;
-    if (!load_asyncio()) return;
-    PyObject* const task = running_task();
+    const Asyncio asyncio = load_asyncio();
+    if (!asyncio.is_whole()) return;
+    PyObject* const task = running_task(asyncio);
     if (task == nullptr) return;
-    PyObject* const own = ask(task, asyncio.get_coro, "_coro");
+    PyObject* const own = ask(asyncio, task, asyncio.get_coro, "_coro");
     if (own == coroutine) {
-        if (PyObject* const name = ask(task, asyncio.get_name, "_name")) {
+        if (PyObject* const name = ask(asyncio, task, asyncio.get_name, "_name")) {
             with_text(name, [call](std::string_view text) { write_task(call, text); });
             Py_DECREF(name);
         }
@@ -107,7 +132,7 @@ void note_task(PyObject* coroutine, std::uint64_t call) noexcept {
 }
 
 void forget_asyncio() noexcept {
-    asyncio.clear();
+    known_asyncio = Asyncio();
     is_unusable = false;
 }
 

@@ -4,7 +4,6 @@
 
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "record/source_writer.h"
 #include "sources/python/call_filter.h"
@@ -67,6 +66,27 @@ struct Described {
     bool is_lasting;  ///< its definition is a constant of the library that holds it
 };
 
+// What functions of pybind11 have as their self: a capsule, from version 3.0.2 on an object of a class of its
+// own.
+bool is_pybind11_record(PyObject* self) noexcept {
+    return PyCapsule_CheckExact(self) ||
+           std::string_view(Py_TYPE(self)->tp_name).find("pybind11_detail_function_record") !=
+               std::string_view::npos;
+}
+
+// A method of a class that pybind11 has made says so in its signature alone: `add(self: module.Class`, behind
+// a line of its own where there are several. Empty: it is none.
+std::string class_of_signature(const std::string& name, std::string_view text) {
+    constexpr std::string_view kFirst = "\n1. ";
+    if (const std::size_t first = text.find(kFirst);
+        first != std::string_view::npos && text.starts_with(name + "(*args, **kwargs)\n"))
+        text.remove_prefix(first + kFirst.size());
+    const std::string head = name + "(self: ";
+    if (!text.starts_with(head)) return "";
+    const std::size_t end = text.find_first_of(",)", head.size());
+    return end == std::string_view::npos ? "" : std::string(text.substr(head.size(), end - head.size()));
+}
+
 Described describe(PyCFunctionObject* function) {
     const PyMethodDef* const method = function->m_ml;
     PyObject* const self = function->m_self;
@@ -94,35 +114,29 @@ Described describe(PyCFunctionObject* function) {
     std::string module;
     if (function->m_module != nullptr && PyUnicode_Check(function->m_module))
         with_text(function->m_module, [&](std::string_view text) { module = text; });
-    // A method of a class that pybind11 has made says so in its signature alone: `add(self: module.Class`.
-    const std::string_view text = method->ml_doc != nullptr ? method->ml_doc : "";
-    if (const std::string head = own + "(self: ";
-        self != nullptr && PyCapsule_CheckExact(self) && text.starts_with(head)) {
-        const std::size_t end = text.find_first_of(",)", head.size());
-        if (end != std::string_view::npos)
-            return {std::string(text.substr(head.size(), end - head.size())) + "." + own, module, false};
-    }
+    if (const std::string owner =
+            self != nullptr && is_pybind11_record(self)
+                ? class_of_signature(own, method->ml_doc != nullptr ? method->ml_doc : "")
+                : "";
+        !owner.empty())
+        return {owner + "." + own, module, false};
     return {module.empty() ? own : module + "." + own, module, false};
 }
 
 }  // namespace
 
 void CFunctionSites::remember(const void* key, std::uint32_t site, PyObject* owner) noexcept {
-    const std::size_t at = place(key);
-    entries_[at].key = key;
-    entries_[at].site = site;
     Py_XINCREF(owner);
-    PyObject* const before = std::exchange(owners_[at], owner);
-    Py_XDECREF(before);
+    Py_XDECREF(static_cast<PyObject*>(sites_.put(key, site, owner)));
 }
 
 std::uint32_t CFunctionSites::learn(PyObject* object) noexcept {
     const KeptError error;
     auto* const function = reinterpret_cast<PyCFunctionObject*>(object);
-    // One definition serves many classes here: type's own `__new__`. Each is named by its class, none is
-    // remembered.
-    const bool is_slot = function->m_self != nullptr && PyType_Check(function->m_self) &&
-                         std::string_view(function->m_ml->ml_name) == "__new__";
+    const bool is_new = function->m_self != nullptr && PyType_Check(function->m_self) &&
+                        std::string_view(function->m_ml->ml_name) == "__new__";
+    if (const Sites::Entry* const entry = is_new ? sites_.find(key_of_new(function->m_self)) : nullptr)
+        return entry->number;
     try {
         const Described described = describe(function);
         // Kymo's own open and close ranges: one around them would not nest with those.
@@ -130,7 +144,9 @@ std::uint32_t CFunctionSites::learn(PyObject* object) noexcept {
             described.name.starts_with("kymo.") || !takes_module(module_text(described.module));
         const std::uint32_t site =
             is_left_out ? 0 : traced_site(described.name, module_text(described.module), 0, Scope::CFunction);
-        if (!is_slot && function->m_ml != unknown_)
+        if (is_new)
+            remember(key_of_new(function->m_self), site, object);
+        else if (function->m_ml != unknown_)
             remember(function->m_ml, site, described.is_lasting ? nullptr : object);
         return site;
     } catch (const std::bad_alloc&) {
@@ -148,6 +164,10 @@ void CFunctionSites::prepare() noexcept {
     python_dealloc_ = reinterpret_cast<PyTypeObject*>(sample)->tp_dealloc;
     python_call_ = reinterpret_cast<PyTypeObject*>(sample)->tp_call;
     Py_DECREF(sample);
+    PyObject* const bound = PyObject_GetAttrString(Py_None, "__bool__");
+    if (bound == nullptr) return;
+    bound_slot_ = Py_TYPE(bound);
+    Py_DECREF(bound);
 }
 
 namespace {
@@ -199,9 +219,9 @@ Described describe_callable(PyObject* callable) {
 std::uint32_t CFunctionSites::learn_callable(PyObject* callable, const void* key) noexcept {
     PyTypeObject* const type = Py_TYPE(callable);
     if (key == key_of_objects(type) && are_functions(type)) {
-        if (entries_[place(key)].key != key) remember(key, kByObject, reinterpret_cast<PyObject*>(type));
-        const Entry& entry = entries_[place(callable)];
-        return entry.key == callable ? entry.site : make_callable_site(callable, callable);
+        if (sites_.find(key) == nullptr) remember(key, kByObject, reinterpret_cast<PyObject*>(type));
+        const Sites::Entry* const entry = sites_.find(callable);
+        return entry != nullptr ? entry->number : make_callable_site(callable, callable);
     }
     return make_callable_site(callable, key);
 }
@@ -225,15 +245,11 @@ std::uint32_t CFunctionSites::make_callable_site(PyObject* callable, const void*
 
 void CFunctionSites::forget() noexcept {
     clear();
-    for (Entry& entry : entries_) entry = {};
+    sites_.clear();
 }
 
 void CFunctionSites::clear() noexcept {
-    for (std::size_t i = 0; i < kEntries; ++i) {
-        if (owners_[i] == nullptr) continue;
-        entries_[i] = {};
-        Py_DECREF(std::exchange(owners_[i], nullptr));
-    }
+    sites_.drop_held([](void* object) { Py_DECREF(static_cast<PyObject*>(object)); });
 }
 
 }  // namespace kymo::python

@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/address_cache.h"
+
 namespace kymo::python {
 
 /// Sites of C functions by the address of their definition (PyMethodDef), or of their type where calls of
@@ -16,8 +18,8 @@ class CFunctionSites {
     /// room).
     std::uint32_t site(PyObject* function) noexcept {
         const void* const key = reinterpret_cast<PyCFunctionObject*>(function)->m_ml;
-        const Entry& entry = entries_[place(key)];
-        return entry.key == key ? entry.site : learn(function);
+        const Sites::Entry* const entry = sites_.find(key);
+        return entry != nullptr ? entry->number : learn(function);
     }
     /// The same for one that has been seen; 0 also when it has not, or when it is anything else.
     std::uint32_t known_site(PyObject* callable) const noexcept {
@@ -26,8 +28,8 @@ class CFunctionSites {
             key = reinterpret_cast<PyMethodDescrObject*>(callable)->d_method;
         else if (PyCFunction_CheckExact(callable))
             key = reinterpret_cast<PyCFunctionObject*>(callable)->m_ml;
-        const Entry& entry = entries_[place(key)];
-        return entry.key == key ? entry.site : 0;
+        const Sites::Entry* const entry = sites_.find(key);
+        return entry != nullptr ? entry->number : 0;
     }
 #if PY_VERSION_HEX >= 0x030C0000
     /// To be called once before the next.
@@ -38,6 +40,7 @@ class CFunctionSites {
         if (PyMethod_Check(callable)) callable = PyMethod_GET_FUNCTION(callable);
         if (PyInstanceMethod_Check(callable)) callable = PyInstanceMethod_GET_FUNCTION(callable);
         if (PyCFunction_Check(callable)) return site(callable);
+        if (Py_TYPE(callable) == bound_slot_) callable = slot_of(callable);
         PyTypeObject* const type = Py_TYPE(callable);
         const void* key = key_of_objects(type);
         if (type == &PyMethodDescr_Type) {
@@ -48,10 +51,10 @@ class CFunctionSites {
         } else if (type->tp_call == python_call_) {
             return 0;
         }
-        const Entry& entry = entries_[place(key)];
-        if (entry.key != key || entry.site == kByObject) [[unlikely]]
+        const Sites::Entry* const entry = sites_.find(key);
+        if (entry == nullptr || entry->number == kByObject) [[unlikely]]
             return learn_callable(callable, key);
-        return entry.site;
+        return entry->number;
     }
 #endif
     /// Of this one known_site() never tells: its calls are to be noticed.
@@ -64,19 +67,24 @@ class CFunctionSites {
     void forget() noexcept;
 
   private:
-    static constexpr std::size_t kEntries = 4096;
+    using Sites = AddressCache<1024>;
     static constexpr std::uint32_t kByObject = ~0u;  ///< of a type whose objects have sites of their own
-    struct Entry {
-        const void* key = nullptr;
-        std::uint32_t site = 0;
-    };
-    static std::size_t place(const void* key) noexcept {
-        const auto address = reinterpret_cast<std::uintptr_t>(key);
-        return (address >> 4 ^ address >> 15) % kEntries;
+#if PY_VERSION_HEX >= 0x030C0000
+    /// The slot that a bound one (`[].__len__`) is of: `list.__len__`.
+    static PyObject* slot_of(PyObject* bound) noexcept {
+        struct Wrapper {  // as the interpreter lays it out (Objects/descrobject.c)
+            PyObject_HEAD PyObject* slot;
+        };
+        return reinterpret_cast<Wrapper*>(bound)->slot;
     }
+#endif
     /// Of calls of a type's objects; the type itself is the key of its own calls.
     static const void* key_of_objects(PyTypeObject* type) noexcept {
         return reinterpret_cast<const char*>(type) + 1;
+    }
+    /// Of a class's `__new__`: one definition serves all classes made in C.
+    static const void* key_of_new(PyObject* type) noexcept {
+        return reinterpret_cast<const char*>(type) + 2;
     }
     std::uint32_t learn(PyObject* function) noexcept;
     std::uint32_t learn_callable(PyObject* callable, const void* key) noexcept;
@@ -86,10 +94,10 @@ class CFunctionSites {
 #if PY_VERSION_HEX >= 0x030C0000
     destructor python_dealloc_ = nullptr;  ///< what classes made in Python have
     ternaryfunc python_call_ = nullptr;
+    PyTypeObject* bound_slot_ = nullptr;  ///< of `[].__len__`; the interpreter's, which stays
 #endif
     const PyMethodDef* unknown_ = nullptr;
-    Entry entries_[kEntries];
-    PyObject* owners_[kEntries] = {};  ///< what the entry of the same place holds
+    Sites sites_;
 };
 
 /// The process's.

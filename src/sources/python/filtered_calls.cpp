@@ -11,18 +11,23 @@ using detail::load_relaxed;
 using detail::Opened;
 using detail::ThreadState;
 
-Opened open_with_line(std::uint32_t site, Scope scope, int line) noexcept {
-    if (line <= 0 || !detail::values_wanted(scope)) return detail::open_range(site, scope);
+std::uint32_t put_line(Scope scope, int line) noexcept {
+    if (line <= 0 || !detail::values_wanted(scope)) return 0;
     static const std::uint32_t key = detail::intern_string("line");
     const detail::SideRoom room = detail::open_side();
-    if (room.place == nullptr) return detail::open_range(site, scope);
+    if (room.place == nullptr) return 0;
     detail::ValueWriter writer(room);
     writer.add(key, line);
-    const std::uint32_t side = detail::close_side(room, writer.end());
+    return detail::close_side(room, writer.end());
+}
+
+Opened open_with_line(std::uint32_t site, Scope scope, int line) noexcept {
+    const std::uint32_t side = put_line(scope, line);
+    if (side == 0) return detail::open_range(site, scope);
     ThreadState* const thread = detail::current_thread;
     if (!detail::may_open(thread, site)) return detail::open_site_slowly(site, scope, side);
     const Opened opened = detail::open_slot(thread, site | std::uint64_t{side} << 32);
-    return {opened.start, side != 0 ? detail::kOpenUnusual : opened.index};
+    return {opened.start, detail::kOpenUnusual};
 }
 
 bool leave_out(Opened opened, std::uint32_t place) noexcept {

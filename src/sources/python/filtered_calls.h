@@ -16,6 +16,8 @@ inline std::uint32_t log_place() noexcept {
            ~15u;
 }
 
+/// Puts a line aside as a value of the range that is opened next, and gives its number; 0: nothing is kept.
+std::uint32_t put_line(Scope scope, int line) noexcept;
 /// With the line that the caller is at, which a negative one is not.
 detail::Opened open_with_line(std::uint32_t site, Scope scope, int line) noexcept;
 

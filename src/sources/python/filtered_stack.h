@@ -20,15 +20,17 @@ class FilteredStack {
     /// not recorded.
     std::uint64_t open(std::uintptr_t key, std::uint32_t site, Scope scope, int line,
                        bool is_library) noexcept {
-        const std::uint32_t place = log_place();
-        if (!push({{0, detail::kNotOpen}, key, place | (is_library ? kLibrary : 0)})) return 0;
-        Entry& entry = entries_.back();
-        entry.opened = open_filtered(site, scope, line);
-        if ((key & 1) == 0) {
-            ++depth_;
-            entry.note |= kCounted;
+        const bool is_counted = (key & 1) == 0;
+        const std::uint32_t note = log_place() | (is_library ? kLibrary : 0) | (is_counted ? kCounted : 0);
+        // An observer may make calls of its own, which come and go here.
+        const detail::Opened opened = open_filtered(site, scope, line);
+        const bool is_open = opened.index != detail::kNotOpen;
+        if (!push({opened, key, note})) {
+            if (is_open) drop_range(opened);
+            return 0;
         }
-        return entry.opened.index != detail::kNotOpen ? entry.opened.start : 0;
+        depth_ += is_counted ? 1 : 0;
+        return is_open ? opened.start : 0;
     }
     /// Whether the innermost Python call is a part.
     bool is_in_part() const noexcept { return !entries_.empty() && CallKey::is_part(entries_.back().key); }

@@ -42,20 +42,22 @@ inline bool is_awaited(const _PyInterpreterFrame* frame) noexcept {
     return frame->previous != nullptr && frame->previous->owner == FRAME_OWNED_BY_GENERATOR;
 }
 
-/// Calls visit(frame, code, globals) for every call that a thread is in, the innermost first.
-template <class Visit>
-void visit_frames(PyThreadState* state, Visit visit) {
-    for (_PyInterpreterFrame* frame = current_frame(state); frame != nullptr; frame = frame->previous) {
-        if (!_PyFrame_IsIncomplete(frame)) visit(frame, frame->f_code, frame->f_globals);
-    }
-}
-
 /// The line that a frame, or else the one that called it, is at; -1: none.
 inline int line_of(_PyInterpreterFrame* frame) noexcept {
     while (frame != nullptr && _PyFrame_IsIncomplete(frame)) frame = frame->previous;
     if (frame == nullptr) return -1;
     const int offset = _PyInterpreterFrame_LASTI(frame) * static_cast<int>(sizeof(_Py_CODEUNIT));
     return PyCode_Addr2Line(frame->f_code, offset);
+}
+
+/// Calls visit(frame, code, globals, line) for every call that a thread is in, the innermost first. `line`:
+/// that it is at, where lines are wanted.
+template <class Visit>
+void visit_frames(PyThreadState* state, bool wants_lines, Visit visit) {
+    for (_PyInterpreterFrame* frame = current_frame(state); frame != nullptr; frame = frame->previous) {
+        if (_PyFrame_IsIncomplete(frame)) continue;
+        visit(frame, frame->f_code, frame->f_globals, wants_lines ? line_of(frame) : -1);
+    }
 }
 
 #else
@@ -82,12 +84,12 @@ inline PyObject* generator_of(const void* frame) noexcept {
 
 /// The same; events of sys.monitoring know calls by their code, so the frame given is the code.
 template <class Visit>
-void visit_frames(PyThreadState* state, Visit visit) {
+void visit_frames(PyThreadState* state, bool wants_lines, Visit visit) {
     PyFrameObject* frame = PyThreadState_GetFrame(state);
     while (frame != nullptr) {
         PyCodeObject* const code = PyFrame_GetCode(frame);
         PyObject* const globals = PyFrame_GetGlobals(frame);
-        visit(static_cast<const void*>(code), code, globals);
+        visit(static_cast<const void*>(code), code, globals, wants_lines ? PyFrame_GetLineNumber(frame) : -1);
         Py_XDECREF(globals);
         Py_DECREF(code);
         PyFrameObject* const outer = PyFrame_GetBack(frame);

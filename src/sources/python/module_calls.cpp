@@ -17,13 +17,37 @@ namespace kymo::python {
 
 namespace {
 
+/// The numbers of the objects of one name. Those of objects that have gone are given again only when very
+/// many have been given: so what makes objects without end makes names and sites that do end.
+class Numbers {
+  public:
+    static constexpr std::size_t kGivenOnce = 1000;
+    std::uint32_t take() {
+        if (described_.size() < kGivenOnce || free_.empty()) {
+            described_.push_back(0);
+            free_.reserve(described_.size());  // so that giving back needs no memory
+            return static_cast<std::uint32_t>(described_.size() - 1);
+        }
+        const std::uint32_t number = free_.back();
+        free_.pop_back();
+        return number;
+    }
+    void give_back(std::uint32_t number) noexcept { free_.push_back(number); }
+    /// The round in which an object of that number was described last.
+    std::uint64_t& described(std::uint32_t number) noexcept { return described_[number]; }
+
+  private:
+    std::vector<std::uint64_t> described_;  ///< of each number
+    std::vector<std::uint32_t> free_;
+};
+
 /// An object that has been called. Known by its address as long as it lives.
 struct Known {
     PyObject* reference = nullptr;  ///< weak; the object itself where there are no weak references to it
     bool is_weak = true;
     std::uint32_t site = 0;
     std::uint32_t number = 0;
-    std::uint64_t described = 0;  ///< the round in which it was described last
+    Numbers* numbers = nullptr;
     std::string class_name;
 };
 
@@ -31,7 +55,9 @@ struct Known {
 // to.
 auto& types = *new std::vector<std::shared_ptr<const ModuleType>>;
 auto& known_objects = *new std::unordered_map<PyObject*, Known>;
-auto& counts = *new std::unordered_map<std::string, std::uint32_t>;  // by prefix and name
+auto& numbers_of = *new std::unordered_map<std::string, Numbers>;  // by prefix and name
+constexpr std::size_t kFewKnown = 1024;
+std::size_t look_through_at = kFewKnown;  // how many are known when those that have gone are next looked for
 std::uint64_t round_number = 1;
 std::uint64_t times_forgotten = 0;
 DescribeModule describe_module = nullptr;
@@ -50,6 +76,21 @@ bool is_alive(const Known& known, PyObject* object) noexcept {
 #else
     return PyWeakref_GET_OBJECT(known.reference) == object;
 #endif
+}
+
+// Forgets objects that have gone. Runs nothing of the program: the references have no callbacks.
+void forget_gone() noexcept {
+    for (auto at = known_objects.begin(); at != known_objects.end();) {
+        Known& known = at->second;
+        if (is_alive(known, at->first)) {
+            ++at;
+            continue;
+        }
+        known.numbers->give_back(known.number);
+        Py_CLEAR(known.reference);
+        at = known_objects.erase(at);
+    }
+    look_through_at = std::max(kFewKnown, known_objects.size() * 2);
 }
 
 // What an object's class is called.
@@ -84,26 +125,27 @@ Known* learn(const ModuleType& type, PyObject* self) {
     const std::unique_ptr<PyObject, void (*)(PyObject*)> held(reference,
                                                               [](PyObject* own) { Py_DECREF(own); });
     if (times_forgotten != forgotten) return nullptr;
-    // Asking may have let another thread come here first.
-    const auto [place, is_new] = known_objects.try_emplace(self);
-    Known& known = place->second;
-    if (!is_new) {
-        if (is_alive(known, self)) return &known;
-        Py_CLEAR(known.reference);
-        known = Known();
+    if (known_objects.size() >= look_through_at) forget_gone();
+    // Asking may have let another thread come here first; one that has gone may have had the address.
+    if (const auto found = known_objects.find(self); found != known_objects.end()) {
+        if (is_alive(found->second, self)) return &found->second;
+        found->second.numbers->give_back(found->second.number);
+        Py_CLEAR(found->second.reference);
+        known_objects.erase(found);
     }
-    known.reference = Py_NewRef(reference);
-    known.is_weak = is_weak;
-    known.class_name = std::move(class_name);
-    std::string name = type.prefix + known.class_name;
-    known.number = counts[name]++;
+    std::string name = type.prefix + class_name;
+    Numbers& numbers = numbers_of[name];
+    Known known{.is_weak = is_weak, .numbers = &numbers, .class_name = std::move(class_name)};
+    known.number = numbers.take();
     name += '_';
     name += std::to_string(known.number);
     std::string file;
     with_text(type.code->co_filename, [&](std::string_view text) { file = text; });
     known.site = traced_site(name, file.empty() ? std::string_view("(unknown)") : std::string_view(file),
                              static_cast<std::uint32_t>(type.code->co_firstlineno), Scope::PythonFunction);
-    return &known;
+    Known& kept = known_objects.emplace(self, std::move(known)).first->second;
+    kept.reference = Py_NewRef(reference);
+    return &kept;
 }
 
 void describe(const ModuleType& type, PyObject* self, const Known& known) {
@@ -131,8 +173,9 @@ std::uint32_t site_of_object(PyCodeObject* code, PyObject* self) {
         found != known_objects.end() && is_alive(found->second, self) ? &found->second : learn(*type, self);
     if (known == nullptr) return 0;
     const std::uint32_t site = known->site;
-    if (known->described != round_number && site != 0 && describe_module != nullptr && !is_asking) {
-        known->described = round_number;
+    std::uint64_t& described = known->numbers->described(known->number);
+    if (described != round_number && site != 0 && describe_module != nullptr && !is_asking) {
+        described = round_number;
         is_asking = true;
         try {
             describe(*type, self, *known);
@@ -238,7 +281,8 @@ void forget_modules() noexcept {
     ++times_forgotten;
     std::unordered_map<PyObject*, Known> dropped;
     dropped.swap(known_objects);
-    counts.clear();
+    numbers_of.clear();
+    look_through_at = kFewKnown;
     for (auto& [object, known] : dropped) Py_CLEAR(known.reference);
 }
 

@@ -3,13 +3,16 @@
 
 #if PY_VERSION_HEX >= 0x030C0000
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <vector>
 
+#include "base/rare_looks.h"
 #include "record/source_writer.h"
 #include "sources/python/asyncio_tasks.h"
+#include "sources/python/c_call_instructions.h"
 #include "sources/python/c_function_sites.h"
 #include "sources/python/code_sites.h"
 #include "sources/python/filtered_stack.h"
@@ -41,6 +44,10 @@ int tool = -1;
 std::uint64_t period = 0;
 bool keeps_call_events = false;  // c_calls "all"
 PyObject* disable = nullptr;     // sys.monitoring.DISABLE
+CCallInstructions c_call_instructions;
+RareLooks looks_for_c_calls;  // at codes whose call events cannot be switched off yet
+
+std::atomic<std::uint64_t> lost_instructions{0};  // switched off though they have called functions of C
 
 // Every thread that has one. Threads leave without the GIL, hence the lock.
 std::mutex threads_mutex;
@@ -219,25 +226,34 @@ bool is_python_function(PyObject* callable) noexcept {
 // What the callback gives for a call that is left to the events of the function called: not to be told of
 // this instruction again. Ends go with the calls, so not while a call into C from the same code runs, on
 // whichever thread: if it is from the same instruction its end would not come.
-[[gnu::noinline]] PyObject* after_python_call(PyObject* code) noexcept {
+[[gnu::noinline]] PyObject* after_python_call(PyObject* code, PyObject* offset) noexcept {
+    if (!looks_for_c_calls.is_due(code)) Py_RETURN_NONE;
     const std::uintptr_t key = CallKey::c(code);
-    std::lock_guard lock(threads_mutex);
-    for (const MonitoredThread* const thread : threads) {
-        if (thread->period == period && (thread->stack.holds(key) || thread->filtered.holds(key)))
+    {
+        std::lock_guard lock(threads_mutex);
+        for (const MonitoredThread* const thread : threads) {
+            if (thread->period != period || !(thread->stack.holds(key) || thread->filtered.holds(key)))
+                continue;
+            looks_for_c_calls.was_in_vain(code);
             Py_RETURN_NONE;
+        }
     }
+    looks_for_c_calls.succeeded(code);
+    if (c_call_instructions.take(code, offset)) lost_instructions.fetch_add(1, std::memory_order_relaxed);
     return Py_NewRef(disable);
 }
 
-[[gnu::noinline]] PyObject* call_unusual(PyObject* code, PyObject* callable) noexcept {
+[[gnu::noinline]] PyObject* call_unusual(PyObject* code, PyObject* offset, PyObject* callable) noexcept {
     MonitoredThread* const trace = monitored();
     if (trace == nullptr) Py_RETURN_NONE;
     const bool is_own = (code_word(reinterpret_cast<PyCodeObject*>(code)) & kCodeSkipped) != 0;
     const std::uint32_t site = is_own ? 0 : c_function_sites.site_of_callable(callable);
-    if (site == 0)
+    if (site == 0) {
         trace->stack.skip(CallKey::c(code));
-    else
+    } else {
         trace->stack.open(CallKey::c(code), site, Scope::CFunction);
+        c_call_instructions.note(code, offset);
+    }
     Py_RETURN_NONE;
 }
 
@@ -247,7 +263,7 @@ PyObject* on_call(PyObject*, PyObject* const* args, Py_ssize_t count) {
     PyObject* const callable = args[2];
     if (is_python_function(callable)) {
         if (keeps_call_events) Py_RETURN_NONE;
-        return after_python_call(args[0]);
+        return after_python_call(args[0], args[1]);
     }
     detail::ThreadState* const thread = detail::current_thread;
     MonitoredThread* const trace = met(thread);
@@ -255,7 +271,8 @@ PyObject* on_call(PyObject*, PyObject* const* args, Py_ssize_t count) {
     const CodeWord caller = known_code(reinterpret_cast<PyCodeObject*>(args[0]));
     if (trace == nullptr || site == 0 || (caller & kCodeSkipped) != 0 ||
         !trace->stack.try_open(thread, CallKey::c(args[0]), site, Scope::CFunction)) [[unlikely]]
-        return call_unusual(args[0], callable);
+        return call_unusual(args[0], args[1], callable);
+    c_call_instructions.note(args[0], args[1]);
     Py_RETURN_NONE;
 }
 
@@ -336,12 +353,13 @@ PyObject* on_filtered_call(PyObject*, PyObject* const* args, Py_ssize_t count) {
     if (count < 3) Py_RETURN_NONE;
     if (is_python_function(args[2])) {
         if (keeps_call_events) Py_RETURN_NONE;
-        return after_python_call(args[0]);
+        return after_python_call(args[0], args[1]);
     }
     MonitoredThread* const trace = monitored();
     if (trace == nullptr) Py_RETURN_NONE;
     auto* const code = reinterpret_cast<PyCodeObject*>(args[0]);
     const std::uint32_t site = c_function_sites.site_of_callable(args[2]);
+    if (site != 0) c_call_instructions.note(args[0], args[1]);
     const std::uintptr_t key = CallKey::c(args[0]);
     const CodeWord caller = filtered_word(code, PyEval_GetGlobals());
     const bool is_folded =
@@ -530,6 +548,10 @@ bool is_monitoring_whole() noexcept {
     return is_whole;
 }
 
+std::uint64_t monitoring_lost_instructions() noexcept {
+    return lost_instructions.exchange(0, std::memory_order_relaxed);
+}
+
 void monitoring_forked() noexcept {
     // A thread that was leaving may have held the lock and been in the middle of the list.
     std::construct_at(&threads_mutex);
@@ -555,6 +577,7 @@ void stop_monitoring() noexcept {
     ++period;
     follow_greenlets(nullptr);
     c_function_sites.clear();
+    c_call_instructions.clear();
     std::lock_guard lock(threads_mutex);
     for (MonitoredThread* const thread : threads) {
         thread->filtered.close_all(thread->thread, false);

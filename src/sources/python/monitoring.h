@@ -3,6 +3,8 @@
 
 #include <Python.h>
 
+#include <cstdint>
+
 namespace kymo::python {
 
 /// Both need the GIL. `all_c_calls`: call events stay on where Python functions are called too. False: no
@@ -17,6 +19,9 @@ void pause_monitoring() noexcept;
 bool is_monitoring_whole() noexcept;
 /// The calling thread is about to open a range: its calls from before are opened.
 void meet_monitored_thread() noexcept;
+/// How many instructions were switched off, since this was last asked, though they have called functions of
+/// C: what they call in C later is missing. Any thread.
+std::uint64_t monitoring_lost_instructions() noexcept;
 /// In the child of a fork: the other threads are not there, whatever they were doing.
 void monitoring_forked() noexcept;
 

@@ -101,13 +101,27 @@ void find_start_new_thread() noexcept {
     PyErr_Clear();
 }
 
+// What _PyEval_SetProfile() does, less the audit event: a hook of the program's for those may end threads or
+// tracing, while we go over the threads. Runs no code of the program.
+void set_profile(PyThreadState* state, Py_tracefunc hook, PyObject* thread) noexcept {
+    PyObject* const before = state->c_profileobj;
+    state->c_profilefunc = hook;
+    state->c_profileobj = Py_XNewRef(thread);
+    const bool is_traced = state->c_tracefunc != nullptr || hook != nullptr;
+    state->cframe->use_tracing = is_traced && state->tracing == 0 ? 255 : 0;
+    Py_XDECREF(before);  // ours, or none
+}
+
 // Puts the hook onto every thread that has none. False: some have somebody else's.
 [[gnu::noinline]] bool hook_threads() noexcept {
-    const KeptError error;
     bool is_free = true;
     PyThreadState* const head = PyInterpreterState_ThreadHead(PyInterpreterState_Main());
     newest_thread = head->id;
     for (PyThreadState* state = head; state != nullptr; state = PyThreadState_Next(state)) {
+        if (state->_initialized == 0) {  // C is making it, without the GIL: the next call looks again
+            newest_thread = 0;
+            continue;
+        }
         if (is_ours(state->c_profilefunc)) continue;
         if (state->c_profilefunc != nullptr) {
             is_free = false;
@@ -116,9 +130,8 @@ void find_start_new_thread() noexcept {
         ProfileThread* const thread = make_profile_thread();
         if (thread == nullptr) break;
         auto* const object = reinterpret_cast<PyObject*>(thread);
-        if (_PyEval_SetProfile(state, present_hook(), object) != 0) is_free = false;  // an audit hook says no
+        set_profile(state, present_hook(), object);
         Py_DECREF(object);
-        PyErr_Clear();
     }
     return is_free;
 }
@@ -347,11 +360,7 @@ void refilter_profile_hook() noexcept {
         thread->filtered.forget_filter();
     for (PyThreadState* state = PyInterpreterState_ThreadHead(PyInterpreterState_Main()); state != nullptr;
          state = PyThreadState_Next(state)) {
-        if (!is_ours(state->c_profilefunc)) continue;
-        PyObject* const thread = Py_NewRef(state->c_profileobj);
-        _PyEval_SetProfile(state, present_hook(), thread);
-        Py_DECREF(thread);
-        PyErr_Clear();
+        if (is_ours(state->c_profilefunc)) set_profile(state, present_hook(), state->c_profileobj);
     }
 }
 
@@ -373,9 +382,7 @@ void stop_profile_hook() noexcept {
     }
     for (PyThreadState* state = PyInterpreterState_ThreadHead(PyInterpreterState_Main()); state != nullptr;
          state = PyThreadState_Next(state)) {
-        if (!is_ours(state->c_profilefunc)) continue;
-        _PyEval_SetProfile(state, nullptr, nullptr);
-        PyErr_Clear();
+        if (is_ours(state->c_profilefunc)) set_profile(state, nullptr, nullptr);
     }
     c_function_sites.clear();
 }

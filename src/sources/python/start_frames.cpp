@@ -9,6 +9,7 @@
 #include "record/source_writer.h"
 #include "sources/python/call_filter.h"
 #include "sources/python/code_sites.h"
+#include "sources/python/filtered_calls.h"
 #include "sources/python/first_argument.h"
 #include "sources/python/interpreter_frames.h"
 #include "sources/python/module_calls.h"
@@ -42,7 +43,7 @@ void StartFramesOfThreads::take(std::uint64_t start) {
          state != nullptr; state = PyThreadState_Next(state)) {
         StartFrames found;
         const std::size_t first_module = modules.size();
-        visit_frames(state, [&](const void* frame, PyCodeObject* code, PyObject* globals) {
+        const auto note = [&](const void* frame, PyCodeObject* code, PyObject* globals, int line) {
             const CodeWord word = call_filter.is_on ? filtered_word(code, globals) : code_word(code);
             PyObject* const self =
                 (word & kCodeModule) != 0 ? kymo_first_argument(state, found.frames.size(), code) : nullptr;
@@ -55,10 +56,13 @@ void StartFramesOfThreads::take(std::uint64_t start) {
             }
             found.frames.push_back(frame);
             found.words.push_back(word);
-        });
+            if (call_filter.has_lines) found.lines.push_back(line);
+        };
+        visit_frames(state, call_filter.has_lines, note);
         if (found.frames.empty()) continue;
         std::reverse(found.frames.begin(), found.frames.end());
         std::reverse(found.words.begin(), found.words.end());
+        std::reverse(found.lines.begin(), found.lines.end());
         bool is_in_library = false;
         for (const CodeWord word : found.words) {
             const bool is_left_out =
@@ -93,7 +97,8 @@ void StartFramesOfThreads::tell_absent(std::uint64_t own) {
         AbsentStack stack;
         stack.os_tid = found.os_tid;
         for (std::size_t i = 0; i < found.sites.size(); ++i) {
-            if (found.sites[i] != 0) stack.calls.push_back({found.sites[i], found.start_of(i)});
+            if (found.sites[i] != 0)
+                stack.calls.push_back({found.sites[i], found.start_of(i), found.line_of_caller(i)});
         }
         absent.push_back(std::move(stack));
     }
@@ -119,7 +124,7 @@ std::vector<AdoptedFrame> StartFramesOfThreads::adopt(PyThreadState* state) {
         std::uint32_t site;
     };
     std::vector<Running> running;
-    visit_frames(state, [&](const void* frame, PyCodeObject* code, PyObject*) {
+    visit_frames(state, false, [&](const void* frame, PyCodeObject* code, PyObject*, int) {
         running.push_back({frame, site_of(code_word(code))});
     });
     std::reverse(running.begin(), running.end());
@@ -130,7 +135,11 @@ std::vector<AdoptedFrame> StartFramesOfThreads::adopt(PyThreadState* state) {
         ++still_running;
     for (std::size_t i = 0; i < found.frames.size(); ++i) {
         detail::Opened opened{0, detail::kNotOpen};
-        if (found.sites[i] != 0 && open_before({&found.sites[i], 1}, found.start_of(i), &opened) != 1) break;
+        if (found.sites[i] != 0) {
+            const std::uint32_t side = put_line(Scope::PythonFunction, found.line_of_caller(i));
+            opened = open_before(found.sites[i], found.start_of(i), side);
+            if (opened.index == detail::kNotOpen) break;
+        }
         adopted.push_back({found.frames[i], opened, found.words[i]});
     }
     // The thread has gone on without being seen: those calls end now.

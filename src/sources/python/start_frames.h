@@ -19,11 +19,14 @@ struct StartFrames {
     std::vector<const void*> frames;
     std::vector<std::uint32_t> sites;  ///< 0: not to be recorded
     std::vector<CodeWord> words;
+    std::vector<int> lines;   ///< that each was at; none where lines are not asked for
     std::uint64_t start = 0;  ///< ticks, just before the session's start
     std::int64_t os_tid = 0;
     std::string thread_name;  ///< as `threading` has it; empty: it has not
     /// One tick apart: ranges are told apart by their starts.
     std::uint64_t start_of(std::size_t i) const noexcept { return start - (sites.size() - i); }
+    /// That the call was made from; 0: not known.
+    int line_of_caller(std::size_t i) const noexcept { return i > 0 && i <= lines.size() ? lines[i - 1] : 0; }
 };
 
 /// A running call which no hook has seen begin. Its range is open, unless it is one that is not recorded.

@@ -62,6 +62,12 @@ int apply_pending(void*) {
     return 0;
 }
 
+#if PY_VERSION_HEX < 0x030C0000
+std::string times(std::uint64_t count) {
+    return count == 1 ? "once" : std::to_string(count) + " times";
+}
+#endif
+
 class TracerSource final : public Source {
   public:
     const char* name() const noexcept override { return "python"; }
@@ -80,12 +86,20 @@ class TracerSource final : public Source {
         // does it first.
         if (Py_IsInitialized()) Py_AddPendingCall(apply_pending, nullptr);
     }
-    void flush(std::uint64_t) noexcept override {
+    void flush(std::uint64_t, bool) noexcept override {
 #if PY_VERSION_HEX < 0x030C0000
         if (const std::uint64_t gaps = frame_hook_gaps()) {
             note_problem("python_calls_missing",
-                         "calls were not recorded " + std::to_string(gaps) +
-                             " times, while more than half of a thread's C stack was in use");
+                         "calls were not recorded " + times(gaps) +
+                             ", while more than half of a thread's C stack was in use");
+        }
+#else
+        if (const std::uint64_t count = monitoring_lost_instructions()) {
+            note_problem("python_c_calls_missing",
+                         std::to_string(count) + (count == 1 ? " call site has" : " call sites have") +
+                             " called functions of C and then a Python function: calls into C that came "
+                             "after are missing there (c_calls=\"all\" records them, and is slower)",
+                         false);
         }
 #endif
     }
@@ -132,6 +146,14 @@ void check_hook(Mode mode) noexcept {
                  "Kymo's: calls of that thread are missing from then on");
 }
 
+// The event of sys.setprofile(): once, and while nothing is hooked, since the program's audit hooks run.
+bool is_hook_allowed(Mode mode) noexcept {
+    if (mode == Mode::PythonCalls || PySys_Audit("sys.setprofile", nullptr) == 0) return true;
+    drop_error();
+    note_problem("python_calls_missing", "an audit hook of the program refuses profile hooks");
+    return false;
+}
+
 bool start_hook(Mode mode) noexcept {
     if (mode == Mode::PythonCalls) return start_frame_hook();
     if (start_profile_hook()) return true;
@@ -159,6 +181,10 @@ void check_hook(Mode) noexcept {
             "python_calls_missing",
             "the program has taken Kymo's tool id of sys.monitoring: calls are missing from then on");
     }
+}
+
+bool is_hook_allowed(Mode) noexcept {
+    return true;  // it is asked when the callbacks are registered
 }
 
 bool start_hook(Mode mode) noexcept {
@@ -244,6 +270,7 @@ void apply_once() noexcept {
         return;
     }
     watch_forks();
+    if (!is_hook_allowed(mode)) return;
     try {
         start_gc_ranges();  // imports a module, which is to be no part of the program
         live_calls.clear();

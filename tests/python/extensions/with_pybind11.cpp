@@ -5,10 +5,16 @@
 struct Tally {
     int sum = 0;
     void add(int more) { sum += more; }
+    void set(int value) { sum = value; }
+    void set(int value, int times) { sum = value * times; }
 };
 
 PYBIND11_MODULE(with_pybind11, module) {
-    pybind11::class_<Tally>(module, "Tally").def(pybind11::init<>()).def("add", &Tally::add);
+    pybind11::class_<Tally>(module, "Tally")
+        .def(pybind11::init<>())
+        .def("add", &Tally::add)
+        .def("set", pybind11::overload_cast<int>(&Tally::set))
+        .def("set", pybind11::overload_cast<int, int>(&Tally::set));
     module.def("work", [](const pybind11::function& inner) {
         KYMO_RANGE("pybind11 work");
         inner();

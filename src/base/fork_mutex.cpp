@@ -1,5 +1,5 @@
 // fork_mutex.cpp: taking all of them before a fork, and letting go behind it.
-#include "emitters/fork_mutex.h"
+#include "base/fork_mutex.h"
 
 #include <pthread.h>
 

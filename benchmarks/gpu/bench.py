@@ -1,0 +1,85 @@
+"""The figures of recording a GPU: bench.py BUILD_DIR [PAIRS]. One JSON object a line, as tools/bench.py reads them.
+
+Programs run one after another, in turn, so that what the machine does meanwhile befalls all of them.
+"""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+
+
+def run(command, folder, build):
+    environment = dict(
+        os.environ, PYTHONPATH=os.pathsep.join([str(build / "python"), os.environ.get("PYTHONPATH", "")])
+    )
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+    if done.returncode != 0:
+        raise SystemExit(f"{command}: {done.stderr[-2000:]}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def added(runs):
+    return statistics.median(each["during"] - each["before"] for each in runs)
+
+
+def figure(name, value, unit, target, **more):
+    print(json.dumps({"name": name, "value": value, "unit": unit, "target": target, **more}), flush=True)
+
+
+def compare_launches(build, folder, pairs):
+    program = str(build / "gpu_launches")
+    bare, ours = [], []
+    for _ in range(pairs):
+        bare.append(run([program, "bare"], folder, build))
+        ours.append(run([program, "kymo"], folder, build))
+    ratio = added(ours) / added(bare)
+    figure("gpu_launch", added(ours), "ns", "<= 1.25", against="bare CUPTI", against_value=added(bare), ratio=ratio)
+    middle = {key: statistics.median(each[key] for each in ours) for key in ours[0] if key != "mode"}
+    figure("gpu_stop_to_table", middle["stop_us"] + middle["table_us"], "us", "<= 1 us")
+    figure("gpu_export_chrome", middle["export_us"], "us", "<= 0.5 us")
+    figure("gpu_bytes", middle["bytes"], "bytes", "<= 128 bytes")
+
+
+def compare_with_torch(build, folder, pairs):
+    script = str(HERE / "torch_launches.py")
+    theirs, ours = [], []
+    for _ in range(pairs):
+        theirs.append(run([sys.executable, script, "torch"], folder, build))
+        ours.append(run([sys.executable, script, "kymo"], folder, build))
+    ratio = added(ours) / added(theirs)
+    figure(
+        "gpu_launch_vs_torch",
+        added(ours),
+        "ns",
+        "<= 0.25",
+        against="torch.profiler",
+        against_value=added(theirs),
+        ratio=ratio,
+    )
+    for name in ("stop_us", "table_us", "export_us", "kernels", "kernel_us"):
+        medians = [statistics.median(each[name] for each in runs) for runs in (ours, theirs)]
+        figure(
+            f"gpu_torch_{name}", medians[0], name.split("_")[-1], "", against="torch.profiler", against_value=medians[1]
+        )
+
+
+def main():
+    build = Path(sys.argv[1]).resolve()
+    pairs = int(sys.argv[2]) if len(sys.argv) > 2 else 15
+    with tempfile.TemporaryDirectory() as folder:
+        compare_launches(build, folder, pairs)
+        try:
+            import torch  # noqa: F401
+        except ImportError:
+            print("gpu: no PyTorch here to compare with", file=sys.stderr)
+            return
+        compare_with_torch(build, folder, max(pairs // 3, 1))
+
+
+main()

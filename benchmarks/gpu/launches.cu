@@ -1,0 +1,123 @@
+// launches.cu: what recording costs a program that launches kernels as fast as it can. launches MODE [COUNT]
+//   off     nothing records
+//   bare    a CUPTI client that asks for kernels and runtime calls, and throws what it gets away
+//   kymo    a Kymo session with the device "cuda"; with stop, table, export and log bytes
+// One line of JSON: nanoseconds for one launch before and while recording, and what else was measured.
+#include <cuda_runtime.h>
+#include <cupti.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <kymo/kymo.h>
+
+namespace {
+
+__global__ void empty() {}
+
+double now_ns() {
+    return static_cast<double>(std::chrono::steady_clock::now().time_since_epoch().count());
+}
+
+double launch(int count) {
+    const double start = now_ns();
+    for (int i = 0; i < count; ++i) empty<<<1, 1>>>();
+    const double end = now_ns();
+    cudaDeviceSynchronize();
+    return (end - start) / count;
+}
+
+// Rounds, each shorter than the GPU's queue; their lower quartile: in a virtual machine the rest is others' work.
+double usual_launch(int count) {
+    constexpr int kRound = 1000;
+    std::vector<double> rounds;
+    for (int done = 0; done < count; done += kRound) rounds.push_back(launch(kRound));
+    std::sort(rounds.begin(), rounds.end());
+    return rounds[rounds.size() / 4];
+}
+
+// By how much the times of the GPU contradict those of the host, at worst: a kernel that starts before its
+// launch, or ends after the return of the call that waited for it. 0: never.
+double worst_contradiction_ns(const kymo::Trace& trace) {
+    const kymo::RangeColumns ranges = trace.ranges();
+    std::int64_t worst = 0;
+    std::vector<std::pair<std::int64_t, std::int64_t>> launched;  // start of the launch, end of the kernel
+    for (const kymo::LinkInfo& link : trace.links()) {
+        worst = std::max(worst, ranges.start_ns[link.from] - ranges.start_ns[link.to]);
+        launched.emplace_back(ranges.start_ns[link.from], ranges.start_ns[link.to] + ranges.duration_ns[link.to]);
+    }
+    std::sort(launched.begin(), launched.end());
+    for (kymo::Row row = 0; row < ranges.size(); ++row) {
+        if (trace.range_name(row) != "cudaDeviceSynchronize") continue;
+        const auto behind = std::lower_bound(launched.begin(), launched.end(),
+                                             std::pair(ranges.start_ns[row], std::int64_t{0}));
+        if (behind == launched.begin()) continue;
+        worst = std::max(worst, (behind - 1)->second - (ranges.start_ns[row] + ranges.duration_ns[row]));
+    }
+    return double(worst);
+}
+
+void CUPTIAPI request(std::uint8_t** buffer, std::size_t* bytes, std::size_t* most) {
+    *bytes = std::size_t{1} << 20;
+    *buffer = static_cast<std::uint8_t*>(std::aligned_alloc(64, *bytes));
+    *most = 0;
+}
+
+void CUPTIAPI complete(CUcontext, std::uint32_t, std::uint8_t* buffer, std::size_t, std::size_t) {
+    std::free(buffer);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const std::string mode = argc > 1 ? argv[1] : "off";
+    const int count = argc > 2 ? std::atoi(argv[2]) : 100'000;
+    cudaFree(nullptr);
+    launch(5000);
+    const double before = usual_launch(count);
+    if (mode == "bare") {
+        cuptiSetThreadIdType(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
+        cuptiActivityRegisterCallbacks(request, complete);
+        cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+        cuptiActivityEnable(CUPTI_ACTIVITY_KIND_RUNTIME);
+        launch(2000);
+        const double during = usual_launch(count);
+        cuptiActivityFlushAll(0);
+        std::printf("{\"mode\": \"bare\", \"before\": %.1f, \"during\": %.1f}\n", before, during);
+        return 0;
+    }
+    if (mode == "kymo") {
+        kymo::Session session({.devices = {"cuda"}});
+        launch(2000);
+        const double during = usual_launch(count);
+        const double stop_start = now_ns();
+        const kymo::Trace trace = session.stop();
+        const double stopped = now_ns();
+        const std::string table = kymo::averages_table(kymo::key_averages(trace));
+        const double tabled = now_ns();
+        kymo::write_chrome_json(trace, "launches.json");
+        const double exported = now_ns();
+        std::size_t kernels = 0;
+        for (kymo::Row row = 0; row < trace.ranges().size(); ++row)
+            kernels += trace.range_name(row) == "(anonymous namespace)::empty()" ? 1 : 0;
+        std::printf(
+            "{\"mode\": \"kymo\", \"before\": %.1f, \"during\": %.1f, \"kernels\": %zu, \"links\": %zu, "
+            "\"contradiction_ns\": %.0f, \"stop_us\": %.4f, \"table_us\": %.4f, \"export_us\": %.4f, \"bytes\": %.1f}\n",
+            before, during, kernels, trace.links().size(), worst_contradiction_ns(trace), (stopped - stop_start) / 1e3 / double(kernels),
+            (tabled - stopped) / 1e3 / double(kernels), (exported - tabled) / 1e3 / double(kernels),
+            double(trace.window().log_bytes) / double(kernels));
+        for (const kymo::MetadataInfo& fact : trace.metadata())
+            std::fprintf(stderr, "%s: %s\n", fact.key.c_str(), fact.json.c_str());
+        for (const kymo::ProblemInfo& problem : trace.problems())
+            std::fprintf(stderr, "problem %s (%llu): %s\n", problem.code.c_str(),
+                         static_cast<unsigned long long>(problem.count), problem.text.c_str());
+        return 0;
+    }
+    const double during = usual_launch(count);
+    std::printf("{\"mode\": \"off\", \"before\": %.1f, \"during\": %.1f}\n", before, during);
+}

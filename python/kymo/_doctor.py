@@ -1,0 +1,37 @@
+"""What ``kymo doctor`` says of Python: a line for each fact, its parts separated by tabs."""
+
+import sys
+
+
+def _hook():
+    """(state, fact, help) of recording Python's calls."""
+    if sys.version_info < (3, 12):
+        if sys.getprofile() is not None:
+            return "BAD", "another profiler has the hook (sys.setprofile)", "start the program without it"
+        return "ok", "the frame evaluation hook of 3.11, and the profile hook for calls into C", ""
+    tools = {number: sys.monitoring.get_tool(number) for number in (3, 4, 2)}
+    if None not in tools.values():
+        names = ", ".join(tools.values())
+        return "BAD", f"sys.monitoring has no tool id left: {names} have them", "start the program without one of them"
+    return "ok", "sys.monitoring", ""
+
+
+def _lines():
+    import platform
+
+    from kymo import _kymo
+
+    version = platform.python_version()
+    yield "ok", "python", f"{version}, {sys.executable}", ""
+    yield "ok", "package", _kymo.__file__, ""
+    state, fact, help = _hook()
+    yield state, "calls", fact, help
+
+
+def main():
+    for line in _lines():
+        print("\t".join(line))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+// part_flows.cpp: arrows from each part of a suspended call to the next.
+#include <algorithm>
+#include <memory>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include <kymo/suspended_calls.h>
+
+#include "trace/string_pool.h"
+#include "trace/trace_data.h"
+
+namespace kymo {
+namespace {
+
+constexpr std::string_view kName = "next part";
+constexpr std::size_t kMostOfACall = 1000;
+constexpr std::size_t kMostInAll = 100'000;
+
+struct Part {
+    Row process;
+    std::uint64_t call;
+    std::int64_t start_ns;
+    Row row;
+    bool is_of(const Part& other) const noexcept { return process == other.process && call == other.call; }
+};
+
+/// The parts of each call together, in the order in which they ran.
+std::vector<Part> parts_of(const Trace& trace) {
+    std::vector<Part> parts;
+    const std::span<const TrackInfo> tracks = trace.tracks();
+    std::size_t track = 0;
+    for (const RangeDetail& detail : trace.range_details()) {
+        if (detail.call == 0 || (detail.part & kWholeCall) != 0) continue;
+        while (detail.range >= tracks[track].first_range + tracks[track].range_count) ++track;
+        parts.push_back({trace.threads()[tracks[track].thread].process, detail.call,
+                         trace.ranges().start_ns[detail.range], detail.range});
+    }
+    std::sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) {
+        return std::tie(a.process, a.call, a.start_ns, a.row) <
+               std::tie(b.process, b.call, b.start_ns, b.row);
+    });
+    return parts;
+}
+
+bool has_flows(const Trace& trace) {
+    return std::any_of(trace.links().begin(), trace.links().end(), [&](const LinkInfo& link) {
+        return link.kind == LinkKind::Flow && trace.string(link.name) == kName;
+    });
+}
+
+}  // namespace
+
+Trace with_part_flows(const Trace& trace) {
+    const std::vector<Part> parts = parts_of(trace);
+    std::vector<LinkInfo> links;
+    std::size_t of_call = 0;
+    for (std::size_t i = 1; i < parts.size() && links.size() < kMostInAll; ++i) {
+        of_call = parts[i].is_of(parts[i - 1]) ? of_call + 1 : 0;
+        if (of_call != 0 && of_call < kMostOfACall)
+            links.push_back({parts[i - 1].row, parts[i].row, LinkKind::Flow, 0});
+    }
+    if (links.empty() || has_flows(trace)) return trace;
+    auto data = std::make_shared<TraceData>(trace.data());
+    StringPool strings(data->strings);
+    const StringId name = strings.intern(kName);
+    for (LinkInfo& link : links) link.name = name;
+    data->links.insert(data->links.end(), links.begin(), links.end());
+    std::stable_sort(data->links.begin(), data->links.end(),
+                     [](const LinkInfo& a, const LinkInfo& b) { return a.from < b.from; });
+    return Trace(std::move(data));
+}
+
+}  // namespace kymo

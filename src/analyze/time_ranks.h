@@ -1,0 +1,19 @@
+// time_ranks.h: statistics of times, in linear time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <kymo/time_statistics.h>
+
+namespace kymo {
+
+/// The place of the 1-based nearest rank, of at least one value.
+inline std::size_t nearest_rank(std::size_t count, unsigned percent) noexcept {
+    return (count * percent + 99) / 100 - 1;
+}
+
+TimeStatistics time_statistics(std::vector<std::int64_t> values);
+
+}  // namespace kymo

@@ -1,0 +1,106 @@
+// output_pieces.cpp: pieces are handed out in order; those that are made wait for their turn in a ring.
+#include "base/output_pieces.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "base/parallel.h"
+
+namespace kymo {
+namespace {
+
+/// For each thread: a piece in the making, and some that wait, for the times that differ.
+constexpr std::size_t kPiecesOfThread = 4;
+
+class Pieces {
+  public:
+    Pieces(OutputFile& file, std::size_t count, unsigned threads)
+        : file_(file), count_(count), ring_(kPiecesOfThread * threads) {}
+
+    /// What each thread does. The caller's ends when all is written, the others' when all is begun.
+    void work(const std::function<PieceWriter(OutputBuffer&)>& make_writer, bool is_caller) {
+        try {
+            MemoryOutput out;
+            const PieceWriter write = make_writer(out);
+            std::unique_lock lock(mutex_);
+            while (!has_failed_ && (is_caller ? written_ : begun_) < count_) {
+                if (is_caller && ring_[written_ % ring_.size()].is_made) {
+                    put_piece(lock);
+                } else if (begun_ < count_ && begun_ - written_ < ring_.size()) {
+                    make_piece(lock, out, write);
+                } else {
+                    (is_caller ? made_ : room_).wait(lock);
+                }
+            }
+        } catch (...) {
+            const std::lock_guard lock(mutex_);
+            has_failed_ = true;
+            made_.notify_all();
+            room_.notify_all();
+            throw;
+        }
+    }
+
+  private:
+    struct Slot {
+        MemoryOutput::Block block;
+        bool is_made = false;
+    };
+
+    /// Both are called with the lock held, and let go of it while they work.
+    void make_piece(std::unique_lock<std::mutex>& lock, MemoryOutput& out, const PieceWriter& write) {
+        const std::size_t piece = begun_++;
+        if (begun_ == count_) room_.notify_all();  // nothing is left to wait for
+        lock.unlock();
+        write(piece);
+        lock.lock();
+        // The block that was free last is the likeliest to be in a cache.
+        MemoryOutput::Block next;
+        if (!free_.empty()) {
+            next = std::move(free_.back());
+            free_.pop_back();
+        }
+        ring_[piece % ring_.size()] = {out.exchange(std::move(next)), true};
+        if (piece == written_) made_.notify_one();
+    }
+    void put_piece(std::unique_lock<std::mutex>& lock) {
+        MemoryOutput::Block block = std::move(ring_[written_ % ring_.size()].block);
+        lock.unlock();
+        file_.write(block.bytes());
+        lock.lock();
+        ring_[written_ % ring_.size()].is_made = false;
+        free_.push_back(std::move(block));
+        ++written_;
+        room_.notify_one();
+    }
+
+    OutputFile& file_;
+    const std::size_t count_;
+    std::mutex mutex_;
+    std::condition_variable made_;  ///< the caller waits for the next piece
+    std::condition_variable room_;  ///< the others wait for room in the ring
+    std::vector<Slot> ring_;        ///< of the pieces from written_ on
+    std::vector<MemoryOutput::Block> free_;
+    std::size_t begun_ = 0;
+    std::size_t written_ = 0;
+    bool has_failed_ = false;
+};
+
+}  // namespace
+
+void write_pieces(OutputFile& file, std::size_t count,
+                  const std::function<PieceWriter(OutputBuffer&)>& make_writer, unsigned threads) {
+    threads = static_cast<unsigned>(std::min<std::size_t>(threads, count));
+    if (threads <= 1) {
+        const PieceWriter write = make_writer(file);
+        for (std::size_t piece = 0; piece < count; ++piece) write(piece);
+        return;
+    }
+    Pieces pieces(file, count, threads);
+    on_threads(threads, [&](unsigned number) { pieces.work(make_writer, number == 0); });
+}
+
+}  // namespace kymo

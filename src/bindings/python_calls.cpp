@@ -1,0 +1,218 @@
+// python_calls.cpp: who may call Python when, up to the interpreter's end.
+#include "bindings/python_calls.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <thread>
+#include <utility>
+
+#include <kymo/error.h>
+
+#include "sources/python/python_text.h"
+
+namespace kymo::bindings {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::atomic<bool> is_over{false};
+std::atomic<int> calls_under_way{0};
+
+/// As long as it lives the interpreter does not end, if it has not.
+class UnderWay {
+  public:
+    UnderWay() noexcept {
+        calls_under_way.fetch_add(1);
+        is_allowed_ = !is_over.load() && Py_IsInitialized() != 0;
+    }
+    ~UnderWay() { calls_under_way.fetch_sub(1); }
+    UnderWay(const UnderWay&) = delete;
+    UnderWay& operator=(const UnderWay&) = delete;
+    explicit operator bool() const noexcept { return is_allowed_; }
+
+  private:
+    bool is_allowed_;
+};
+
+/// Objects that were let go without the GIL. A list without a lock: nobody holds one when the process forks.
+struct LetGo {
+    PyObject* object;
+    LetGo* next;
+};
+std::atomic<LetGo*> let_go{nullptr};
+
+void drop_let_go() noexcept {
+    LetGo* entry = let_go.exchange(nullptr);
+    while (entry != nullptr) {
+        Py_DECREF(entry->object);
+        delete std::exchange(entry, entry->next);
+    }
+}
+
+struct GilState {
+    PyGILState_STATE state = PyGILState_Ensure();
+    GilState() = default;
+    GilState(const GilState&) = delete;
+    GilState& operator=(const GilState&) = delete;
+    ~GilState() { PyGILState_Release(state); }
+};
+
+}  // namespace
+
+HeldObject::HeldObject(HeldObject&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
+
+HeldObject& HeldObject::operator=(HeldObject&& other) noexcept {
+    std::swap(object_, other.object_);
+    return *this;
+}
+
+HeldObject::~HeldObject() {
+    if (object_ == nullptr || is_over.load()) return;
+    if (PyGILState_Check() != 0) {
+        Py_DECREF(object_);
+        return;
+    }
+    auto* const entry = new (std::nothrow) LetGo{object_, let_go.load()};
+    if (entry == nullptr) return;
+    while (!let_go.compare_exchange_weak(entry->next, entry)) {
+    }
+}
+
+std::string take_error_text() noexcept {
+    if (PyErr_Occurred() != nullptr && PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) != 0)
+        PyErr_SetInterrupt();  // the user's: it comes again at the next chance
+    PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
+    PyErr_Fetch(&type, &value, &traceback);
+    std::string text = "an unknown error";
+    if (type != nullptr) text = reinterpret_cast<PyTypeObject*>(type)->tp_name;
+    if (value != nullptr) {
+        PyObject* const said = PyObject_Str(value);
+        if (said != nullptr && PyUnicode_Check(said) && PyUnicode_GET_LENGTH(said) != 0)
+            python::with_text(said, [&](std::string_view words) { text += ": " + std::string(words); });
+        Py_XDECREF(said);
+    }
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
+    PyErr_Clear();
+    return text;
+}
+
+void with_gil(const std::function<void()>& work) {
+    const UnderWay call;
+    if (!call) throw Error("the Python interpreter has ended");
+    const GilState gil;
+    const python::KeptError kept;
+    drop_let_go();
+    work();
+}
+
+// ---- errands ----
+
+struct PythonErrands::Queue {
+    struct Errand {
+        std::function<void()> work;
+        bool is_done = false;
+    };
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::deque<std::shared_ptr<Errand>> waiting;
+    bool has_thread = false;
+    const pid_t process = ::getpid();
+
+    /// Ends when there has been nothing to do for a while.
+    void serve() {
+        std::unique_lock lock(mutex);
+        while (true) {
+            if (!changed.wait_for(lock, 100ms, [&] { return !waiting.empty(); })) {
+                has_thread = false;
+                return;
+            }
+            const std::shared_ptr<Errand> errand = waiting.front();
+            waiting.pop_front();
+            lock.unlock();
+            try {
+                with_gil(errand->work);
+            } catch (const std::exception&) {  // the interpreter has ended: who waits gives up
+            }
+            lock.lock();
+            errand->is_done = true;
+            changed.notify_all();
+        }
+    }
+};
+
+// A queue stays for the life of the process, since its thread may be using it.
+PythonErrands::PythonErrands() : queue_(new Queue) {}
+
+// In the child of a fork there is no thread, and the lock may be held by one that is not here: the parent's
+// queue stays behind.
+PythonErrands::Queue& PythonErrands::queue() {
+    Queue* queue = queue_.load();
+    if (queue->process == ::getpid()) return *queue;
+    auto own = std::make_unique<Queue>();
+    if (queue_.compare_exchange_strong(queue, own.get())) return *own.release();
+    return *queue;
+}
+
+bool PythonErrands::run(std::function<void()> work, std::chrono::nanoseconds timeout) noexcept {
+    if (is_over.load()) return false;
+    try {
+        Queue& queue = this->queue();
+        const auto errand = std::make_shared<Queue::Errand>(Queue::Errand{std::move(work)});
+        std::unique_lock lock(queue.mutex);
+        queue.waiting.push_back(errand);
+        if (!queue.has_thread) {
+            std::thread([&queue] { queue.serve(); }).detach();
+            queue.has_thread = true;
+        }
+        queue.changed.notify_all();
+        if (PyGILState_Check() != 0) return false;
+        return queue.changed.wait_for(lock, timeout, [&] { return errand->is_done; });
+    } catch (const std::exception&) {  // no thread, or no memory
+        return false;
+    }
+}
+
+// ---- the end ----
+
+bool calls_have_ended() noexcept {
+    return is_over.load();
+}
+
+void end_calls_with_interpreter(std::function<void()> at_end) {
+    static std::function<void()>& work = *new std::function<void()>;
+    const bool is_first = !work;
+    if (!is_first) return;
+    work = std::move(at_end);
+    static PyMethodDef end = {"end_device_calls",
+                              [](PyObject*, PyObject*) -> PyObject* {
+                                  work();
+                                  is_over.store(true);
+                                  // Those that are under way may need the GIL to end; one that never ends is
+                                  // left alone.
+                                  PyThreadState* const thread = PyEval_SaveThread();
+                                  for (int i = 0; i < 100 && calls_under_way.load() != 0; ++i)
+                                      std::this_thread::sleep_for(10ms);
+                                  PyEval_RestoreThread(thread);
+                                  Py_RETURN_NONE;
+                              },
+                              METH_NOARGS, nullptr};
+    PyObject* const atexit = PyImport_ImportModule("atexit");
+    PyObject* const function = PyCFunction_New(&end, nullptr);
+    PyObject* const done = atexit != nullptr && function != nullptr
+                               ? PyObject_CallMethod(atexit, "register", "O", function)
+                               : nullptr;
+    Py_XDECREF(done);
+    Py_XDECREF(function);
+    Py_XDECREF(atexit);
+    if (done == nullptr) throw Error("register_device: " + take_error_text());
+}
+
+}  // namespace kymo::bindings

@@ -1,0 +1,344 @@
+// python_device.cpp: calls of the recorder, passed on to a Python object.
+//
+// Who calls decides how. `record`, `mark` and the like come from the thread whose range begins or ends: they
+// run right there, and take the GIL where that thread has none. Everything else comes from whoever starts or
+// stops a session, holding the recorder's lock for sources; a thread that holds the GIL may be waiting for
+// that very lock (to fork, say). So it runs on a thread of its own, for which the caller waits two seconds at
+// most.
+#include "bindings/python_device.h"
+
+#include <nanobind/nanobind.h>
+
+#include <chrono>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <kymo/error.h>
+
+#include "bindings/python_calls.h"
+#include "sources/python/python_text.h"
+
+namespace nb = nanobind;
+
+namespace kymo::bindings {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::chrono::nanoseconds kPatience = 2s;
+
+class PythonEvent final : public DeviceEvent {
+  public:
+    PythonEvent(std::shared_ptr<HeldObject> object, std::int32_t device) noexcept
+        : object_(std::move(object)), device_(device) {}
+    std::int32_t device() const noexcept override { return device_; }
+    const std::shared_ptr<HeldObject>& object() const noexcept { return object_; }
+
+  private:
+    std::shared_ptr<HeldObject> object_;
+    std::int32_t device_;
+};
+
+std::string text_of(nb::handle object) {
+    std::string text;
+    python::with_text(object.ptr(), [&](std::string_view words) { text = words; });
+    return text;
+}
+
+/// Runs `use`; what Python raises in it becomes the text of an error, which says what was called.
+template <class Use>
+std::string trouble_of(const char* what, Use use) noexcept {
+    try {
+        use();
+        return {};
+    } catch (nb::python_error& error) {
+        error.restore();
+        return std::string(what) + "() raised " + take_error_text();
+    } catch (const std::exception& error) {
+        return std::string(what) + "(): " + error.what();
+    }
+}
+
+nb::object member(nb::handle object, const char* name) {
+    if (!nb::hasattr(object, name)) return nb::none();
+    return object.attr(name);
+}
+
+class PythonActivities final : public DeviceActivitySource {
+  public:
+    PythonActivities(HeldObject source, std::string name, DeviceType type)
+        : shared_(std::make_shared<Shared>()) {
+        shared_->source = std::move(source);
+        shared_->name = std::move(name);
+        shared_->type = type;
+    }
+
+    // What comes when the interpreter has ended has been done before: end().
+    std::string record(const DeviceNeeds& needs, DeviceLog& log) noexcept override {
+        if (calls_have_ended()) return {};
+        const auto answer = std::make_shared<Answer>();
+        const bool is_done = run([shared = shared_, answer, needs, &log] {
+            answer->trouble = needs == DeviceNeeds() ? stop(*shared) : start(*shared, needs, log);
+        });
+        return is_done ? answer->trouble : unanswered("start or stop");
+    }
+
+    bool flush(std::uint64_t timeout_ns, bool wait_for_work) noexcept override {
+        if (calls_have_ended()) return true;
+        const auto answer = std::make_shared<Answer>();
+        const bool is_done =
+            errands_.run([shared = shared_, answer, timeout_ns,
+                          wait_for_work] { *answer = flush(*shared, timeout_ns, wait_for_work); },
+                         std::chrono::nanoseconds(timeout_ns));
+        if (!is_done) return false;
+        facts_ = std::move(answer->facts);
+        if (!answer->trouble.empty())
+            facts_.emplace_back("device_trouble_" + shared_->name, quoted(answer->trouble));
+        return answer->trouble.empty();
+    }
+
+    std::vector<std::pair<std::string, std::string>> facts() noexcept override {
+        return std::exchange(facts_, {});
+    }
+
+    void forked() noexcept override { shared_->is_started = false; }
+
+    /// Before the interpreter ends; with the GIL.
+    void end() noexcept {
+        flush(*shared_, 0, false);
+        stop(*shared_);
+    }
+
+  private:
+    /// What errands use, which may outlive whoever sent them.
+    struct Shared {
+        HeldObject source;
+        std::string name;
+        DeviceType type = DeviceType::Other;
+        bool is_started = false;  ///< like the rest, of who holds the GIL
+        nb::handle object() const { return source.get(); }
+    };
+    struct Answer {
+        std::string trouble;
+        std::vector<std::pair<std::string, std::string>> facts;
+    };
+
+    bool run(std::function<void()> work) noexcept { return errands_.run(std::move(work), kPatience); }
+
+    std::string unanswered(const char* what) const {
+        return "The device '" + shared_->name + "' could not be told to " + what +
+               " at once: Python was busy, or the caller held the GIL.";
+    }
+
+    static std::string start(Shared& shared, const DeviceNeeds& needs, DeviceLog& log) noexcept {
+        return trouble_of("start", [&] {
+            const nb::object own_log = nb::steal(make_device_log(log, shared.type));
+            if (!own_log.is_valid()) throw nb::python_error();
+            own_log.attr("wants_memory") = needs.memory;
+            const nb::object kinds = nb::module_::import_("kymo._devices").attr("DeviceActivity");
+            shared.is_started = true;
+            shared.object().attr("start")(kinds(needs.activities), own_log);
+        });
+    }
+
+    static std::string stop(Shared& shared) noexcept {
+        if (!std::exchange(shared.is_started, false)) return {};
+        return trouble_of("stop", [&] { shared.object().attr("stop")(); });
+    }
+
+    static Answer flush(Shared& shared, std::uint64_t timeout_ns, bool wait_for_work) noexcept {
+        Answer answer;
+        if (!shared.is_started) return answer;
+        answer.trouble = trouble_of("flush", [&] {
+            const nb::object flush = member(shared.object(), "flush");
+            if (!flush.is_none() &&
+                flush(static_cast<double>(timeout_ns) * 1e-9, wait_for_work).is(nb::bool_(false)))
+                throw Error("it said that something is missing");
+        });
+        const std::string about_facts = trouble_of("facts", [&] {
+            const nb::object facts = member(shared.object(), "facts");
+            if (facts.is_none()) return;
+            const nb::object dumps = nb::module_::import_("json").attr("dumps");
+            const nb::object given = facts();
+            if (!nb::isinstance<nb::dict>(given)) throw Error("it gives no dict");
+            for (const auto [key, value] : nb::borrow<nb::dict>(given))
+                answer.facts.emplace_back(text_of(nb::str(key)), text_of(dumps(value)));
+        });
+        if (answer.trouble.empty()) answer.trouble = about_facts;
+        return answer;
+    }
+
+    static std::string quoted(const std::string& text) {
+        std::string json = "\"";
+        for (const char c : text) {
+            if (c == '"' || c == '\\') json += '\\';
+            json += static_cast<unsigned char>(c) < ' ' ? ' ' : c;
+        }
+        return json + '"';
+    }
+
+    std::shared_ptr<Shared> shared_;
+    PythonErrands errands_;
+    std::vector<std::pair<std::string, std::string>> facts_;  ///< of the last flush
+};
+
+class PythonDevice final : public DeviceRuntime {
+  public:
+    explicit PythonDevice(nb::handle device) : shared_(std::make_shared<HeldObject>(device.inc_ref().ptr())) {
+        const nb::object name = member(device, "name");
+        if (!nb::isinstance<nb::str>(name) || nb::len(name) == 0)
+            throw Error("register_device: a device has a name, a text that is not empty");
+        name_ = text_of(name);
+        const nb::object type = member(device, "type");
+        const long number = type.is_none() ? static_cast<long>(DeviceType::Other) : PyLong_AsLong(type.ptr());
+        if (PyErr_Occurred() != nullptr || number < 1 || number > 31) {
+            PyErr_Clear();
+            throw Error("register_device: the type of " + name_ + " is a kymo.DeviceType other than CPU");
+        }
+        type_ = static_cast<DeviceType>(number);
+        const nb::object source = member(device, "activities");
+        require(source, {"start", "stop"}, "activity source");
+        if (source.is_none()) require(device, {"record", "elapsed"}, "device");
+        if (!source.is_none())
+            activities_ = std::make_unique<PythonActivities>(HeldObject(nb::object(source).release().ptr()),
+                                                             name_, type_);
+    }
+
+    std::string name() const override { return name_; }
+    DeviceType type() const noexcept override { return type_; }
+
+    std::string unavailable() const override {
+        const auto why = std::make_shared<std::string>();
+        const std::string trouble = call("unavailable", [why, name = name_](nb::handle device) {
+            const nb::object enabled = member(device, "enabled");
+            const nb::object reason = member(device, "unavailable");
+            if (!reason.is_none()) *why = text_of(nb::str(reason()));
+            if (why->empty() && !enabled.is_none() && PyObject_IsTrue(enabled().ptr()) == 0)
+                *why = "The device '" + name + "' is not enabled.";
+        });
+        return trouble.empty() ? *why : trouble;
+    }
+
+    std::unique_ptr<DeviceEvent> record() override {
+        std::unique_ptr<DeviceEvent> event;
+        here("record", [&](nb::handle device) {
+            nb::object object = device.attr("record")();
+            const nb::object number = member(object, "device");
+            const auto index = number.is_none() ? 0 : nb::cast<std::int32_t>(number);
+            event =
+                std::make_unique<PythonEvent>(std::make_shared<HeldObject>(object.release().ptr()), index);
+        });
+        return event;
+    }
+
+    double elapsed_us(const DeviceEvent& from, const DeviceEvent& to) override {
+        const auto* const begin = dynamic_cast<const PythonEvent*>(&from);
+        const auto* const end = dynamic_cast<const PythonEvent*>(&to);
+        if (begin == nullptr || end == nullptr) throw Error("Events were not recorded for " + name_);
+        const auto us = std::make_shared<double>(0);
+        const std::string trouble =
+            call("elapsed", [us, first = begin->object(), second = end->object()](nb::handle device) {
+                *us = nb::cast<double>(
+                    device.attr("elapsed")(nb::handle(first->get()), nb::handle(second->get())));
+            });
+        if (!trouble.empty()) throw Error(trouble);
+        return *us;
+    }
+
+    void mark(std::string_view name) override { here_if_there("mark", name); }
+    void range_push(std::string_view name) override { here_if_there("range_push", name); }
+    void range_pop() override {
+        here("range_pop", [](nb::handle device) {
+            const nb::object method = member(device, "range_pop");
+            if (!method.is_none()) method();
+        });
+    }
+
+    void on_each_device(const std::function<void(std::int32_t)>& visit) override {
+        here("on_each_device", [&](nb::handle device) {
+            const nb::object method = member(device, "on_each_device");
+            if (method.is_none()) return visit(0);
+            method(nb::cpp_function([&](std::int32_t index) { visit(index); }));
+        });
+    }
+
+    void synchronize() override {
+        const std::string trouble = call("synchronize", [](nb::handle device) {
+            const nb::object method = member(device, "synchronize");
+            if (!method.is_none()) method();
+        });
+        if (!trouble.empty()) throw Error(trouble);
+    }
+
+    DeviceActivitySource* activities() override { return activities_.get(); }
+    std::string activities_trouble() const override { return {}; }  // it is as its maker wants it
+    void end() noexcept {
+        if (activities_ != nullptr) activities_->end();
+    }
+
+  private:
+    void require(nb::handle object, std::initializer_list<const char*> methods, const char* what) const {
+        if (object.is_none()) return;
+        for (const char* const method : methods) {
+            if (PyCallable_Check(member(object, method).ptr()) == 0)
+                throw Error("register_device: the " + std::string(what) + " of " + name_ + " has no method " +
+                            method + "()");
+        }
+    }
+
+    /// On this thread, and throws what goes wrong.
+    template <class Use>
+    void here(const char* what, Use use) const {
+        std::string trouble;
+        with_gil([&] { trouble = trouble_of(what, [&] { use(nb::handle(shared_->get())); }); });
+        if (!trouble.empty()) throw Error(trouble);
+    }
+
+    void here_if_there(const char* what, std::string_view name) const {
+        here(what, [&](nb::handle device) {
+            const nb::object method = member(device, what);
+            if (!method.is_none()) method(nb::str(name.data(), name.size()));
+        });
+    }
+
+    /// On this thread if it has the GIL, else as an errand. Gives what went wrong. `use` owns what it uses:
+    /// it may run when the caller has given up.
+    template <class Use>
+    std::string call(const char* what, Use use) const {
+        if (PyGILState_Check() != 0) {
+            std::string trouble;
+            with_gil([&] { trouble = trouble_of(what, [&] { use(nb::handle(shared_->get())); }); });
+            return trouble;
+        }
+        const auto trouble = std::make_shared<std::string>();
+        const bool is_done = errands_.run(
+            [what, use, trouble, device = shared_] {
+                *trouble = trouble_of(what, [&] { use(nb::handle(device->get())); });
+            },
+            kPatience);
+        return is_done ? *trouble
+                       : std::string(what) + "() of the device '" + name_ + "' did not come back in time";
+    }
+
+    std::shared_ptr<HeldObject> shared_;
+    std::string name_;
+    DeviceType type_ = DeviceType::Other;
+    std::unique_ptr<PythonActivities> activities_;
+    mutable PythonErrands errands_;
+};
+
+}  // namespace
+
+std::shared_ptr<DeviceRuntime> make_python_device(PyObject* device) {
+    // Devices stay for the life of the process.
+    static auto& all = *new std::vector<std::shared_ptr<PythonDevice>>;
+    all.push_back(std::make_shared<PythonDevice>(nb::handle(device)));
+    end_calls_with_interpreter([] {
+        for (const auto& each : all) each->end();
+    });
+    return all.back();
+}
+
+}  // namespace kymo::bindings

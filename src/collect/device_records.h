@@ -1,0 +1,38 @@
+// device_records.h: what logs say of devices: their work, and the host's calls that launched it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include <kymo/device.h>
+
+#include "collect/log_scan.h"
+
+namespace kymo {
+
+struct ReplayedLog;
+
+/// Work of a device, in the view. Points into the log.
+struct DeviceWorkRow {
+    std::int64_t start_ns = 0;
+    std::int64_t end_ns = 0;
+    std::uint32_t site = 0;  ///< a row
+    std::uint32_t correlation = 0;
+    std::uint32_t log = 0;  ///< that it was found in: correlations count in each
+    std::int64_t stream = -1;
+    Device device{};
+    DeviceWorkKind kind = DeviceWorkKind::Kernel;
+    std::uint32_t context = 0;
+    bool runs_on = false;                ///< it went on after the window, whose end is `end_ns`
+    std::span<const std::byte> payload;  ///< whole for its kind
+};
+
+/// The values behind the fixed part of its payload.
+std::span<const std::byte> values_of(const DeviceWorkRow& work) noexcept;
+
+/// Finds what the view wants of devices: work for `device_work`, calls for the replays of their threads. A
+/// thread that recorded nothing itself gets a replay.
+void read_device_records(ReplayedLog& state);
+
+}  // namespace kymo

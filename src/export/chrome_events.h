@@ -1,0 +1,75 @@
+// chrome_events.h: the events of a trace in pieces, each of which can be written without those before it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include <kymo/trace.h>
+
+#include "export/chrome_arguments.h"
+#include "export/chrome_ranges.h"
+#include "export/chrome_tables.h"
+#include "export/chrome_text.h"
+
+namespace kymo {
+
+/// Rows of a table that follow each other.
+struct ChromeRun {
+    enum class Table : std::uint8_t { Ranges, Instants, Counters, Memory };
+
+    Table table;
+    std::uint32_t track;  ///< of ranges
+    Row first;
+    Row end;
+};
+
+/// All rows of a trace in the order of the file, cut into pieces of as many rows each.
+class ChromePieces {
+  public:
+    ChromePieces(const Trace& trace, std::size_t rows_of_piece);
+
+    std::size_t size() const noexcept { return starts_.size(); }
+    std::size_t rows() const noexcept { return rows_; }
+    std::span<const ChromeRun> operator[](std::size_t piece) const {
+        const std::size_t end = piece + 1 < starts_.size() ? starts_[piece + 1] : runs_.size();
+        return {runs_.data() + starts_[piece], end - starts_[piece]};
+    }
+
+  private:
+    void add(ChromeRun::Table table, std::size_t track, Row first, std::size_t count);
+
+    const std::size_t rows_of_piece_;
+    std::size_t rows_ = 0;
+    std::vector<ChromeRun> runs_;
+    std::vector<std::size_t> starts_;  ///< of each piece, in runs_
+};
+
+/// Writes pieces into a buffer, in any order. Used by one thread at a time.
+class ChromeEvents {
+  public:
+    /// Both must outlive this.
+    ChromeEvents(const ChromeTables& tables, OutputBuffer& buffer);
+
+    void write(std::span<const ChromeRun> piece);
+
+  private:
+    void put_event(std::string_view category, std::string_view name, Row thread, std::int64_t time_ns);
+    void put_event(std::uint32_t site, Row thread, std::int64_t time_ns);
+    void write_instant(Row row);
+    void write_counter(Row row);
+    void write_memory(Row row);
+
+    const ChromeTables& tables_;
+    const Trace& trace_;
+    const InstantColumns instants_;
+    const CounterColumns counters_;
+    const MemoryColumns memory_;
+    ChromeText out_;
+    ChromeArguments arguments_;
+    ChromeRanges ranges_;
+};
+
+}  // namespace kymo

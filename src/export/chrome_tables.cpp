@@ -1,0 +1,93 @@
+// chrome_tables.cpp: what the events of a Chrome trace share.
+#include "export/chrome_tables.h"
+
+#include <algorithm>
+
+#include "trace/chrome_categories.h"
+
+namespace kymo {
+namespace {
+
+ChromeFlow make_flow(std::string_view name) {
+    std::string text = "\"cat\":";
+    append_json_string(text, name);
+    text += ",\"name\":";
+    append_json_string(text, name);
+    text += ",\"id\":";
+    return {Stamp("{\"ph\":\"s\"," + text), Stamp("{\"ph\":\"f\",\"bp\":\"e\"," + text)};
+}
+
+}  // namespace
+
+ChromeTables::ChromeTables(const Trace& the_trace)
+    : trace(the_trace),
+      clock(trace.window()),
+      rows(trace),
+      modules(trace),
+      range_count_(trace.ranges().size()),
+      links_(trace.links()) {
+    host_sites_ = make_sites(false);
+    if (!rows.devices.empty()) device_sites_ = make_sites(true);
+    make_flows();
+    index_links();
+}
+
+std::vector<ChromeSite> ChromeTables::make_sites(bool on_device) {
+    std::vector<ChromeSite> made;
+    made.reserve(trace.sites().size());
+    for (const SiteInfo& site : trace.sites()) {
+        const std::string_view category = chrome_category(trace, site, on_device);
+        std::string head = "{\"ph\":\"X\",\"cat\":";
+        append_json_string(head, category);
+        head += ",\"name\":";
+        append_json_string(head, trace.string(site.name));
+        head += ',';
+        std::string members;
+        if (site.file != 0) {
+            std::string at(trace.string(site.file));
+            if (site.line != 0) at += ":" + std::to_string(site.line);
+            append_json_member(members, "at", at);
+        }
+        if (site.overload != 0) append_json_member(members, "Overload name", trace.string(site.overload));
+        if (site.raw_name != 0) append_json_member(members, "Mangled name", trace.string(site.raw_name));
+        const auto number = static_cast<std::uint32_t>(made.size());
+        if (const ModuleInfo* const module = modules.find_site(number); module != nullptr && !on_device) {
+            if (!members.empty()) members += ',';
+            members += "\"Python module id\":" + std::to_string(module->number);
+        }
+        if (site.scope != usual_scope(category)) append_json_member(members, "scope", scope_name(site.scope));
+        std::string tail = members.empty() ? "},\n" : ",\"args\":{" + members + "}},\n";
+        largest_stamps_ = std::max(largest_stamps_, head.size() + tail.size());
+        ChromeSite& entry = made.emplace_back();
+        entry.head = Stamp(std::move(head));
+        entry.tail = Stamp(std::move(tail));
+        entry.members = Stamp(std::move(members));
+        entry.kind = is_operator(site.scope)              ? ChromeSite::Kind::Operator
+                     : is_python_frame(site.scope)        ? ChromeSite::Kind::Python
+                     : site.scope == Scope::DeviceRuntime ? ChromeSite::Kind::Runtime
+                                                          : ChromeSite::Kind::Plain;
+    }
+    return made;
+}
+
+void ChromeTables::make_flows() {
+    for (const std::string_view name : {"flow", "fwdbwd", "ac2g", "remote", "flow"})
+        flows_.push_back(make_flow(name));
+    for (const LinkInfo& link : links_) {
+        if (link.kind == LinkKind::Flow && link.name != 0 && !named_flows_.contains(link.name))
+            named_flows_.emplace(link.name, make_flow(trace.string(link.name)));
+    }
+}
+
+void ChromeTables::index_links() {
+    if (links_.empty()) return;
+    incoming_.assign(range_count_, kNoLink);
+    next_incoming_.assign(links_.size(), kNoLink);
+    for (std::size_t i = links_.size(); i-- > 0;) {
+        if (!is_valid(links_[i])) continue;
+        next_incoming_[i] = incoming_[links_[i].to];
+        incoming_[links_[i].to] = static_cast<std::uint32_t>(i);
+    }
+}
+
+}  // namespace kymo

@@ -1,0 +1,89 @@
+// chrome_tables.h: what the events of a Chrome trace share: texts of sites and arrows, and where arrows lead.
+#pragma once
+
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <kymo/modules.h>
+#include <kymo/trace.h>
+
+#include "export/chrome_clock.h"
+#include "export/chrome_rows.h"
+#include "export/chrome_text.h"
+
+namespace kymo {
+
+/// What is the same for all events of a site.
+struct ChromeSite {
+    /// The numbers of ours that a range gets.
+    enum class Kind : std::uint8_t { Plain, Operator, Python, Runtime };
+
+    Stamp head;     ///< {"ph":"X","cat":"...","name":"...",
+    Stamp tail;     ///< ,"args":{"at":"file:line"}},\n
+    Stamp members;  ///< "at":"file:line" and what else the site knows, or empty
+    Kind kind = Kind::Plain;
+};
+
+/// The ends of an arrow, up to its number.
+struct ChromeFlow {
+    Stamp start;   ///< {"ph":"s","cat":"...","name":"...","id":
+    Stamp finish;  ///< the same with "f" and its binding
+};
+
+/// Made once for a trace, then only read, by any number of threads.
+class ChromeTables {
+  public:
+    static constexpr std::uint32_t kNoLink = ~std::uint32_t{0};
+
+    /// `trace` must outlive this.
+    explicit ChromeTables(const Trace& trace);
+
+    const Trace& trace;
+    const ChromeClock clock;
+    const ChromeRows rows;
+    const ModuleTable modules;
+
+    const std::vector<ChromeSite>& sites(bool on_device) const {
+        return on_device ? device_sites_ : host_sites_;
+    }
+    /// Of all sites: the most bytes that head and tail have.
+    std::size_t largest_stamps() const noexcept { return largest_stamps_; }
+
+    const ChromeFlow& flow_of(const LinkInfo& link) const {
+        if (link.kind == LinkKind::Flow && link.name != 0) return named_flows_.find(link.name)->second;
+        const auto kind = static_cast<std::size_t>(link.kind);
+        return flows_[kind < flows_.size() ? kind : 0];
+    }
+    bool is_valid(const LinkInfo& link) const noexcept {
+        return link.from < range_count_ && link.to < range_count_;
+    }
+    /// The valid links to a range are incoming(row), next_incoming() of that, and so on to kNoLink.
+    std::uint32_t incoming(Row row) const noexcept { return incoming_.empty() ? kNoLink : incoming_[row]; }
+    std::uint32_t next_incoming(std::uint32_t link) const noexcept { return next_incoming_[link]; }
+    /// The range that launched this one; kNoRow: none is known.
+    Row launch_of(Row row) const noexcept {
+        for (std::uint32_t i = incoming(row); i != kNoLink; i = next_incoming_[i]) {
+            if (links_[i].kind == LinkKind::Launch) return links_[i].from;
+        }
+        return kNoRow;
+    }
+
+  private:
+    std::vector<ChromeSite> make_sites(bool on_device);
+    void make_flows();
+    void index_links();
+
+    const std::size_t range_count_;
+    const std::span<const LinkInfo> links_;
+    std::vector<ChromeSite> host_sites_;
+    std::vector<ChromeSite> device_sites_;  ///< empty where the trace has no tracks of devices
+    std::size_t largest_stamps_ = 0;
+    std::vector<ChromeFlow> flows_;  ///< by kind
+    std::unordered_map<StringId, ChromeFlow> named_flows_;
+    std::vector<std::uint32_t> incoming_;       ///< of each range: the first link to it; empty without links
+    std::vector<std::uint32_t> next_incoming_;  ///< of each link: the next to the same range
+};
+
+}  // namespace kymo

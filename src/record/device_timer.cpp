@@ -1,0 +1,242 @@
+// device_timer.cpp: pairs of events around ranges, from the observer that records them to the log.
+#include "record/device_timer.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <kymo/error.h>
+#include <kymo/observe.h>
+
+#include "record/clock.h"
+#include "record/devices.h"
+#include "record/recorder.h"
+#include "record/source_writer.h"
+
+namespace kymo {
+namespace {
+
+using Deadline = std::chrono::steady_clock::time_point;
+
+/// So many pairs may wait. Then the older half of them is asked for: those are most likely done.
+constexpr std::size_t kMostWaiting = 4096;
+
+// ---- which ranges are timed ----
+
+using Names = std::set<std::string, std::less<>>;
+
+/// Read without a lock by every range: each change makes a new set, and the old ones stay.
+std::atomic<const Names*>& untimed_names() {
+    static std::atomic<const Names*> names{new Names{
+        "aten::view", "aten::t", "aten::transpose", "aten::stride", "aten::empty", "aten::empty_like",
+        "aten::empty_strided", "aten::as_strided", "aten::expand", "aten::resize_", "aten::squeeze",
+        "aten::unsqueeze", "aten::slice", "aten::_unsafe_view", "aten::size"}};
+    return names;
+}
+
+// ---- timing ----
+
+struct Begun final : ObserverContext {
+    std::unique_ptr<DeviceEvent> event;
+    std::uint64_t ticks = 0;
+};
+
+struct Pair {
+    std::unique_ptr<DeviceEvent> from;
+    std::unique_ptr<DeviceEvent> to;
+    std::uint64_t range;
+    std::uint64_t ticks;  ///< when the range began
+    std::uint32_t site;
+};
+
+class DeviceTimer final : public Source {
+  public:
+    explicit DeviceTimer(std::shared_ptr<DeviceRuntime> device)
+        : device_(std::move(device)), name_(device_->name()), source_name_(name_ + " events") {}
+
+    const char* name() const noexcept override { return source_name_.c_str(); }
+
+    void needs_changed(const RecordingNeeds& needs) noexcept override {
+        const bool is_wanted =
+            needs.is_recording() && (needs.timed_devices & device_bit(device_->type())) != 0;
+        const std::uint32_t scopes = is_wanted ? needs.scopes : 0;
+        if (scopes == scopes_) return;
+        scopes_ = scopes;
+        is_on_.store(is_wanted, std::memory_order_release);
+        told_.store(0, std::memory_order_relaxed);
+        if (handle_ != 0) remove_observer(std::exchange(handle_, 0));
+        if (!is_wanted) return;
+        if (!log_) log_ = std::make_unique<DeviceLog>(source_name_);
+        Observer observer;
+        observer.start = on_start;
+        observer.end = on_end;
+        observer.data = this;
+        observer.needs_ids = true;
+        observer.scopes = ScopeSet::from_bits(scopes);
+        try {
+            handle_ = add_observer(observer);
+        } catch (const std::exception& error) {
+            note_problem("device_not_timed", error.what());
+        }
+    }
+
+    void flush(std::uint64_t timeout_ns, bool is_stopping) noexcept override {
+        const Deadline deadline = std::chrono::steady_clock::now() + std::chrono::nanoseconds(timeout_ns);
+        std::vector<Pair> pairs;
+        {
+            const std::lock_guard lock(mutex_);
+            pairs.swap(waiting_);
+        }
+        if (pairs.empty()) return;
+        try {
+            if (is_stopping) device_->synchronize();
+        } catch (const std::exception& error) {
+            tell("Waiting for " + name_ + " failed: " + error.what());
+        }
+        write(pairs, deadline);
+    }
+
+    // The parent's events are not ours to give back.
+    void forked() noexcept override {
+        scopes_ = ~0u;  // its observer is removed, or added anew, with the next session
+        is_on_.store(false, std::memory_order_release);
+        std::construct_at(&mutex_);
+        std::construct_at(&waiting_);
+    }
+
+  private:
+    static std::unique_ptr<ObserverContext> on_start(const ObservedRange& range, void* data) {
+        auto& self = *static_cast<DeviceTimer*>(data);
+        // Async ranges only span what others do.
+        if (!self.is_on_.load(std::memory_order_acquire) || range.is_async() ||
+            untimed_names().load(std::memory_order_acquire)->contains(range.name()))
+            return nullptr;
+        auto begun = std::make_unique<Begun>();
+        begun->event = self.record();
+        if (begun->event == nullptr) return nullptr;
+        begun->ticks = Clock::now();
+        return begun;
+    }
+
+    static void on_end(const ObservedRange& range, ObserverContext* context, void* data) {
+        auto& self = *static_cast<DeviceTimer*>(data);
+        if (context == nullptr || !self.is_on_.load(std::memory_order_acquire)) return;
+        auto& begun = static_cast<Begun&>(*context);
+        std::unique_ptr<DeviceEvent> event = self.record();
+        if (event == nullptr) return;
+        if (event->device() != begun.event->device()) {
+            self.lose(1, "Events are not on the same device: " + std::to_string(begun.event->device()) +
+                             " and " + std::to_string(event->device()) + ".");
+            return;
+        }
+        self.keep({std::move(begun.event), std::move(event), range.id(), begun.ticks,
+                   DeviceLog::work_site(DeviceWorkKind::Timed, range.name())});
+    }
+
+    std::unique_ptr<DeviceEvent> record() noexcept {
+        std::string why = "it gave none";
+        try {
+            if (std::unique_ptr<DeviceEvent> event = device_->record()) return event;
+        } catch (const std::exception& error) {
+            why = error.what();
+        }
+        lose(1, "Events were not recorded for " + name_ + ": " + why);
+        return nullptr;
+    }
+
+    void keep(Pair pair) {
+        std::vector<Pair> older;
+        {
+            const std::lock_guard lock(mutex_);
+            waiting_.push_back(std::move(pair));
+            if (waiting_.size() >= kMostWaiting) {
+                const auto middle = waiting_.begin() + kMostWaiting / 2;
+                older.assign(std::move_iterator(waiting_.begin()), std::move_iterator(middle));
+                waiting_.erase(waiting_.begin(), middle);
+            }
+        }
+        if (!older.empty()) write(older, Deadline::max());
+    }
+
+    /// Each pair's events are given back as soon as its time is known.
+    void write(std::vector<Pair>& pairs, Deadline deadline) noexcept {
+        for (std::size_t i = 0; i < pairs.size(); ++i) {
+            Pair pair = std::move(pairs[i]);
+            if (deadline != Deadline::max() && std::chrono::steady_clock::now() > deadline) {
+                lose(pairs.size() - i, "The events of " + name_ + " were not all there in time.");
+                return;
+            }
+            try {
+                write(pair, device_->elapsed_us(*pair.from, *pair.to));
+            } catch (const std::exception& error) {
+                lose(1, "The time between two events of " + name_ + " is not known: " + error.what());
+            }
+        }
+    }
+
+    void write(const Pair& pair, double elapsed_us) noexcept {
+        constexpr double kLongestUs = 1e15;
+        if (!(elapsed_us >= 0) || elapsed_us > kLongestUs) {
+            lose(1, "The time between two events of " + name_ + " was none: " + std::to_string(elapsed_us) +
+                        " us.");
+            return;
+        }
+        const double ticks = elapsed_us * 1e-6 * static_cast<double>(Clock::ticks_per_second());
+        DeviceWork work;
+        work.kind = DeviceWorkKind::Timed;
+        work.site = pair.site;
+        work.device = {device_->type(), pair.from->device()};
+        work.start = pair.ticks;
+        work.end = pair.ticks + static_cast<std::uint64_t>(std::llround(ticks));
+        work.range = pair.range;
+        log_->write(work);
+    }
+
+    void lose(std::uint64_t pairs, const std::string& why) noexcept {
+        log_->count_lost(pairs);
+        tell(why);
+    }
+
+    /// Each session hears of the first few.
+    void tell(const std::string& why) noexcept {
+        constexpr int kMostTold = 8;
+        if (told_.fetch_add(1, std::memory_order_relaxed) < kMostTold) note_problem("device_not_timed", why);
+    }
+
+    std::shared_ptr<DeviceRuntime> device_;
+    const std::string name_;
+    const std::string source_name_;
+    std::uint32_t scopes_ = 0;  ///< of the observer that is added; like handle_ and log_, of needs_changed()
+    ObserverHandle handle_ = 0;
+    std::unique_ptr<DeviceLog> log_;  ///< made before any callback can come
+    std::atomic<bool> is_on_{false};
+    std::atomic<int> told_{0};
+    std::mutex mutex_;
+    std::vector<Pair> waiting_;  ///< guarded by mutex_
+};
+
+}  // namespace
+
+void time_on_device(std::string_view range_name, bool is_timed) {
+    static std::mutex& mutex = *new std::mutex;
+    const std::lock_guard lock(mutex);
+    auto names = std::make_unique<Names>(*untimed_names().load(std::memory_order_acquire));
+    if (is_timed) {
+        names->erase(std::string(range_name));
+    } else {
+        names->emplace(range_name);
+    }
+    untimed_names().store(names.release(), std::memory_order_release);
+}
+
+std::shared_ptr<Source> make_device_timer(std::shared_ptr<DeviceRuntime> device) {
+    return std::make_shared<DeviceTimer>(std::move(device));
+}
+
+}  // namespace kymo

@@ -1,0 +1,208 @@
+// devices.cpp: the devices that are registered, and their activities as a source.
+#include "record/devices.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include <kymo/device.h>
+#include <kymo/error.h>
+
+#include "record/device_timer.h"
+#include "record/recorder.h"
+#include "record/source_writer.h"
+
+namespace kymo {
+
+DeviceRuntime::~DeviceRuntime() = default;
+
+std::string DeviceRuntime::activities_trouble() const {
+    return "The device '" + name() + "' tells nothing of its work.";
+}
+
+namespace {
+
+class DeviceSource final : public Source {
+  public:
+    explicit DeviceSource(std::shared_ptr<DeviceRuntime> device)
+        : device_(std::move(device)), activities_(*device_->activities()), name_(device_->name()) {}
+
+    const char* name() const noexcept override { return name_.c_str(); }
+
+    void needs_changed(const RecordingNeeds& needs) noexcept override {
+        DeviceNeeds own;
+        if (needs.is_recording() && (needs.device_types & device_bit(device_->type())) != 0) {
+            own.activities = needs.device_activities & ~std::uint32_t{kDeviceTimes};
+            own.memory = (needs.option_bits & detail::kOptionMemory) != 0;
+        }
+        if (own == needs_) return;
+        needs_ = own;
+        if (!log_) log_ = std::make_unique<DeviceLog>(name_);
+        const std::string trouble = activities_.record(own, *log_);
+        if (!trouble.empty()) note_problem("device_not_recorded", trouble);
+    }
+
+    void flush(std::uint64_t timeout_ns, bool wait_for_devices) noexcept override {
+        if (needs_ == DeviceNeeds()) return;
+        if (!activities_.flush(timeout_ns, wait_for_devices)) {
+            note_problem("device_work_missing", "The work of " + name_ +
+                                                    " was not all done, or not all handed over, in time: "
+                                                    "some of it is missing.");
+        }
+        for (const auto& [key, json] : activities_.facts())
+            Recorder::get().add_device_fact(device_->type(), key, json);
+    }
+
+    void forked() noexcept override {
+        needs_ = {};
+        activities_.forked();
+    }
+
+  private:
+    std::shared_ptr<DeviceRuntime> device_;
+    DeviceActivitySource& activities_;
+    std::string name_;
+    DeviceNeeds needs_;
+    std::unique_ptr<DeviceLog> log_;
+};
+
+struct Registry {
+    std::mutex mutex;
+    std::vector<std::shared_ptr<DeviceRuntime>> devices;
+    std::vector<std::string> asked_for;  ///< libraries of ours that have been looked for
+};
+
+Registry& registry() {
+    static auto& registry = *new Registry;  // devices may be asked for until the very end
+    return registry;
+}
+
+std::shared_ptr<DeviceRuntime> find_registered(std::string_view name) {
+    std::lock_guard lock(registry().mutex);
+    for (const auto& device : registry().devices) {
+        if (device->name() == name) return device;
+    }
+    return nullptr;
+}
+
+/// A library of ours lies beside this one.
+std::string library_of(std::string_view name) {
+    Dl_info info{};
+    std::string path;
+    if (dladdr(reinterpret_cast<const void*>(&find_device), &info) != 0 && info.dli_fname != nullptr)
+        path = info.dli_fname;
+    path.resize(path.rfind('/') + 1);  // npos + 1: none of it
+    return path + "libkymo_" + std::string(name) + ".so";
+}
+
+/// What keeps a library of ours from being loaded; empty: it has registered its device, or there is none.
+std::string load_own(std::string_view name) {
+    if (name != "cuda" && name != "simulated") return {};
+    {
+        std::lock_guard lock(registry().mutex);
+        auto& asked_for = registry().asked_for;
+        if (std::find(asked_for.begin(), asked_for.end(), name) != asked_for.end()) return {};
+    }
+    void* const library = dlopen(library_of(name).c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) {
+        const char* const why = dlerror();
+        return why != nullptr ? why : "unknown cause";
+    }
+    using Register = void (*)();
+    const auto make_known = reinterpret_cast<Register>(dlsym(library, "kymo_register_device"));
+    if (make_known == nullptr) return "it has no kymo_register_device";
+    {
+        std::lock_guard lock(registry().mutex);
+        auto& asked_for = registry().asked_for;
+        if (std::find(asked_for.begin(), asked_for.end(), name) != asked_for.end()) return {};
+        asked_for.emplace_back(name);
+    }
+    make_known();
+    return {};
+}
+
+}  // namespace
+
+void register_device(std::shared_ptr<DeviceRuntime> device) {
+    if (device == nullptr) throw Error("register_device: there is no device");
+    const std::string name = device->name();
+    if (name.empty()) throw Error("register_device: a device needs a name");
+    if (device_bit(device->type()) == 0 || device->type() == DeviceType::Cpu)
+        throw Error("register_device: " + name + " needs a type of its own, which is not the CPU's");
+    {
+        std::lock_guard lock(registry().mutex);
+        for (const auto& other : registry().devices) {
+            if (other->name() == name) throw Error("a device called " + name + " is registered already");
+            if (other->type() == device->type()) {
+                throw Error("register_device: " + name + " has the type of " + other->name() +
+                            ", which is registered already");
+            }
+        }
+        registry().devices.push_back(device);
+    }
+    Recorder::get().add_source(make_device_timer(device));
+    if (device->activities() != nullptr)
+        Recorder::get().add_source(std::make_shared<DeviceSource>(std::move(device)));
+}
+
+std::shared_ptr<DeviceRuntime> find_device(std::string_view name) {
+    if (auto device = find_registered(name)) return device;
+    load_own(name);
+    return find_registered(name);
+}
+
+std::string device_trouble(std::string_view name) {
+    if (find_registered(name) == nullptr) {
+        const std::string why = load_own(name);
+        if (!why.empty())
+            return "Kymo's part for the device '" + std::string(name) + "' cannot be loaded: " + why;
+    }
+    const std::shared_ptr<DeviceRuntime> device = find_registered(name);
+    if (device == nullptr) return "There is no device called '" + std::string(name) + "'.";
+    return device->unavailable();
+}
+
+void synchronize_devices() noexcept {
+    // Where the program has loaded NVIDIA's driver it may have work there.
+    if (dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD) != nullptr) find_device("cuda");
+    std::vector<std::shared_ptr<DeviceRuntime>> devices;
+    {
+        std::lock_guard lock(registry().mutex);
+        devices = registry().devices;
+    }
+    for (const auto& device : devices) {
+        try {
+            device->synchronize();
+        } catch (const std::exception&) {  // it has said so to whoever gave it the work
+        }
+    }
+}
+
+std::vector<std::string> registered_devices() {
+    std::lock_guard lock(registry().mutex);
+    std::vector<std::string> names;
+    for (const auto& device : registry().devices) names.push_back(device->name());
+    return names;
+}
+
+WantedDevices find_devices(std::span<const std::string> names, std::uint32_t device_activities) {
+    WantedDevices wanted;
+    for (const std::string& name : names) {
+        std::string trouble = device_trouble(name);
+        const std::shared_ptr<DeviceRuntime> device = find_registered(name);
+        if (trouble.empty()) {
+            wanted.types |= device_bit(device->type());
+            if (device->activities() != nullptr) continue;
+            wanted.without_source |= device_bit(device->type());
+            trouble = (device_activities & kDeviceTimes) == 0 ? device->activities_trouble() : "";
+            if (!trouble.empty())
+                wanted.troubles.push_back(trouble + " Ranges are timed with its events instead.");
+        } else {
+            wanted.troubles.push_back(std::move(trouble));
+        }
+    }
+    return wanted;
+}
+
+}  // namespace kymo

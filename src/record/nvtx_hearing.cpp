@@ -1,0 +1,59 @@
+// nvtx_hearing.cpp: whether the NVTX of this process speaks to Kymo.
+#include "record/nvtx_hearing.h"
+
+#include <dlfcn.h>
+
+#include <filesystem>
+
+#include <kymo/nvtx.h>
+
+#include "record/environment.h"
+
+namespace kymo {
+
+std::atomic<bool> nvtx_is_heard{false};
+NvtxEntry entry_of_first_copy = nullptr;
+bool is_second_copy = false;
+constinit thread_local bool EmitterCall::is_inside = false;
+
+namespace {
+
+// Another copy of libkymo hands over to this one.
+bool is_kymo(const std::string& path) {
+    std::error_code error;
+    return std::filesystem::path(path).filename().string().starts_with("libkymo.so") ||
+           std::filesystem::equivalent(path, nvtx::library_path(), error);
+}
+
+}  // namespace
+
+std::string why_nvtx_is_silent() {
+    if (nvtx_is_heard.load(std::memory_order_relaxed)) return {};
+    const std::string path = environment_text(kNvtxVariable);
+    if (path.empty())
+        return std::string(
+                   "ranges of NVTX are not heard: a library looks for its listener at its first call "
+                   "of NVTX, and ") +
+               kNvtxVariable + " was not set; start the program with kymo run --nvtx";
+    if (is_kymo(path)) return {};
+    return std::string("ranges of NVTX are not heard: ") + kNvtxVariable +
+           " names the library of another tool, " + path;
+}
+
+namespace nvtx {
+
+bool is_listening() {
+    return why_nvtx_is_silent().empty();
+}
+
+std::string library_path() {
+    Dl_info info{};
+    if (dladdr(reinterpret_cast<const void*>(&nvtx_is_heard), &info) == 0 || info.dli_fname == nullptr)
+        return {};
+    std::error_code error;
+    const std::filesystem::path path = std::filesystem::canonical(info.dli_fname, error);
+    return error ? info.dli_fname : path.string();
+}
+
+}  // namespace nvtx
+}  // namespace kymo

@@ -1,0 +1,286 @@
+// activity_decoder.cpp: one function for each kind of record.
+#include "sources/cuda/activity_decoder.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstring>
+#include <utility>
+
+#include "base/cuda_words.h"
+
+namespace kymo::cuda {
+namespace {
+
+constexpr std::uint32_t kNoStream = ~0u;
+
+const char* overhead_name(std::uint32_t kind) noexcept {
+    switch (kind) {
+        case 1:
+            return "Driver Compiler";
+        case 1 << 16:
+            return "Buffer Flush";
+        case 2 << 16:
+            return "Instrumentation";
+        case 3 << 16:
+            return "Resource";
+        case 4 << 16:
+            return "Runtime Triggered Module Loading";
+        case 5 << 16:
+            return "Lazy Function Loading";
+        case 6 << 16:
+            return "Command Buffer Full";
+        case 7 << 16:
+            return "Activity Buffer Request";
+        case 8 << 16:
+            return "UVM Activity Init";
+        default:
+            return "Overhead";
+    }
+}
+
+const char* migration_name(std::uint32_t kind) noexcept {
+    switch (kind) {
+        case 1:
+            return "Memcpy HtoD (unified memory)";
+        case 2:
+            return "Memcpy DtoH (unified memory)";
+        case 3:
+            return "Page fault of the CPU (unified memory)";
+        case 4:
+            return "Page fault of the GPU (unified memory)";
+        case 5:
+            return "Thrashing (unified memory)";
+        case 6:
+            return "Throttling (unified memory)";
+        case 7:
+            return "Remote map (unified memory)";
+        case 8:
+            return "Memcpy DtoD (unified memory)";
+        default:
+            return "Unified memory";
+    }
+}
+
+bool moves_bytes(std::uint32_t kind) noexcept {
+    return kind == 1 || kind == 2 || kind == 8;
+}
+
+std::string copy_text(std::uint8_t kind, std::uint8_t source, std::uint8_t target) {
+    return std::string(copy_name(kind)) + " (" + std::string(cupti_memory_kind(source)) + " -> " +
+           std::string(cupti_memory_kind(target)) + ")";
+}
+
+bool is_version(std::string_view text) {
+    return text.size() > 1 && text[0] == 'v' && std::all_of(text.begin() + 1, text.end(), [](char c) {
+               return std::isdigit(static_cast<unsigned char>(c)) != 0;
+           });
+}
+
+}  // namespace
+
+std::string plain_call_name(std::string_view name) {
+    for (std::size_t bar = name.rfind('_'); bar != std::string_view::npos && bar != 0;
+         bar = name.rfind('_')) {
+        const std::string_view last = name.substr(bar + 1);
+        if (last != "ptsz" && last != "ptds" && !is_version(last)) break;
+        name = name.substr(0, bar);
+    }
+    return std::string(name);
+}
+
+void ActivityDecoder::decode(const ActivityRecord& record, DeviceLog& log) {
+    switch (record.kind) {
+        case kActivityKernel:
+            return decode_kernel(reinterpret_cast<const KernelRecord&>(record), log);
+        case kActivityRuntime:
+        case kActivityDriver:
+            return decode_call(reinterpret_cast<const CallRecord&>(record), log);
+        case kActivityMemcpy:
+            return decode_copy(reinterpret_cast<const CopyRecord&>(record), log);
+        case kActivityMemcpyPeer:
+            return decode_peer_copy(reinterpret_cast<const PeerCopyRecord&>(record), log);
+        case kActivityMemset:
+            return decode_set(reinterpret_cast<const SetRecord&>(record), log);
+        case kActivitySynchronization:
+            return decode_wait(reinterpret_cast<const WaitRecord&>(record), log);
+        case kActivityOverhead:
+            return decode_overhead(reinterpret_cast<const OverheadRecord&>(record), log);
+        case kActivityMemory:
+            return decode_memory(reinterpret_cast<const MemoryRecord&>(record), log);
+        case kActivityUnifiedMemory:
+            return decode_unified_memory(reinterpret_cast<const UnifiedMemoryRecord&>(record), log);
+        default:
+            return;
+    }
+}
+
+DeviceWork ActivityDecoder::work(DeviceWorkKind kind, std::uint32_t site, std::uint32_t device,
+                                 std::uint32_t context, std::uint32_t stream, std::uint32_t correlation,
+                                 std::uint64_t start, std::uint64_t end) const noexcept {
+    DeviceWork made;
+    made.kind = kind;
+    made.site = site;
+    made.device = {DeviceType::Cuda, static_cast<std::int32_t>(device)};
+    made.stream = stream == kNoStream ? -1 : std::int64_t{stream};
+    made.context = context;
+    made.correlation = correlation;
+    made.start = clock_.to_ticks(start);
+    made.end = clock_.to_ticks(std::max(start, end));
+    return made;
+}
+
+std::uint32_t ActivityDecoder::named_site(DeviceWorkKind kind, const std::string& name) {
+    const auto [place, is_new] = sites_.try_emplace({kind, name}, 0u);
+    if (is_new) place->second = DeviceLog::work_site(kind, name);
+    return place->second;
+}
+
+std::uint32_t ActivityDecoder::kernel_site(const char* name) {
+    KernelName& known = kernels_[name];
+    const char* const text = name != nullptr ? name : "(kernel without a name)";
+    if (known.site == 0 || known.name != text) {
+        known.name = text;
+        known.is_probe = known.name == kProbeName;
+        known.site = DeviceLog::work_site(DeviceWorkKind::Kernel, text);
+    }
+    return known.is_probe ? 0 : known.site;
+}
+
+void ActivityDecoder::decode_kernel(const KernelRecord& record, DeviceLog& log) {
+    if (record.start == 0) return;  // CUPTI could not tell when it ran
+    const std::uint32_t site = kernel_site(record.name);
+    if (site == 0) {
+        probe_runs_.push_back({record.correlation, record.start, record.end});
+        return;
+    }
+    DeviceWork made = work(DeviceWorkKind::Kernel, site, record.device, record.context, record.stream,
+                           record.correlation, record.start, record.end);
+    for (int i = 0; i < 3; ++i) {
+        made.kernel.grid[i] = static_cast<std::uint32_t>(record.grid[i]);
+        made.kernel.block[i] = static_cast<std::uint16_t>(record.block[i]);
+    }
+    made.kernel.registers = record.registers_per_thread;
+    made.kernel.static_shared = static_cast<std::uint32_t>(record.static_shared);
+    made.kernel.dynamic_shared = static_cast<std::uint32_t>(record.dynamic_shared);
+    made.kernel.graph_node = record.graph_node;
+    const KeyedValue graph{"graph id", std::int64_t{record.graph}};
+    if (record.graph_node != 0) made.values = {&graph, 1};
+    log.write(made);
+}
+
+std::uint32_t ActivityDecoder::call_site(std::uint32_t domain, std::uint32_t callback) {
+    constexpr std::uint32_t kMostCallbacks = 1 << 16;
+    std::vector<std::uint32_t>& sites = call_sites_[domain];
+    const std::uint32_t index = std::min(callback, kMostCallbacks);
+    if (index >= sites.size()) sites.resize(index + 64);
+    if (sites[index] == 0) {
+        const char* name = nullptr;
+        cupti_.callback_name(domain, callback, &name);
+        const bool is_driver = domain == kDriverCalls;
+        const std::string text = name != nullptr ? plain_call_name(name)
+                                                 : std::string(is_driver ? "CUDA driver" : "CUDA runtime") +
+                                                       " call " + std::to_string(callback);
+        sites[index] = DeviceLog::call_site(text, is_driver);
+    }
+    return sites[index];
+}
+
+void ActivityDecoder::decode_call(const CallRecord& record, DeviceLog& log) {
+    if (record.thread == own_thread_ || record.start == 0) return;
+    DeviceCall call;
+    call.site = call_site(record.kind == kActivityDriver ? kDriverCalls : kRuntimeCalls, record.callback);
+    call.os_tid = static_cast<std::int32_t>(record.thread);
+    call.correlation = record.correlation;
+    call.device_type = DeviceType::Cuda;
+    call.start = clock_.to_ticks(record.start);
+    call.end = clock_.to_ticks(std::max(record.start, record.end));
+    call.result = static_cast<std::int32_t>(record.result);
+    log.write(call);
+}
+
+void ActivityDecoder::decode_copy(const CopyRecord& record, DeviceLog& log) {
+    const std::uint32_t site =
+        named_site(DeviceWorkKind::Copy, copy_text(record.copy_kind, record.source_kind, record.target_kind));
+    DeviceWork made = work(DeviceWorkKind::Copy, site, record.device, record.context, record.stream,
+                           record.correlation, record.start, record.end);
+    made.bytes = record.bytes;
+    log.write(made);
+}
+
+void ActivityDecoder::decode_peer_copy(const PeerCopyRecord& record, DeviceLog& log) {
+    const std::uint32_t site =
+        named_site(DeviceWorkKind::Copy, copy_text(record.copy_kind, record.source_kind, record.target_kind));
+    DeviceWork made = work(DeviceWorkKind::Copy, site, record.device, record.context, record.stream,
+                           record.correlation, record.start, record.end);
+    made.bytes = record.bytes;
+    const KeyedValue places[] = {{"fromDevice", std::int64_t{record.source_device}},
+                                 {"inDevice", std::int64_t{record.device}},
+                                 {"toDevice", std::int64_t{record.target_device}},
+                                 {"fromContext", std::int64_t{record.source_context}},
+                                 {"inContext", std::int64_t{record.context}},
+                                 {"toContext", std::int64_t{record.target_context}}};
+    made.values = places;
+    log.write(made);
+}
+
+void ActivityDecoder::decode_set(const SetRecord& record, DeviceLog& log) {
+    const std::string name = "Memset (" + std::string(cupti_memory_kind(record.memory_kind)) + ")";
+    DeviceWork made = work(DeviceWorkKind::Set, named_site(DeviceWorkKind::Set, name), record.device,
+                           record.context, record.stream, record.correlation, record.start, record.end);
+    made.bytes = record.bytes;
+    log.write(made);
+}
+
+void ActivityDecoder::decode_wait(const WaitRecord& record, DeviceLog& log) {
+    const std::string name(synchronization_name(record.type));
+    // The record does not name the device; a context belongs to one, and waits stand beside its queues.
+    DeviceWork made = work(DeviceWorkKind::Wait, named_site(DeviceWorkKind::Wait, name), 0, record.context,
+                           record.stream, record.correlation, record.start, record.end);
+    const KeyedValue values[] = {{"cuda_sync_kind", std::string_view(name)},
+                                 {"wait_on_cuda_event_id", std::int64_t{record.event}}};
+    made.values = {values, record.event == ~0u ? std::size_t{1} : std::size_t{2}};
+    log.write(made);
+}
+
+void ActivityDecoder::decode_overhead(const OverheadRecord& record, DeviceLog& log) {
+    const char* const name = overhead_name(record.overhead_kind);
+    log.write(work(DeviceWorkKind::Overhead, named_site(DeviceWorkKind::Overhead, name), 0, 0, kNoStream, 0,
+                   record.start, record.end));
+}
+
+void ActivityDecoder::decode_memory(const MemoryRecord& record, DeviceLog& log) {
+    constexpr std::uint32_t kPinned = 2, kAllocation = 1, kRelease = 2;
+    if (record.memory_kind == kPinned || record.memory_kind == 1) return;  // the host's
+    MemoryReport report;
+    report.device = {DeviceType::Cuda, static_cast<std::int32_t>(record.device)};
+    report.address = reinterpret_cast<const void*>(static_cast<std::uintptr_t>(record.address));
+    if (record.operation == kAllocation) {
+        report.bytes = static_cast<std::int64_t>(record.bytes);
+        allocations_[record.address] = record.bytes;
+    } else if (record.operation == kRelease) {
+        const auto found = allocations_.find(record.address);
+        const std::uint64_t bytes = found != allocations_.end() ? found->second : record.bytes;
+        if (found != allocations_.end()) allocations_.erase(found);
+        report.bytes = -static_cast<std::int64_t>(bytes);
+    } else {
+        return;
+    }
+    std::int64_t& allocated = allocated_[record.device];
+    allocated = std::max<std::int64_t>(allocated + report.bytes, 0);
+    report.total_allocated = report.total_reserved = allocated;
+    log.write(report, clock_.to_ticks(record.time));
+}
+
+void ActivityDecoder::decode_unified_memory(const UnifiedMemoryRecord& record, DeviceLog& log) {
+    const char* const name = migration_name(record.counter_kind);
+    const std::uint32_t device = record.counter_kind == 2 ? record.source : record.target;
+    DeviceWork made = work(DeviceWorkKind::Migration, named_site(DeviceWorkKind::Migration, name), device, 0,
+                           record.stream, 0, record.start, record.end);
+    const KeyedValue values[] = {{"address", static_cast<std::int64_t>(record.address)},
+                                 {"value", static_cast<std::int64_t>(record.value)}};
+    if (moves_bytes(record.counter_kind)) made.bytes = record.value;
+    made.values = {values, moves_bytes(record.counter_kind) ? std::size_t{1} : std::size_t{2}};
+    log.write(made);
+}
+
+}  // namespace kymo::cuda

@@ -1,0 +1,78 @@
+// activity_decoder.h: CUPTI's records into the log.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <kymo/device.h>
+
+#include "sources/cuda/cuda_libraries.h"
+#include "sources/cuda/cupti_clock.h"
+#include "sources/cuda/cupti_records.h"
+
+namespace kymo::cuda {
+
+/// When a kernel of ours ran, by CUPTI's account.
+struct ProbeRun {
+    std::uint32_t correlation;
+    std::uint64_t start_ns;
+    std::uint64_t end_ns;
+};
+
+/// Used by one thread at a time. Names are looked up once.
+class ActivityDecoder {
+  public:
+    ActivityDecoder(const Cupti& cupti, const CuptiClock& clock) : cupti_(cupti), clock_(clock) {}
+
+    /// Calls of this thread are ours, and are left out.
+    void set_own_thread(std::uint32_t os_tid) noexcept { own_thread_ = os_tid; }
+    /// Writes a record; of a kind that is not known nothing.
+    void decode(const ActivityRecord& record, DeviceLog& log);
+    /// Runs of the clock's probe that were found since the last asking.
+    std::vector<ProbeRun> take_probe_runs() { return std::exchange(probe_runs_, {}); }
+
+    /// The name of the probe, which is no work of the program.
+    static constexpr const char* kProbeName = "kymo_clock_probe";
+
+  private:
+    void decode_kernel(const KernelRecord& record, DeviceLog& log);
+    void decode_call(const CallRecord& record, DeviceLog& log);
+    void decode_copy(const CopyRecord& record, DeviceLog& log);
+    void decode_peer_copy(const PeerCopyRecord& record, DeviceLog& log);
+    void decode_set(const SetRecord& record, DeviceLog& log);
+    void decode_wait(const WaitRecord& record, DeviceLog& log);
+    void decode_overhead(const OverheadRecord& record, DeviceLog& log);
+    void decode_memory(const MemoryRecord& record, DeviceLog& log);
+    void decode_unified_memory(const UnifiedMemoryRecord& record, DeviceLog& log);
+
+    DeviceWork work(DeviceWorkKind kind, std::uint32_t site, std::uint32_t device, std::uint32_t context,
+                    std::uint32_t stream, std::uint32_t correlation, std::uint64_t start,
+                    std::uint64_t end) const noexcept;
+    std::uint32_t kernel_site(const char* name);
+    std::uint32_t call_site(std::uint32_t domain, std::uint32_t callback);
+    std::uint32_t named_site(DeviceWorkKind kind, const std::string& name);
+
+    /// CUPTI frees names with their modules, and may put another name at the same address.
+    struct KernelName {
+        std::string name;
+        std::uint32_t site = 0;
+        bool is_probe = false;
+    };
+    const Cupti& cupti_;
+    const CuptiClock& clock_;
+    std::uint32_t own_thread_ = 0;
+    std::unordered_map<const char*, KernelName> kernels_;
+    std::vector<std::uint32_t> call_sites_[3];  ///< by domain, then by callback
+    std::map<std::pair<DeviceWorkKind, std::string>, std::uint32_t> sites_;
+    std::map<std::uint32_t, std::int64_t> allocated_;  ///< bytes of each device
+    std::unordered_map<std::uint64_t, std::uint64_t> allocations_;
+    std::vector<ProbeRun> probe_runs_;
+};
+
+/// "cudaLaunchKernel" of "cudaLaunchKernel_v7000", "cuMemcpyHtoD" of "cuMemcpyHtoD_v2_ptds".
+std::string plain_call_name(std::string_view name);
+
+}  // namespace kymo::cuda

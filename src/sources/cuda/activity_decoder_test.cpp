@@ -1,0 +1,288 @@
+// activity_decoder_test.cpp: records made by hand, into real sessions.
+#include "sources/cuda/activity_decoder.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include <kymo/range.h>
+#include <kymo/session.h>
+
+#include "sources/cuda/clock_probe.h"
+
+namespace kymo::cuda {
+namespace {
+
+/// Says what it is given; the decoder writes for it.
+class NoActivities final : public DeviceActivitySource {
+  public:
+    std::string record(const DeviceNeeds& needs, DeviceLog& log) noexcept override {
+        if (needs.activities != 0) open_log = &log;
+        return "";
+    }
+    bool flush(std::uint64_t, bool) noexcept override { return true; }
+    DeviceLog* open_log = nullptr;
+};
+
+class TestDevice final : public DeviceRuntime {
+  public:
+    std::string name() const override { return "test"; }
+    DeviceType type() const noexcept override { return DeviceType::Cuda; }
+    std::string unavailable() const override { return ""; }
+    std::unique_ptr<DeviceEvent> record() override { return nullptr; }
+    double elapsed_us(const DeviceEvent&, const DeviceEvent&) override { return 0; }
+    void mark(std::string_view) override {}
+    void range_push(std::string_view) override {}
+    void range_pop() override {}
+    void on_each_device(const std::function<void(std::int32_t)>&) override {}
+    void synchronize() override {}
+    DeviceActivitySource* activities() override { return &source; }
+    NoActivities source;
+};
+
+TestDevice& device() {
+    static const auto made = [] {
+        auto device = std::make_shared<TestDevice>();
+        register_device(device);
+        return device;
+    }();
+    return *made;
+}
+
+CuptiResult name_of(std::uint32_t domain, std::uint32_t callback, const char** name) {
+    *name = nullptr;
+    if (domain == kRuntimeCalls && callback == 211) *name = "cudaLaunchKernel_v7000";
+    if (domain == kDriverCalls && callback == 5) *name = "cuMemcpyHtoD_v2_ptds";
+    return *name != nullptr ? kCuptiSuccess : 1;
+}
+
+class Decoding : public ::testing::Test {
+  protected:
+    Decoding() : clock_(device_ticks_per_second()), decoder_(cupti_, clock_) {
+        cupti_.callback_name = &name_of;
+        device();
+        session_.start({.profile_memory = true, .devices = {"test"}, .device_activities = kDeviceAll});
+    }
+
+    std::uint64_t now() const { return clock_.to_ns(device_ticks()); }
+
+    template <class Record>
+    void decode(const Record& record) {
+        ActivityRecord head;
+        static_assert(offsetof(Record, kind) == 0);
+        std::memcpy(&head, &record, sizeof head);
+        decoder_.decode(reinterpret_cast<const ActivityRecord&>(record), *device().source.open_log);
+    }
+
+    KernelRecord kernel(const char* name, std::uint32_t correlation, std::uint64_t start, std::uint64_t end) {
+        KernelRecord record{};
+        record.kind = kActivityKernel;
+        record.name = name;
+        record.correlation = correlation;
+        record.start = start;
+        record.end = end;
+        record.stream = 7;
+        record.context = 1;
+        record.grid[0] = 12;
+        record.grid[1] = record.grid[2] = 1;
+        record.block[0] = 256;
+        record.block[1] = record.block[2] = 1;
+        record.registers_per_thread = 32;
+        record.static_shared = 100;
+        record.dynamic_shared = 28;
+        return record;
+    }
+
+    CallRecord call(std::uint32_t kind, std::uint32_t callback, std::uint32_t correlation,
+                    std::uint64_t start, std::uint64_t end) {
+        CallRecord record{};
+        record.kind = kind;
+        record.callback = callback;
+        record.correlation = correlation;
+        record.start = start;
+        record.end = end;
+        record.thread = static_cast<std::uint32_t>(gettid());
+        return record;
+    }
+
+    static Row row_named(const Trace& trace, std::string_view name) {
+        for (Row row = 0; row < trace.ranges().size(); ++row) {
+            if (trace.range_name(row) == name) return row;
+        }
+        return kNoRow;
+    }
+
+    static const Argument* value(const Trace& trace, Row row, std::string_view key) {
+        for (const Argument& argument : trace.range_arguments(row)) {
+            if (trace.string(argument.key) == key) return &argument;
+        }
+        return nullptr;
+    }
+
+    Cupti cupti_{};
+    CuptiClock clock_;
+    ActivityDecoder decoder_;
+    Session session_;
+};
+
+TEST_F(Decoding, AKernelIsOnItsQueueUnderTheCallThatLaunchedIt) {
+    std::uint64_t start = 0, end = 0;
+    {
+        KYMO_RANGE("step");
+        start = now();
+        end = start + 10;
+        while (now() < end + 10) {
+        }
+    }
+    decode(call(kActivityRuntime, 211, 5, start, end));
+    decode(kernel("_Z5emptyi", 5, start + 1, end + 1));
+    const Trace trace = session_.stop();
+    const Row row = row_named(trace, "empty(int)");
+    ASSERT_NE(row, kNoRow);
+    const TrackInfo& track = trace.tracks()[trace.track_of(row)];
+    EXPECT_EQ(track.kind, TrackKind::Device);
+    EXPECT_EQ(track.stream, 7);
+    EXPECT_EQ(trace.string(trace.sites()[trace.ranges().site[row]].raw_name), "_Z5emptyi");
+    EXPECT_EQ(value(trace, row, "registers per thread")->integer, 32);
+    EXPECT_EQ(value(trace, row, "shared memory")->integer, 128);
+    const ListItems grid = value(trace, row, "grid")->list;
+    EXPECT_EQ(trace.list_items()[grid.first].integer, 12);
+    ASSERT_EQ(trace.links().size(), 1u);
+    EXPECT_EQ(trace.links()[0].to, row);
+    EXPECT_EQ(trace.range_name(trace.links()[0].from), "cudaLaunchKernel");
+    EXPECT_EQ(trace.range_name(trace.ranges().parent[trace.links()[0].from]), "step");
+}
+
+TEST_F(Decoding, AKernelsNameMayMoveToAnotherKernel) {
+    char name[] = "first";
+    const std::uint64_t start = now();
+    decode(kernel(name, 1, start, start + 10));
+    std::memcpy(name, "other", 5);
+    decode(kernel(name, 2, start + 20, start + 30));
+    const Trace trace = session_.stop();
+    EXPECT_NE(row_named(trace, "first"), kNoRow);
+    EXPECT_NE(row_named(trace, "other"), kNoRow);
+}
+
+TEST_F(Decoding, CopiesAndSetsHaveTheirBytes) {
+    CopyRecord copy{};
+    copy.kind = kActivityMemcpy;
+    copy.copy_kind = 1;
+    copy.source_kind = 1;
+    copy.target_kind = 3;
+    copy.bytes = 4000;
+    copy.start = now();
+    copy.end = copy.start + 2000;
+    decode(copy);
+    SetRecord set{};
+    set.kind = kActivityMemset;
+    set.memory_kind = 3;
+    set.bytes = 64;
+    set.start = now();
+    set.end = set.start + 10;
+    decode(set);
+    const Trace trace = session_.stop();
+    const Row row = row_named(trace, "Memcpy HtoD (Pageable -> Device)");
+    ASSERT_NE(row, kNoRow);
+    EXPECT_EQ(value(trace, row, "bytes")->integer, 4000);
+    EXPECT_NEAR(value(trace, row, "memory bandwidth (GB/s)")->real, 2.0, 0.3);
+    ASSERT_NE(row_named(trace, "Memset (Device)"), kNoRow);
+    EXPECT_EQ(trace.string(trace.sites()[trace.ranges().site[row]].category), "gpu_memcpy");
+}
+
+TEST_F(Decoding, WaitsStandBesideTheQueueAndOverheadHasItsName) {
+    WaitRecord wait{};
+    wait.kind = kActivitySynchronization;
+    wait.type = 3;
+    wait.stream = 7;
+    wait.event = ~0u;
+    wait.start = now();
+    wait.end = wait.start + 10;
+    decode(wait);
+    OverheadRecord overhead{};
+    overhead.kind = kActivityOverhead;
+    overhead.overhead_kind = 5 << 16;
+    overhead.start = now();
+    overhead.end = overhead.start + 10;
+    decode(overhead);
+    const Trace trace = session_.stop();
+    const Row row = row_named(trace, "Stream Sync");
+    ASSERT_NE(row, kNoRow);
+    EXPECT_EQ(trace.tracks()[trace.track_of(row)].kind, TrackKind::Async);
+    EXPECT_NE(row_named(trace, "Lazy Function Loading"), kNoRow);
+}
+
+TEST_F(Decoding, AllocationsOfTheDeviceAreReportsAndThoseOfTheHostAreNot) {
+    MemoryRecord memory{};
+    memory.kind = kActivityMemory;
+    memory.operation = 1;
+    memory.memory_kind = 3;
+    memory.address = 0x1000;
+    memory.bytes = 256;
+    memory.time = now();
+    decode(memory);
+    memory.operation = 2;
+    memory.bytes = 0;  // a release need not say how much
+    memory.time = now();
+    decode(memory);
+    memory.operation = 1;
+    memory.memory_kind = 2;
+    decode(memory);
+    const Trace trace = session_.stop();
+    ASSERT_EQ(trace.memory().size(), 2u);
+    EXPECT_EQ(trace.memory().bytes[0], 256);
+    EXPECT_EQ(trace.memory().bytes[1], -256);
+    EXPECT_EQ(trace.memory().total_allocated[1], 0);
+    EXPECT_EQ(trace.memory().device[0].type, DeviceType::Cuda);
+}
+
+TEST_F(Decoding, OurOwnCallsAndKernelsAreLeftOut) {
+    decoder_.set_own_thread(static_cast<std::uint32_t>(gettid()));
+    const std::uint64_t start = now();
+    decode(call(kActivityRuntime, 211, 1, start, start + 10));
+    decode(kernel(ActivityDecoder::kProbeName, 1, start, start + 10));
+    const ActivityRecord unknown{9999};
+    decoder_.decode(unknown, *device().source.open_log);
+    const Trace trace = session_.stop();
+    EXPECT_EQ(trace.ranges().size(), 0u);
+    const auto runs = decoder_.take_probe_runs();
+    ASSERT_EQ(runs.size(), 1u);
+    EXPECT_EQ(runs[0].start_ns, start);
+}
+
+TEST(CallNames, LoseTheirVersions) {
+    EXPECT_EQ(plain_call_name("cudaLaunchKernel_v7000"), "cudaLaunchKernel");
+    EXPECT_EQ(plain_call_name("cudaLaunchKernel_ptsz_v7000"), "cudaLaunchKernel");
+    EXPECT_EQ(plain_call_name("cuMemcpyHtoD_v2_ptds"), "cuMemcpyHtoD");
+    EXPECT_EQ(plain_call_name("cuLaunchKernel"), "cuLaunchKernel");
+    EXPECT_EQ(plain_call_name("cuGraphAddNode_value"), "cuGraphAddNode_value");
+    EXPECT_EQ(plain_call_name("_v2"), "_v2");
+    EXPECT_EQ(plain_call_name(""), "");
+}
+
+TEST(CuptiClocks, GiveTicksBackAsTheyWere) {
+    for (const std::uint64_t rate :
+         {1'000'000'000ull, 2'100'000'000ull, 24'000'000ull, 1'000'000ull, 3'999'999'999ull}) {
+        const CuptiClock clock(rate);
+        for (const std::uint64_t ticks : {0ull, 1ull, 12345ull, 1ull << 40, (1ull << 52) + 77}) {
+            const std::uint64_t back = clock.to_ticks(clock.to_ns(ticks));
+            const std::uint64_t off = back > ticks ? back - ticks : ticks - back;
+            EXPECT_LE(off, rate / 1'000'000'000 + 1) << rate << " " << ticks;
+        }
+    }
+}
+
+TEST(ClockOffsets, AreBoundByTheExchangesAndTheKernelsRun) {
+    // The GPU's clock is 1000 ahead of the host's; CUPTI gives times that are 300 late.
+    const std::vector<ClockExchange> exchanges = {{100, 1150, 200}, {300, 1310, 360}, {400, 1480, 490}};
+    const ClockOffset offset = clock_offset(exchanges, 1090, 1500, {1, 80 + 300, 510 + 300});
+    EXPECT_LE(offset.least_ns, -300);
+    EXPECT_GE(offset.most_ns, -300);
+    EXPECT_LT(offset.most_ns - offset.least_ns, 200);
+}
+
+}  // namespace
+}  // namespace kymo::cuda

@@ -1,0 +1,79 @@
+// buffer_pool.h: the buffers that CUPTI fills, from its threads to ours.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace kymo::cuda {
+
+/// A full buffer, or what was in one when it was asked back.
+struct FilledBuffer {
+    std::uint8_t* data = nullptr;
+    std::size_t bytes = 0;
+    void* context = nullptr;
+    std::uint32_t stream = 0;
+};
+
+/// Hands out buffers up to a ceiling. Any thread.
+class BufferPool {
+  public:
+    static constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
+
+    explicit BufferPool(std::size_t most_bytes) noexcept : most_(most_bytes / kBufferBytes) {}
+
+    /// Null: the ceiling is reached; CUPTI drops records then and counts them.
+    std::uint8_t* take() noexcept {
+        std::lock_guard lock(mutex_);
+        if (!free_.empty()) {
+            std::uint8_t* const data = free_.back();
+            free_.pop_back();
+            return data;
+        }
+        if (owned_.size() >= most_) return nullptr;
+        std::unique_ptr<Buffer> buffer(new (std::nothrow) Buffer);
+        if (buffer == nullptr) return nullptr;
+        owned_.push_back(std::move(buffer));
+        return owned_.back()->bytes;
+    }
+    void put_filled(const FilledBuffer& filled) noexcept {
+        {
+            std::lock_guard lock(mutex_);
+            filled_.push_back(filled);
+        }
+        changed_.notify_all();
+    }
+    /// The next filled one; false: there is none now.
+    bool next(FilledBuffer& filled) noexcept {
+        std::lock_guard lock(mutex_);
+        if (filled_.empty()) return false;
+        filled = filled_.front();
+        filled_.pop_front();
+        return true;
+    }
+    void give_back(std::uint8_t* data) noexcept {
+        std::lock_guard lock(mutex_);
+        free_.push_back(data);
+    }
+
+    std::mutex& mutex() noexcept { return mutex_; }
+    std::condition_variable& changed() noexcept { return changed_; }
+    bool has_filled() const noexcept { return !filled_.empty(); }  ///< needs the mutex
+
+  private:
+    struct Buffer {
+        alignas(64) std::uint8_t bytes[kBufferBytes];
+    };
+    const std::size_t most_;
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::vector<std::unique_ptr<Buffer>> owned_;
+    std::vector<std::uint8_t*> free_;
+    std::deque<FilledBuffer> filled_;
+};
+
+}  // namespace kymo::cuda

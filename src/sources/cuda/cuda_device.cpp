@@ -1,0 +1,151 @@
+// cuda_device.cpp: NVIDIA's GPUs as a device of Kymo.
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <kymo/device.h>
+#include <kymo/emit.h>
+#include <kymo/error.h>
+
+#include "sources/cuda/cuda_contexts.h"
+#include "sources/cuda/cuda_libraries.h"
+#include "sources/cuda/cupti_source.h"
+
+namespace kymo::cuda {
+namespace {
+
+thread_local void* current_stream = nullptr;  ///< CUDA's default one, unless somebody says otherwise
+
+void check(CudaResult result, const char* what) {
+    if (result != kCudaSuccess) throw Error(std::string(what) + ": " + cuda_error(result));
+}
+
+/// Events that nobody needs any more, by context: making one costs more than recording it.
+class EventPool {
+  public:
+    void* take(void* context) {
+        {
+            std::lock_guard lock(mutex_);
+            std::vector<void*>& free = free_[context];
+            if (!free.empty()) {
+                void* const event = free.back();
+                free.pop_back();
+                return event;
+            }
+        }
+        void* event = nullptr;
+        check(libraries().driver.event_create(&event, 0), "cuEventCreate");
+        return event;
+    }
+    void give_back(void* context, void* event) noexcept {
+        std::lock_guard lock(mutex_);
+        free_[context].push_back(event);
+    }
+
+  private:
+    std::mutex mutex_;
+    std::unordered_map<void*, std::vector<void*>> free_;
+};
+
+EventPool& events() {
+    static auto& pool = *new EventPool;
+    return pool;
+}
+
+class CudaEvent final : public DeviceEvent {
+  public:
+    CudaEvent(void* context, std::int32_t device)
+        : context_(context), event_(events().take(context)), device_(device) {}
+    ~CudaEvent() override { events().give_back(context_, event_); }
+    CudaEvent(const CudaEvent&) = delete;
+    CudaEvent& operator=(const CudaEvent&) = delete;
+    std::int32_t device() const noexcept override { return device_; }
+    void* event() const noexcept { return event_; }
+
+  private:
+    void* context_;
+    void* event_;
+    std::int32_t device_;
+};
+
+class CudaDevice final : public DeviceRuntime {
+  public:
+    std::string name() const override { return "cuda"; }
+    DeviceType type() const noexcept override { return DeviceType::Cuda; }
+    std::string unavailable() const override { return libraries().trouble; }
+
+    std::unique_ptr<DeviceEvent> record() override {
+        const Driver& driver = usable_driver();
+        void* context = nullptr;
+        check(driver.context_current(&context), "cuCtxGetCurrent");
+        if (context == nullptr) throw Error("no CUDA device is current on this thread");
+        int device = 0;
+        check(driver.context_device(&device), "cuCtxGetDevice");
+        auto event = std::make_unique<CudaEvent>(context, device);
+        check(driver.event_record(event->event(), current_stream), "cuEventRecord");
+        return event;
+    }
+
+    double elapsed_us(const DeviceEvent& from, const DeviceEvent& to) override {
+        const auto* const first = dynamic_cast<const CudaEvent*>(&from);
+        const auto* const last = dynamic_cast<const CudaEvent*>(&to);
+        if (first == nullptr || last == nullptr) throw Error("Events were not recorded for CUDA");
+        if (from.device() != to.device()) {
+            throw Error("Events are not on the same device: " + std::to_string(from.device()) + " vs " +
+                        std::to_string(to.device()));
+        }
+        const Driver& driver = usable_driver();
+        check(driver.event_synchronize(first->event()), "cuEventSynchronize");
+        check(driver.event_synchronize(last->event()), "cuEventSynchronize");
+        float milliseconds = 0;
+        check(driver.event_elapsed(&milliseconds, first->event(), last->event()), "cuEventElapsedTime");
+        return static_cast<double>(milliseconds) * 1000;
+    }
+
+    void mark(std::string_view name) override { nvtx::mark(name); }
+    void range_push(std::string_view name) override { nvtx::range_push(name); }
+    void range_pop() override { nvtx::range_pop(); }
+
+    void on_each_device(const std::function<void(std::int32_t device)>& visit) override {
+        for_each_context([&](int device, void* context) {
+            const CurrentContext current(libraries().driver, context);
+            if (current) visit(device);
+        });
+    }
+
+    void synchronize() override {
+        if (const std::string trouble = synchronize_contexts(); !trouble.empty())
+            throw Error("waiting for the GPU failed: " + trouble);
+    }
+
+    DeviceActivitySource* activities() override {
+        if (!libraries().has_cupti) return nullptr;
+        static auto& source = *new CuptiSource;
+        return &source;
+    }
+
+    std::string activities_trouble() const override { return libraries().cupti_trouble; }
+
+  private:
+    const Driver& usable_driver() const {
+        if (!libraries().trouble.empty()) throw Error(libraries().trouble);
+        return libraries().driver;
+    }
+};
+
+}  // namespace
+}  // namespace kymo::cuda
+
+extern "C" {
+
+KYMO_API void kymo_register_device() {
+    kymo::register_device(std::make_shared<kymo::cuda::CudaDevice>());
+}
+
+/// The queue that events of this thread are recorded in; null: CUDA's default one.
+KYMO_API void kymo_cuda_set_stream(void* stream) {
+    kymo::cuda::current_stream = stream;
+}
+}

@@ -1,0 +1,208 @@
+// cuda_libraries.cpp: where they may lie, and their symbols.
+#include "sources/cuda/cuda_libraries.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+namespace kymo::cuda {
+namespace {
+
+/// Takes functions out of a library and remembers the first that is not there.
+class Symbols {
+  public:
+    explicit Symbols(void* library) : library_(library) {}
+
+    template <class Function>
+    void take(Function& function, const char* name) {
+        function = reinterpret_cast<Function>(dlsym(library_, name));
+        if (function == nullptr && missing_ == nullptr) missing_ = name;
+    }
+    template <class Function>
+    void take_if_there(Function& function, const char* name) {
+        function = reinterpret_cast<Function>(dlsym(library_, name));
+    }
+    const char* missing() const { return missing_; }
+
+  private:
+    void* library_;
+    const char* missing_ = nullptr;
+};
+
+const char* take_driver(Driver& driver, void* library) {
+    Symbols symbols(library);
+    symbols.take(driver.init, "cuInit");
+    symbols.take(driver.driver_version, "cuDriverGetVersion");
+    symbols.take(driver.device_count, "cuDeviceGetCount");
+    symbols.take(driver.device_get, "cuDeviceGet");
+    symbols.take(driver.device_name, "cuDeviceGetName");
+    symbols.take(driver.device_memory, "cuDeviceTotalMem_v2");
+    symbols.take(driver.device_attribute, "cuDeviceGetAttribute");
+    symbols.take(driver.primary_state, "cuDevicePrimaryCtxGetState");
+    symbols.take(driver.primary_retain, "cuDevicePrimaryCtxRetain");
+    symbols.take(driver.primary_release, "cuDevicePrimaryCtxRelease_v2");
+    symbols.take(driver.context_push, "cuCtxPushCurrent_v2");
+    symbols.take(driver.context_pop, "cuCtxPopCurrent_v2");
+    symbols.take(driver.context_current, "cuCtxGetCurrent");
+    symbols.take(driver.context_device, "cuCtxGetDevice");
+    symbols.take(driver.context_synchronize, "cuCtxSynchronize");
+    symbols.take(driver.event_create, "cuEventCreate");
+    symbols.take(driver.event_record, "cuEventRecord");
+    symbols.take(driver.event_synchronize, "cuEventSynchronize");
+    symbols.take(driver.event_elapsed, "cuEventElapsedTime");
+    symbols.take(driver.stream_create, "cuStreamCreateWithPriority");
+    symbols.take(driver.stream_query, "cuStreamQuery");
+    symbols.take(driver.module_load, "cuModuleLoadData");
+    symbols.take(driver.module_function, "cuModuleGetFunction");
+    symbols.take(driver.host_allocate, "cuMemHostAlloc");
+    symbols.take(driver.host_pointer, "cuMemHostGetDevicePointer_v2");
+    symbols.take(driver.launch, "cuLaunchKernel");
+    symbols.take(driver.capture_mode, "cuThreadExchangeStreamCaptureMode");
+    symbols.take(driver.error_name, "cuGetErrorName");
+    return symbols.missing();
+}
+
+const char* take_cupti(Cupti& cupti, void* library) {
+    Symbols symbols(library);
+    symbols.take(cupti.version, "cuptiGetVersion");
+    symbols.take(cupti.result_string, "cuptiGetResultString");
+    symbols.take(cupti.callback_name, "cuptiGetCallbackName");
+    symbols.take(cupti.set_thread_ids, "cuptiSetThreadIdType");
+    symbols.take(cupti.set_timestamps, "cuptiActivityRegisterTimestampCallback");
+    symbols.take(cupti.set_buffers, "cuptiActivityRegisterCallbacks");
+    symbols.take(cupti.enable, "cuptiActivityEnable");
+    symbols.take(cupti.disable, "cuptiActivityDisable");
+    symbols.take(cupti.enable_driver_call, "cuptiActivityEnableDriverApi");
+    symbols.take(cupti.enable_runtime_call, "cuptiActivityEnableRuntimeApi");
+    symbols.take(cupti.next_record, "cuptiActivityGetNextRecord");
+    symbols.take(cupti.dropped, "cuptiActivityGetNumDroppedRecords");
+    symbols.take(cupti.flush_all, "cuptiActivityFlushAll");
+    symbols.take(cupti.unsubscribe, "cuptiUnsubscribe");
+    symbols.take_if_there(cupti.subscribe, "cuptiSubscribe_v2");
+    symbols.take_if_there(cupti.configure_unified_memory, "cuptiActivityConfigureUnifiedMemoryCounter");
+    return symbols.missing();
+}
+
+constexpr const char* kCuptiNames[] = {"libcupti.so.13", "libcupti.so.12", "libcupti.so"};
+
+std::string path_of(const void* function) {
+    Dl_info info{};
+    return dladdr(function, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : "";
+}
+
+/// CUDA's own folders, where the loader does not look.
+std::vector<std::string> cupti_folders() {
+    std::vector<std::string> folders;
+    for (const char* const variable : {"CUDA_HOME", "CUDA_PATH"}) {
+        if (const char* const home = std::getenv(variable); home != nullptr && *home != '\0')
+            folders.emplace_back(home);
+    }
+    folders.emplace_back("/usr/local/cuda");
+    std::vector<std::string> libraries;
+    for (const std::string& folder : folders) {
+        for (const char* const below : {"/extras/CUPTI/lib64/", "/lib64/", "/lib/"})
+            libraries.push_back(folder + below);
+    }
+    return libraries;
+}
+
+/// One that the program has loaded already (PyTorch brings its own) comes first: two would be in each
+/// other's way.
+void* open_cupti() {
+    if (const char* const chosen = std::getenv("KYMO_CUPTI"); chosen != nullptr && *chosen != '\0')
+        return dlopen(chosen, RTLD_NOW | RTLD_LOCAL);
+    for (const int flags : {RTLD_NOW | RTLD_NOLOAD, RTLD_NOW | RTLD_LOCAL}) {
+        for (const char* const name : kCuptiNames) {
+            if (void* const library = dlopen(name, flags)) return library;
+        }
+    }
+    for (const std::string& folder : cupti_folders()) {
+        for (const char* const name : kCuptiNames) {
+            if (void* const library = dlopen((folder + name).c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
+        }
+    }
+    return nullptr;
+}
+
+/// The driver's own list; without initialising CUDA there is no other way to ask.
+bool has_gpu() {
+    DIR* const folder = opendir("/dev");
+    if (folder == nullptr) return false;
+    bool found = false;
+    while (const dirent* const entry = readdir(folder)) {
+        const char* const name = entry->d_name;
+        if (std::strncmp(name, "nvidia", 6) == 0 && name[6] >= '0' && name[6] <= '9') found = true;
+        if (std::strncmp(name, "nvhost-gpu", 10) == 0) found = true;  // Jetson
+    }
+    closedir(folder);
+    return found;
+}
+
+void load_cupti(Libraries& loaded) {
+    void* const library = open_cupti();
+    if (library == nullptr) {
+        const char* const why = dlerror();
+        loaded.cupti_trouble = "CUPTI, which tells what the GPU does, is not found (" +
+                               std::string(why != nullptr ? why : "no cause given") +
+                               "). Install it (pip install nvidia-cuda-cupti, or CUDA's toolkit), or set "
+                               "KYMO_CUPTI to its file.";
+        return;
+    }
+    if (const char* const missing = take_cupti(loaded.cupti, library)) {
+        loaded.cupti_trouble =
+            std::string("CUPTI is too old: it has no ") + missing + ". That of CUDA 12 or later is needed.";
+        return;
+    }
+    loaded.cupti_path = path_of(reinterpret_cast<const void*>(loaded.cupti.version));
+    loaded.cupti.version(&loaded.cupti_version);
+    loaded.has_cupti = true;
+}
+
+Libraries load() {
+    Libraries loaded;
+    void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (driver == nullptr) {
+        loaded.trouble =
+            "NVIDIA's driver is not installed here: there is no libcuda.so.1. Install it, or run this on a "
+            "machine with an NVIDIA GPU (in a container: with the NVIDIA container toolkit, --gpus all).";
+        return loaded;
+    }
+    if (const char* const missing = take_driver(loaded.driver, driver)) {
+        loaded.trouble = std::string("NVIDIA's driver is too old: it has no ") + missing +
+                         ". One for CUDA 12 or later is needed.";
+        return loaded;
+    }
+    loaded.has_driver = true;
+    if (!has_gpu()) {
+        loaded.trouble =
+            "NVIDIA's driver is here, but no GPU: there is no device file such as /dev/nvidia0. In a "
+            "container, start it with --gpus all.";
+        return loaded;
+    }
+    load_cupti(loaded);
+    return loaded;
+}
+
+}  // namespace
+
+const Libraries& libraries() {
+    static const auto& loaded = *new Libraries(load());
+    return loaded;
+}
+
+std::string cuda_error(CudaResult result) {
+    const char* name = nullptr;
+    if (libraries().has_driver) libraries().driver.error_name(result, &name);
+    return std::string(name != nullptr ? name : "CUDA error") + " (" + std::to_string(result) + ")";
+}
+
+std::string cupti_error(CuptiResult result) {
+    const char* text = nullptr;
+    if (libraries().has_cupti) libraries().cupti.result_string(result, &text);
+    return std::string(text != nullptr ? text : "CUPTI error") + " (" + std::to_string(result) + ")";
+}
+
+}  // namespace kymo::cuda

@@ -1,0 +1,86 @@
+// cuda_libraries.h: the driver and CUPTI, found at run time.
+#pragma once
+
+#include <string>
+
+#include "sources/cuda/cupti_records.h"
+
+namespace kymo::cuda {
+
+using CudaResult = int;
+inline constexpr CudaResult kCudaSuccess = 0;
+
+/// The driver's functions that are called here. The types are the driver's, opaque.
+struct Driver {
+    CudaResult (*init)(unsigned flags);
+    CudaResult (*driver_version)(int* version);
+    CudaResult (*device_count)(int* count);
+    CudaResult (*device_get)(int* device, int ordinal);
+    CudaResult (*device_name)(char* name, int length, int device);
+    CudaResult (*device_memory)(std::size_t* bytes, int device);
+    CudaResult (*device_attribute)(int* value, int attribute, int device);
+    CudaResult (*primary_state)(int device, unsigned* flags, int* active);
+    CudaResult (*primary_retain)(void** context, int device);
+    CudaResult (*primary_release)(int device);
+    CudaResult (*context_push)(void* context);
+    CudaResult (*context_pop)(void** context);
+    CudaResult (*context_current)(void** context);
+    CudaResult (*context_device)(int* device);
+    CudaResult (*context_synchronize)();
+    CudaResult (*event_create)(void** event, unsigned flags);
+    CudaResult (*event_record)(void* event, void* stream);
+    CudaResult (*event_synchronize)(void* event);
+    CudaResult (*event_elapsed)(float* milliseconds, void* from, void* to);
+    CudaResult (*stream_create)(void** stream, unsigned flags, int priority);
+    CudaResult (*stream_query)(void* stream);
+    CudaResult (*module_load)(void** module, const void* image);
+    CudaResult (*module_function)(void** function, void* module, const char* name);
+    CudaResult (*host_allocate)(void** memory, std::size_t bytes, unsigned flags);
+    CudaResult (*host_pointer)(std::uint64_t* pointer, void* memory, unsigned flags);
+    CudaResult (*launch)(void* function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                         unsigned shared_bytes, void* stream, void** parameters, void** extra);
+    CudaResult (*capture_mode)(int* mode);
+    CudaResult (*error_name)(CudaResult error, const char** name);
+};
+
+struct Cupti {
+    CuptiResult (*version)(std::uint32_t* version);
+    CuptiResult (*result_string)(CuptiResult result, const char** text);
+    CuptiResult (*callback_name)(std::uint32_t domain, std::uint32_t callback, const char** name);
+    CuptiResult (*set_thread_ids)(std::uint32_t type);
+    CuptiResult (*set_timestamps)(TimestampFunction function);
+    CuptiResult (*set_buffers)(RequestBuffer request, CompleteBuffer complete);
+    CuptiResult (*enable)(std::uint32_t kind);
+    CuptiResult (*disable)(std::uint32_t kind);
+    CuptiResult (*enable_driver_call)(std::uint32_t callback, std::uint8_t enable);
+    CuptiResult (*enable_runtime_call)(std::uint32_t callback, std::uint8_t enable);
+    CuptiResult (*next_record)(std::uint8_t* buffer, std::size_t valid_bytes, ActivityRecord** record);
+    CuptiResult (*dropped)(void* context, std::uint32_t stream, std::size_t* count);
+    CuptiResult (*flush_all)(std::uint32_t flags);
+    CuptiResult (*subscribe)(void** subscriber, SubscriberCallback callback, void* user,
+                             SubscriberParams* params);
+    CuptiResult (*unsubscribe)(void* subscriber);
+    CuptiResult (*configure_unified_memory)(UnifiedMemoryConfig* config, std::uint32_t count);
+};
+
+/// Both, once loaded; never unloaded.
+struct Libraries {
+    Driver driver{};
+    Cupti cupti{};
+    bool has_driver = false;
+    bool has_cupti = false;
+    std::string trouble;        ///< what is missing and how to get it; empty: nothing
+    std::string cupti_trouble;  ///< the same where only CUPTI is missing: then there is event timing
+    std::string cupti_path;
+    std::uint32_t cupti_version = 0;
+};
+
+/// Looks for them the first time. Does not initialise CUDA: a program that forks before it uses CUDA must not
+/// have that done behind its back.
+const Libraries& libraries();
+
+/// "CUDA_ERROR_NOT_INITIALIZED (3)".
+std::string cuda_error(CudaResult result);
+std::string cupti_error(CuptiResult result);
+
+}  // namespace kymo::cuda

@@ -1,0 +1,198 @@
+// cupti_records.h: CUPTI's activity records as far as they are read here, and the functions that give them.
+// Declared here and not included, so that Kymo builds without CUDA and works with CUPTI of CUDA 12 and 13:
+// records only ever grew at their ends. cupti_records_test.cpp compares with NVIDIA's header where there is
+// one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace kymo::cuda {
+
+using CuptiResult = int;
+inline constexpr CuptiResult kCuptiSuccess = 0;
+inline constexpr CuptiResult kCuptiMaxLimitReached = 12;
+inline constexpr CuptiResult kCuptiMultipleSubscribers = 39;
+
+enum ActivityKind : std::uint32_t {
+    kActivityMemcpy = 1,
+    kActivityMemset = 2,
+    kActivityDriver = 4,
+    kActivityRuntime = 5,
+    kActivityKernel = 10,
+    kActivityOverhead = 17,
+    kActivityMemcpyPeer = 22,
+    kActivityUnifiedMemory = 25,
+    kActivitySynchronization = 38,
+    kActivityMemory = 49,
+};
+
+struct ActivityRecord {
+    std::uint32_t kind;
+};
+
+struct KernelRecord {
+    std::uint32_t kind;
+    std::uint8_t cache_config;
+    std::uint8_t shared_memory_config;
+    std::uint16_t registers_per_thread;
+    std::uint32_t global_cache[2];
+    std::uint64_t start;
+    std::uint64_t end;
+    std::uint64_t completed;
+    std::uint32_t device;
+    std::uint32_t context;
+    std::uint32_t stream;
+    std::int32_t grid[3];
+    std::int32_t block[3];
+    std::int32_t static_shared;
+    std::int32_t dynamic_shared;
+    std::uint32_t local_memory[2];
+    std::uint32_t correlation;
+    std::int64_t grid_id;
+    const char* name;
+    void* reserved;
+    std::uint64_t queued;
+    std::uint64_t submitted;
+    std::uint8_t launch_type;
+    std::uint8_t carveout[3];
+    std::uint32_t shared_memory_executed;
+    std::uint64_t graph_node;
+    std::uint32_t shared_memory_limit;
+    std::uint32_t graph;
+};
+
+struct CallRecord {
+    std::uint32_t kind;
+    std::uint32_t callback;
+    std::uint64_t start;
+    std::uint64_t end;
+    std::uint32_t process;
+    std::uint32_t thread;
+    std::uint32_t correlation;
+    std::uint32_t result;
+};
+
+struct CopyRecord {
+    std::uint32_t kind;
+    std::uint8_t copy_kind;
+    std::uint8_t source_kind;
+    std::uint8_t target_kind;
+    std::uint8_t flags;
+    std::uint64_t bytes;
+    std::uint64_t start;
+    std::uint64_t end;
+    std::uint32_t device;
+    std::uint32_t context;
+    std::uint32_t stream;
+    std::uint32_t correlation;
+};
+
+struct PeerCopyRecord {
+    std::uint32_t kind;
+    std::uint8_t copy_kind;
+    std::uint8_t source_kind;
+    std::uint8_t target_kind;
+    std::uint8_t flags;
+    std::uint64_t bytes;
+    std::uint64_t start;
+    std::uint64_t end;
+    std::uint32_t device;
+    std::uint32_t context;
+    std::uint32_t stream;
+    std::uint32_t source_device;
+    std::uint32_t source_context;
+    std::uint32_t target_device;
+    std::uint32_t target_context;
+    std::uint32_t correlation;
+};
+
+struct SetRecord {
+    std::uint32_t kind;
+    std::uint32_t value;
+    std::uint64_t bytes;
+    std::uint64_t start;
+    std::uint64_t end;
+    std::uint32_t device;
+    std::uint32_t context;
+    std::uint32_t stream;
+    std::uint32_t correlation;
+    std::uint16_t flags;
+    std::uint16_t memory_kind;
+};
+
+struct WaitRecord {
+    std::uint32_t kind;
+    std::uint32_t type;
+    std::uint64_t start;
+    std::uint64_t end;
+    std::uint32_t correlation;
+    std::uint32_t context;
+    std::uint32_t stream;
+    std::uint32_t event;
+};
+
+/// Packed in CUDA: its times lie at multiples of 8 all the same.
+struct OverheadRecord {
+    std::uint32_t kind;
+    std::uint32_t overhead_kind;
+    std::uint32_t object_kind;
+    std::uint32_t object[3];  ///< of a thread: process, thread
+    std::uint64_t start;
+    std::uint64_t end;
+};
+
+struct MemoryRecord {
+    std::uint32_t kind;
+    std::uint32_t operation;  ///< 1 allocation, 2 release
+    std::uint32_t memory_kind;
+    std::uint32_t correlation;
+    std::uint64_t address;
+    std::uint64_t bytes;
+    std::uint64_t time;
+    std::uint64_t pc;
+    std::uint32_t process;
+    std::uint32_t device;
+    std::uint32_t context;
+    std::uint32_t stream;
+};
+
+struct UnifiedMemoryRecord {
+    std::uint32_t kind;
+    std::uint32_t counter_kind;
+    std::uint64_t value;
+    std::uint64_t start;
+    std::uint64_t end;
+    std::uint64_t address;
+    std::uint32_t source;
+    std::uint32_t target;
+    std::uint32_t stream;
+    std::uint32_t process;
+};
+
+/// What cuptiActivityConfigureUnifiedMemoryCounter takes.
+struct UnifiedMemoryConfig {
+    std::uint32_t scope;  ///< 1: the process on one device
+    std::uint32_t kind;
+    std::uint32_t device;
+    std::uint32_t enable;
+};
+
+/// What cuptiSubscribe_v2 takes.
+struct SubscriberParams {
+    std::size_t struct_size;
+    const char* name;
+    char* old_name;  ///< filled in: who holds CUPTI
+    std::size_t old_name_size;
+};
+
+inline constexpr std::uint32_t kDriverCalls = 1, kRuntimeCalls = 2;  ///< callback domains
+
+using TimestampFunction = std::uint64_t (*)();
+using RequestBuffer = void (*)(std::uint8_t** buffer, std::size_t* bytes, std::size_t* most_records);
+using CompleteBuffer = void (*)(void* context, std::uint32_t stream, std::uint8_t* buffer, std::size_t bytes,
+                                std::size_t valid_bytes);
+using SubscriberCallback = void (*)(void* user, std::uint32_t domain, std::uint32_t callback,
+                                    const void* data);
+
+}  // namespace kymo::cuda

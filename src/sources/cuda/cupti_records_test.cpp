@@ -1,0 +1,106 @@
+// cupti_records_test.cpp: our declarations of CUPTI's records against NVIDIA's own, where its header is.
+#include "sources/cuda/cupti_records.h"
+
+#include <gtest/gtest.h>
+
+#if KYMO_HAVE_CUPTI
+#include <cupti.h>
+#endif
+
+namespace kymo::cuda {
+namespace {
+
+#if KYMO_HAVE_CUPTI
+
+#define KYMO_SAME(ours, our_field, theirs, their_field)                         \
+    static_assert(offsetof(ours, our_field) == offsetof(theirs, their_field) && \
+                      sizeof(ours::our_field) == sizeof(theirs::their_field),   \
+                  #theirs "::" #their_field)
+
+KYMO_SAME(KernelRecord, registers_per_thread, CUpti_ActivityKernel10, registersPerThread);
+KYMO_SAME(KernelRecord, start, CUpti_ActivityKernel10, start);
+KYMO_SAME(KernelRecord, end, CUpti_ActivityKernel10, end);
+KYMO_SAME(KernelRecord, device, CUpti_ActivityKernel10, deviceId);
+KYMO_SAME(KernelRecord, context, CUpti_ActivityKernel10, contextId);
+KYMO_SAME(KernelRecord, stream, CUpti_ActivityKernel10, streamId);
+static_assert(offsetof(KernelRecord, grid) == offsetof(CUpti_ActivityKernel10, gridX));
+static_assert(offsetof(KernelRecord, block) == offsetof(CUpti_ActivityKernel10, blockX));
+KYMO_SAME(KernelRecord, static_shared, CUpti_ActivityKernel10, staticSharedMemory);
+KYMO_SAME(KernelRecord, dynamic_shared, CUpti_ActivityKernel10, dynamicSharedMemory);
+KYMO_SAME(KernelRecord, correlation, CUpti_ActivityKernel10, correlationId);
+KYMO_SAME(KernelRecord, name, CUpti_ActivityKernel10, name);
+KYMO_SAME(KernelRecord, graph_node, CUpti_ActivityKernel10, graphNodeId);
+KYMO_SAME(KernelRecord, graph, CUpti_ActivityKernel10, graphId);
+
+KYMO_SAME(CallRecord, callback, CUpti_ActivityAPI, cbid);
+KYMO_SAME(CallRecord, start, CUpti_ActivityAPI, start);
+KYMO_SAME(CallRecord, end, CUpti_ActivityAPI, end);
+KYMO_SAME(CallRecord, thread, CUpti_ActivityAPI, threadId);
+KYMO_SAME(CallRecord, correlation, CUpti_ActivityAPI, correlationId);
+KYMO_SAME(CallRecord, result, CUpti_ActivityAPI, returnValue);
+
+KYMO_SAME(CopyRecord, copy_kind, CUpti_ActivityMemcpy6, copyKind);
+KYMO_SAME(CopyRecord, source_kind, CUpti_ActivityMemcpy6, srcKind);
+KYMO_SAME(CopyRecord, target_kind, CUpti_ActivityMemcpy6, dstKind);
+KYMO_SAME(CopyRecord, bytes, CUpti_ActivityMemcpy6, bytes);
+KYMO_SAME(CopyRecord, start, CUpti_ActivityMemcpy6, start);
+KYMO_SAME(CopyRecord, device, CUpti_ActivityMemcpy6, deviceId);
+KYMO_SAME(CopyRecord, stream, CUpti_ActivityMemcpy6, streamId);
+KYMO_SAME(CopyRecord, correlation, CUpti_ActivityMemcpy6, correlationId);
+KYMO_SAME(PeerCopyRecord, bytes, CUpti_ActivityMemcpyPtoP4, bytes);
+KYMO_SAME(PeerCopyRecord, source_device, CUpti_ActivityMemcpyPtoP4, srcDeviceId);
+KYMO_SAME(PeerCopyRecord, target_context, CUpti_ActivityMemcpyPtoP4, dstContextId);
+KYMO_SAME(PeerCopyRecord, correlation, CUpti_ActivityMemcpyPtoP4, correlationId);
+KYMO_SAME(SetRecord, bytes, CUpti_ActivityMemset4, bytes);
+KYMO_SAME(SetRecord, start, CUpti_ActivityMemset4, start);
+KYMO_SAME(SetRecord, correlation, CUpti_ActivityMemset4, correlationId);
+KYMO_SAME(SetRecord, memory_kind, CUpti_ActivityMemset4, memoryKind);
+KYMO_SAME(WaitRecord, type, CUpti_ActivitySynchronization2, type);
+KYMO_SAME(WaitRecord, start, CUpti_ActivitySynchronization2, start);
+KYMO_SAME(WaitRecord, correlation, CUpti_ActivitySynchronization2, correlationId);
+KYMO_SAME(WaitRecord, stream, CUpti_ActivitySynchronization2, streamId);
+KYMO_SAME(WaitRecord, event, CUpti_ActivitySynchronization2, cudaEventId);
+KYMO_SAME(OverheadRecord, overhead_kind, CUpti_ActivityOverhead3, overheadKind);
+KYMO_SAME(OverheadRecord, start, CUpti_ActivityOverhead3, start);
+KYMO_SAME(OverheadRecord, end, CUpti_ActivityOverhead3, end);
+KYMO_SAME(MemoryRecord, operation, CUpti_ActivityMemory4, memoryOperationType);
+KYMO_SAME(MemoryRecord, memory_kind, CUpti_ActivityMemory4, memoryKind);
+KYMO_SAME(MemoryRecord, address, CUpti_ActivityMemory4, address);
+KYMO_SAME(MemoryRecord, bytes, CUpti_ActivityMemory4, bytes);
+KYMO_SAME(MemoryRecord, time, CUpti_ActivityMemory4, timestamp);
+KYMO_SAME(MemoryRecord, device, CUpti_ActivityMemory4, deviceId);
+KYMO_SAME(UnifiedMemoryRecord, counter_kind, CUpti_ActivityUnifiedMemoryCounter3, counterKind);
+KYMO_SAME(UnifiedMemoryRecord, value, CUpti_ActivityUnifiedMemoryCounter3, value);
+KYMO_SAME(UnifiedMemoryRecord, start, CUpti_ActivityUnifiedMemoryCounter3, start);
+KYMO_SAME(UnifiedMemoryRecord, source, CUpti_ActivityUnifiedMemoryCounter3, srcId);
+KYMO_SAME(UnifiedMemoryRecord, stream, CUpti_ActivityUnifiedMemoryCounter3, streamId);
+KYMO_SAME(UnifiedMemoryConfig, device, CUpti_ActivityUnifiedMemoryCounterConfig, deviceId);
+static_assert(sizeof(SubscriberParams) == sizeof(CUpti_SubscriberParams));
+
+TEST(CuptiRecords, KindsHaveTheNumbersOfTheHeader) {
+    EXPECT_EQ(kActivityKernel, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+    EXPECT_EQ(kActivityMemcpy, CUPTI_ACTIVITY_KIND_MEMCPY);
+    EXPECT_EQ(kActivityMemcpyPeer, CUPTI_ACTIVITY_KIND_MEMCPY2);
+    EXPECT_EQ(kActivityMemset, CUPTI_ACTIVITY_KIND_MEMSET);
+    EXPECT_EQ(kActivityDriver, CUPTI_ACTIVITY_KIND_DRIVER);
+    EXPECT_EQ(kActivityRuntime, CUPTI_ACTIVITY_KIND_RUNTIME);
+    EXPECT_EQ(kActivityOverhead, CUPTI_ACTIVITY_KIND_OVERHEAD);
+    EXPECT_EQ(kActivityUnifiedMemory, CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER);
+    EXPECT_EQ(kActivitySynchronization, CUPTI_ACTIVITY_KIND_SYNCHRONIZATION);
+    EXPECT_EQ(kActivityMemory, CUPTI_ACTIVITY_KIND_MEMORY2);
+    EXPECT_EQ(kCuptiMultipleSubscribers, CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED);
+    EXPECT_EQ(kCuptiMaxLimitReached, CUPTI_ERROR_MAX_LIMIT_REACHED);
+    EXPECT_EQ(kDriverCalls, CUPTI_CB_DOMAIN_DRIVER_API);
+    EXPECT_EQ(kRuntimeCalls, CUPTI_CB_DOMAIN_RUNTIME_API);
+}
+
+#else
+
+TEST(CuptiRecords, KindsHaveTheNumbersOfTheHeader) {
+    GTEST_SKIP() << "CUPTI's header is not here";
+}
+
+#endif
+
+}  // namespace
+}  // namespace kymo::cuda

@@ -1,0 +1,313 @@
+// cupti_source.cpp: CUPTI switched on and off, and the thread that takes its buffers.
+#include "sources/cuda/cupti_source.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <string_view>
+
+#include "sources/cuda/cuda_contexts.h"
+
+namespace kymo::cuda {
+namespace {
+
+constexpr std::size_t kMostBufferBytes = std::size_t{128} << 20;
+constexpr auto kFlushPeriod = std::chrono::seconds(1);
+constexpr std::uint32_t kMostCallbacks = 2048;
+
+/// Calls that only ask or prepare, and are made so often that they would drown the others.
+bool is_noise(std::string_view name) {
+    for (const std::string_view noise :
+         {"cudaGetDevice", "cudaSetDevice", "cudaGetLastError", "cudaPeekAtLastError", "cudaEventCreate",
+          "cudaEventCreateWithFlags", "cudaEventDestroy", "cudaEventQuery", "cudaStreamIsCapturing",
+          "cudaStreamGetCaptureInfo", "cudaGetDeviceCount", "cudaDeviceGetAttribute", "cudaFuncGetAttributes",
+          "cudaOccupancyMaxActiveBlocksPerMultiprocessor", "cudaPointerGetAttributes", "cudaStreamGetDevice",
+          "cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags", "cudaFuncSetAttribute"}) {
+        if (name == noise) return true;
+    }
+    return false;
+}
+
+/// Of the driver's calls, those that programs make themselves and that give the GPU something to do, or wait
+/// for it. (CUDA's runtime calls the driver for everything; those calls are told as the runtime's.)
+bool is_driver_work(std::string_view name) {
+    for (const std::string_view start :
+         {"cuLaunch", "cuGraphLaunch", "cuMemcpy", "cuMemset", "cuMemAlloc", "cuMemFree", "cuCtxSynchronize",
+          "cuStreamSynchronize", "cuStreamWaitEvent", "cuEventSynchronize", "cuEventRecord",
+          "cuStreamWaitValue", "cuStreamWriteValue", "cuMemPrefetch", "cuModuleLoad", "cuLibraryLoad"}) {
+        if (name.starts_with(start)) return true;
+    }
+    return false;
+}
+
+}  // namespace
+
+CuptiSource* CuptiSource::instance_ = nullptr;
+
+CuptiSource::CuptiSource()
+    : cupti_(libraries().cupti),
+      clock_(device_ticks_per_second()),
+      pool_(kMostBufferBytes),
+      records_(cupti_),
+      decoder_(cupti_, clock_),
+      probe_(clock_) {
+    instance_ = this;
+}
+
+// ---- called by CUPTI, on threads of the program or its own ----
+
+std::uint64_t CuptiSource::timestamp() {
+    return instance_->clock_.to_ns(device_ticks());
+}
+
+void CuptiSource::request_buffer(std::uint8_t** buffer, std::size_t* bytes, std::size_t* most_records) {
+    *most_records = 0;
+    *buffer = instance_->pool_.take();
+    *bytes = *buffer != nullptr ? BufferPool::kBufferBytes : 0;
+}
+
+void CuptiSource::complete_buffer(void* context, std::uint32_t stream, std::uint8_t* buffer, std::size_t,
+                                  std::size_t valid_bytes) {
+    if (buffer != nullptr) instance_->pool_.put_filled({buffer, valid_bytes, context, stream});
+}
+
+// ---- starting and stopping ----
+
+std::string CuptiSource::record(const DeviceNeeds& needs, DeviceLog& log) noexcept {
+    if (is_forked_) {
+        return needs.activities == 0
+                   ? ""
+                   : "This process is the child of one that recorded a GPU; CUDA's tools do "
+                     "not survive a fork. Start it with spawn, or record from the child on.";
+    }
+    if (is_over_.load()) return "";
+    const bool was_on = needs_.activities != 0;
+    needs_ = needs;
+    if (needs.activities == 0) {
+        if (was_on) stop();
+        return "";
+    }
+    if (!was_on) {
+        if (std::string trouble = start(log); !trouble.empty()) {
+            needs_ = {};
+            return trouble;
+        }
+    }
+    enable(needs);
+    return "";
+}
+
+// Subscribing tells who else is there. The subscription is not kept: held, it costs each launch 0.7 us.
+std::string CuptiSource::other_profiler() {
+    if (cupti_.subscribe == nullptr) return "";
+    char holder[128] = "";
+    SubscriberParams params{sizeof(SubscriberParams), "Kymo", holder, sizeof holder};
+    const auto ignore = [](void*, std::uint32_t, std::uint32_t, const void*) {};
+    void* subscriber = nullptr;
+    const CuptiResult result = cupti_.subscribe(&subscriber, ignore, nullptr, &params);
+    if (result == kCuptiSuccess) {
+        cupti_.unsubscribe(subscriber);
+        return "";
+    }
+    if (result != kCuptiMultipleSubscribers) return "CUPTI cannot be used: " + cupti_error(result) + ".";
+    return "Another profiler holds the GPU" +
+           (holder[0] != '\0' ? " (" + std::string(holder) + ")" : std::string()) +
+           ": CUPTI serves one at a time. Nothing of the GPU is recorded until that one ends (torch.profiler "
+           "keeps it until the end of the process).";
+}
+
+std::string CuptiSource::start(DeviceLog& log) {
+    if (std::string trouble = other_profiler(); !trouble.empty()) return trouble;
+    if (!has_buffers_) {
+        // Before any kind is enabled: then no record has another clock's times.
+        CuptiResult result = cupti_.set_thread_ids(1 /* the system's */);
+        if (result == kCuptiSuccess) result = cupti_.set_timestamps(&timestamp);
+        if (result == kCuptiSuccess) result = cupti_.set_buffers(&request_buffer, &complete_buffer);
+        if (result != kCuptiSuccess) return "CUPTI cannot be used: " + cupti_error(result) + ".";
+        has_buffers_ = true;
+        std::atexit([] { instance_->finish(); });
+    }
+    {
+        std::lock_guard lock(pool_.mutex());
+        log_ = &log;
+        should_end_ = false;
+    }
+    if (!worker_.joinable()) worker_ = std::thread([this] { run_worker(); });
+    return "";
+}
+
+void CuptiSource::stop() noexcept {
+    for (const std::uint32_t kind : std::exchange(enabled_, {})) cupti_.disable(kind);
+    {
+        std::lock_guard lock(pool_.mutex());
+        should_end_ = true;
+    }
+    pool_.changed().notify_all();
+    if (worker_.joinable()) worker_.join();
+}
+
+void CuptiSource::switch_kind(std::uint32_t kind, bool on) {
+    const auto found = std::find(enabled_.begin(), enabled_.end(), kind);
+    if (on == (found != enabled_.end())) return;
+    if (on) {
+        if (cupti_.enable(kind) == kCuptiSuccess) enabled_.push_back(kind);
+    } else {
+        cupti_.disable(kind);
+        enabled_.erase(found);
+    }
+}
+
+void CuptiSource::enable(const DeviceNeeds& needs) {
+    const auto wants = [&](std::uint32_t activity) { return (needs.activities & activity) != 0; };
+    if (needs.memory) configure_unified_memory();
+    switch_kind(kActivityMemory, needs.memory);
+    switch_kind(kActivityUnifiedMemory, needs.memory && is_configured_);
+    choose_calls(kActivityRuntime, wants(kDeviceCalls));
+    choose_calls(kActivityDriver, wants(kDeviceDriverCalls));
+    switch_kind(kActivityOverhead, wants(kDeviceOverhead));
+    switch_kind(kActivitySynchronization, wants(kDeviceWaits));
+    switch_kind(kActivityMemcpy, wants(kDeviceCopies));
+    switch_kind(kActivityMemcpyPeer, wants(kDeviceCopies));
+    switch_kind(kActivityMemset, wants(kDeviceSets));
+    switch_kind(kActivityKernel, wants(kDeviceKernels));  // last: whose launches are seen by then
+}
+
+void CuptiSource::choose_calls(std::uint32_t kind, bool on) {
+    const bool was_on = std::find(enabled_.begin(), enabled_.end(), kind) != enabled_.end();
+    switch_kind(kind, on);
+    if (was_on || !on) return;
+    // All of them, and then without those that say little: switching single ones on is not heeded.
+    const std::uint32_t domain = kind == kActivityDriver ? kDriverCalls : kRuntimeCalls;
+    const auto switch_call = kind == kActivityDriver ? cupti_.enable_driver_call : cupti_.enable_runtime_call;
+    for (std::uint32_t callback = 1; callback < kMostCallbacks; ++callback) {
+        const char* name = nullptr;
+        if (cupti_.callback_name(domain, callback, &name) != kCuptiSuccess || name == nullptr) break;
+        const std::string plain = plain_call_name(name);
+        if (kind == kActivityDriver ? !is_driver_work(plain) : is_noise(plain)) switch_call(callback, 0);
+    }
+}
+
+// Only where it can be: it needs a context and a device that has it.
+void CuptiSource::configure_unified_memory() {
+    if (is_configured_ || cupti_.configure_unified_memory == nullptr) return;
+    std::vector<UnifiedMemoryConfig> configs;
+    for_each_context([&](int device, void*) {
+        for (const std::uint32_t kind : {1u, 2u, 3u, 4u})
+            configs.push_back({1, kind, static_cast<std::uint32_t>(device), 1});
+    });
+    is_configured_ =
+        !configs.empty() && cupti_.configure_unified_memory(
+                                configs.data(), static_cast<std::uint32_t>(configs.size())) == kCuptiSuccess;
+}
+
+// ---- handing over ----
+
+bool CuptiSource::flush(std::uint64_t timeout_ns, bool wait_for_work) noexcept {
+    if (is_forked_ || is_over_.load() || !worker_.joinable()) return true;
+    std::unique_lock lock(pool_.mutex());
+    const std::uint64_t asked = ++flushes_asked_;
+    flush_waits_ = flush_waits_ || wait_for_work;
+    pool_.changed().notify_all();
+    const bool is_done = pool_.changed().wait_for(lock, std::chrono::nanoseconds(timeout_ns),
+                                                  [&] { return flushes_done_ >= asked; });
+    return is_done && sync_trouble_.empty();
+}
+
+void CuptiSource::run_worker() {
+    decoder_.set_own_thread(static_cast<std::uint32_t>(gettid()));
+    // The first soon, when all that was asked for is switched on: then the clocks are measured.
+    auto next_flush = std::chrono::steady_clock::now() + std::chrono::milliseconds(10);
+    std::unique_lock lock(pool_.mutex());
+    while (!should_end_) {
+        pool_.changed().wait_until(lock, next_flush, [&] {
+            return should_end_ || pool_.has_filled() || flushes_asked_ != flushes_done_;
+        });
+        if (should_end_) break;
+        const std::uint64_t asked = flushes_asked_;
+        const bool is_asked = asked != flushes_done_;
+        const bool waits = std::exchange(flush_waits_, false);
+        lock.unlock();
+        if (is_asked || std::chrono::steady_clock::now() >= next_flush) {
+            flush_on_worker(is_asked && waits, !is_asked || waits);
+            next_flush = std::chrono::steady_clock::now() + kFlushPeriod;
+        }
+        decode_filled();
+        lock.lock();
+        if (is_asked) {
+            flushes_done_ = asked;
+            pool_.changed().notify_all();
+        }
+    }
+    lock.unlock();
+    decode_filled();
+}
+
+void CuptiSource::flush_on_worker(bool wait_for_work, bool measure_clocks) {
+    std::string trouble;
+    if (is_over_.load()) return;
+    if (wait_for_work) trouble = synchronize_contexts();
+    if (measure_clocks) probe_.run();  // which may have to wait for the GPU
+    cupti_.flush_all(0);
+    decode_filled();
+    for (const ClockMeasurement& measured : probe_.measure(decoder_.take_probe_runs())) {
+        const auto ticks = [](double ns) {
+            return ns * static_cast<double>(device_ticks_per_second()) / 1e9;
+        };
+        const auto [least, most] = measured.offset;
+        DeviceClockReading reading;
+        reading.device = {DeviceType::Cuda, measured.device};
+        reading.ticks = clock_.to_ticks(measured.at_ns);
+        reading.offset = std::llround(ticks((least + most) / 2));
+        reading.error = static_cast<std::uint32_t>(std::llround(ticks(std::abs(most - least) / 2)));
+        log_->write(reading);
+    }
+    std::lock_guard lock(pool_.mutex());
+    sync_trouble_ = std::move(trouble);
+}
+
+void CuptiSource::decode_filled() {
+    for (FilledBuffer filled; pool_.next(filled);) {
+        ActivityRecord* record = nullptr;
+        while (records_.next(filled.data, filled.bytes, record)) decoder_.decode(*record, *log_);
+        count_dropped(filled.context, filled.stream);
+        pool_.give_back(filled.data);
+    }
+}
+
+void CuptiSource::count_dropped(void* context, std::uint32_t stream) {
+    std::size_t dropped = 0;
+    if (cupti_.dropped(context, stream, &dropped) == kCuptiSuccess && dropped != 0) log_->count_lost(dropped);
+}
+
+void CuptiSource::finish() noexcept {
+    if (is_forked_ || is_over_.load()) return;
+    if (needs_.activities != 0) {
+        flush(2'000'000'000, true);
+        stop();
+        needs_ = {};
+    }
+    is_over_.store(true);
+}
+
+void CuptiSource::forked() noexcept {
+    if (!has_buffers_) return;  // CUPTI was never touched: the child may
+    is_forked_ = true;
+    new (&worker_) std::thread();  // its thread is the parent's
+}
+
+std::vector<std::pair<std::string, std::string>> CuptiSource::facts() noexcept {
+    std::vector<std::pair<std::string, std::string>> facts;
+    if (is_forked_ || is_over_.load()) return facts;
+    if (std::string properties = device_properties(); !properties.empty())
+        facts.emplace_back("deviceProperties", std::move(properties));
+    int version = 0;
+    if (libraries().driver.driver_version(&version) == kCudaSuccess)
+        facts.emplace_back("cuda_driver_version", std::to_string(version));
+    facts.emplace_back("cupti_version", std::to_string(libraries().cupti_version));
+    return facts;
+}
+
+}  // namespace kymo::cuda

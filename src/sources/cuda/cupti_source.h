@@ -1,0 +1,82 @@
+// cupti_source.h: what GPUs do, as CUPTI tells it.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <kymo/device.h>
+
+#include "sources/cuda/activity_decoder.h"
+#include "sources/cuda/buffer_pool.h"
+#include "sources/cuda/clock_probe.h"
+#include "sources/cuda/cuda_libraries.h"
+#include "sources/cuda/record_walk.h"
+
+namespace kymo::cuda {
+
+/// One of a process, never destroyed: CUPTI calls back until the very end. A thread of its own turns buffers
+/// into the log, asks for what is buffered once a second, and measures the clocks then.
+class CuptiSource final : public DeviceActivitySource {
+  public:
+    CuptiSource();
+
+    std::string record(const DeviceNeeds& needs, DeviceLog& log) noexcept override;
+    bool flush(std::uint64_t timeout_ns, bool wait_for_work) noexcept override;
+    void forked() noexcept override;
+    std::vector<std::pair<std::string, std::string>> facts() noexcept override;
+
+    /// At the end of the program, while CUDA still stands: what is buffered goes into the log.
+    void finish() noexcept;
+
+  private:
+    static CuptiSource* instance_;  ///< for CUPTI's callbacks, which carry no pointer of ours
+    static std::uint64_t timestamp();
+    static void request_buffer(std::uint8_t** buffer, std::size_t* bytes, std::size_t* most_records);
+    static void complete_buffer(void* context, std::uint32_t stream, std::uint8_t* buffer, std::size_t bytes,
+                                std::size_t valid_bytes);
+
+    std::string start(DeviceLog& log);
+    std::string other_profiler();
+    void stop() noexcept;
+    void enable(const DeviceNeeds& needs);
+    void choose_calls(std::uint32_t kind, bool on);
+    void switch_kind(std::uint32_t kind, bool on);
+    void configure_unified_memory();
+
+    void run_worker();
+    void flush_on_worker(bool wait_for_work, bool measure_clocks);
+    void decode_filled();
+    void count_dropped(void* context, std::uint32_t stream);
+
+    const Cupti& cupti_;
+    const CuptiClock clock_;
+    BufferPool pool_;
+
+    // Of whoever starts and stops: calls come one at a time.
+    DeviceNeeds needs_;
+    std::vector<std::uint32_t> enabled_;  ///< kinds
+    bool has_buffers_ = false;            ///< CUPTI knows our callbacks
+    bool is_configured_ = false;
+    bool is_forked_ = false;
+
+    // Of the worker, under the pool's mutex where others ask.
+    std::thread worker_;
+    DeviceLog* log_ = nullptr;
+    RecordWalk records_;
+    ActivityDecoder decoder_;
+    ClockProbe probe_;
+    bool should_end_ = false;
+    std::uint64_t flushes_asked_ = 0;
+    std::uint64_t flushes_done_ = 0;
+    bool flush_waits_ = false;
+    std::string sync_trouble_;
+    std::atomic<bool> is_over_{false};  ///< CUDA is being taken down
+};
+
+}  // namespace kymo::cuda

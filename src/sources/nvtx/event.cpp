@@ -1,0 +1,126 @@
+// event.cpp: reading texts and attributes of NVTX calls.
+#include "sources/nvtx/event.h"
+
+#include <cstring>
+#include <type_traits>
+
+namespace kymo {
+
+using nvtx_protocol::EventAttributes;
+
+namespace {
+
+/// Appends a code point to `to`, of which at least four bytes are left. What is none becomes U+FFFD.
+std::size_t encode(std::uint32_t point, char* to) noexcept {
+    if (point > 0x10ffff || (point >= 0xd800 && point < 0xe000)) point = 0xfffd;
+    const auto tail = [point](unsigned shift) { return static_cast<char>(0x80 | (point >> shift & 0x3f)); };
+    if (point < 0x80) {
+        to[0] = static_cast<char>(point);
+        return 1;
+    }
+    if (point < 0x800) {
+        to[0] = static_cast<char>(0xc0 | point >> 6);
+        to[1] = tail(0);
+        return 2;
+    }
+    if (point < 0x10000) {
+        to[0] = static_cast<char>(0xe0 | point >> 12);
+        to[1] = tail(6);
+        to[2] = tail(0);
+        return 3;
+    }
+    to[0] = static_cast<char>(0xf0 | point >> 18);
+    to[1] = tail(12);
+    to[2] = tail(6);
+    to[3] = tail(0);
+    return 4;
+}
+
+NvtxPayload payload_of(const EventAttributes& attributes) noexcept {
+    using Kind = NvtxPayload::Kind;
+    NvtxPayload payload;
+    switch (attributes.payload_type) {
+        case nvtx_protocol::kPayloadUnsigned64:
+            payload.kind = Kind::Unsigned;
+            payload.unsigned_number = attributes.payload.unsigned64;
+            break;
+        case nvtx_protocol::kPayloadUnsigned32:
+            payload.kind = Kind::Unsigned;
+            payload.unsigned_number = attributes.payload.unsigned32;
+            break;
+        case nvtx_protocol::kPayloadSigned64:
+            payload.kind = Kind::Signed;
+            payload.signed_number = attributes.payload.signed64;
+            break;
+        case nvtx_protocol::kPayloadSigned32:
+            payload.kind = Kind::Signed;
+            payload.signed_number = attributes.payload.signed32;
+            break;
+        case nvtx_protocol::kPayloadDouble:
+            payload.kind = Kind::Real;
+            payload.real_number = attributes.payload.real64;
+            break;
+        case nvtx_protocol::kPayloadFloat:
+            payload.kind = Kind::Real;
+            payload.real_number = static_cast<double>(attributes.payload.real32);
+            break;
+        default:
+            break;
+    }
+    return payload;
+}
+
+}  // namespace
+
+std::string_view nvtx_text(const char* text) noexcept {
+    return text != nullptr ? std::string_view(text, strnlen(text, kMostNvtxBytes)) : std::string_view();
+}
+
+NvtxWideText::NvtxWideText(const wchar_t* text) noexcept {
+    static_assert(sizeof(wchar_t) == 4, "a wide character is a code point");
+    if (text == nullptr) return;
+    for (; *text != 0 && length_ + 4 <= kMostNvtxBytes; ++text)
+        length_ += encode(static_cast<std::uint32_t>(*text), text_ + length_);
+}
+
+NvtxEvent::NvtxEvent(const EventAttributes* attributes) noexcept {
+    if (attributes == nullptr) return;
+    if (attributes->bytes >= sizeof *attributes) {
+        read(*attributes);
+        return;
+    }
+    // Only whole members: what is missing is 0, which is "none" everywhere.
+    static_assert(std::is_trivially_copyable_v<EventAttributes>);
+    EventAttributes whole{};
+    constexpr std::size_t kEnds[] = {offsetof(EventAttributes, color_type),
+                                     offsetof(EventAttributes, payload_type),
+                                     offsetof(EventAttributes, message_type)};
+    std::size_t bytes = 0;
+    for (const std::size_t end : kEnds) {
+        if (end <= attributes->bytes) bytes = end;
+    }
+    std::memcpy(&whole, attributes, bytes);
+    read(whole);
+}
+
+void NvtxEvent::read(const EventAttributes& whole) noexcept {
+    category = whole.category;
+    has_color = whole.color_type == nvtx_protocol::kColorArgb;
+    color = whole.color;
+    if (whole.payload_type != 0) payload = payload_of(whole);
+    switch (whole.message_type) {
+        case nvtx_protocol::kMessageAscii:
+            text = nvtx_text(whole.message.ascii);
+            break;
+        case nvtx_protocol::kMessageWide:
+            wide_text = whole.message.wide;
+            break;
+        case nvtx_protocol::kMessageRegistered:
+            registered = reinterpret_cast<std::uintptr_t>(whole.message.registered);
+            break;
+        default:
+            break;
+    }
+}
+
+}  // namespace kymo

@@ -1,0 +1,119 @@
+// event_test.cpp: texts and attributes of NVTX calls, of every size and kind.
+#include "sources/nvtx/event.h"
+
+#include <cstddef>
+#include <cstring>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "sources/nvtx/nvtx_fixture.h"
+
+namespace kymo {
+namespace {
+
+using Kind = NvtxPayload::Kind;
+using nvtx_protocol::EventAttributes;
+
+TEST(NvtxEvent, IsEmptyWithoutAttributesOrText) {
+    for (const NvtxEvent& event :
+         {NvtxEvent(static_cast<const EventAttributes*>(nullptr)),
+          NvtxEvent(static_cast<const char*>(nullptr)), NvtxEvent(static_cast<const wchar_t*>(nullptr))}) {
+        EXPECT_EQ(event.text, "");
+        EXPECT_EQ(event.wide_text, nullptr);
+        EXPECT_FALSE(event.has_values());
+    }
+    EventAttributes none = attributes();
+    none.message_type = nvtx_protocol::kMessageAscii;  // but no text
+    EXPECT_EQ(NvtxEvent(&none).text, "");
+}
+
+TEST(NvtxEvent, HasWhatTheAttributesSay) {
+    EventAttributes all = attributes("text");
+    all.category = 7;
+    all.color_type = nvtx_protocol::kColorArgb;
+    all.color = 0x80ff0001;
+    all.payload_type = nvtx_protocol::kPayloadSigned64;
+    all.payload.signed64 = -5;
+    const NvtxEvent event(&all);
+    EXPECT_EQ(event.text, "text");
+    EXPECT_EQ(event.category, 7u);
+    EXPECT_TRUE(event.has_color);
+    EXPECT_EQ(event.color, 0x80ff0001u);
+    EXPECT_EQ(event.payload.kind, Kind::Signed);
+    EXPECT_EQ(event.payload.signed_number, -5);
+}
+
+TEST(NvtxEvent, ReadsEveryKindOfPayload) {
+    EventAttributes event = attributes();
+    event.payload.unsigned64 = ~std::uint64_t{0};
+    event.payload_type = nvtx_protocol::kPayloadUnsigned64;
+    EXPECT_EQ(NvtxEvent(&event).payload.unsigned_number, ~std::uint64_t{0});
+    event.payload_type = nvtx_protocol::kPayloadUnsigned32;  // the upper half is not its own
+    EXPECT_EQ(NvtxEvent(&event).payload.kind, Kind::Unsigned);
+    EXPECT_EQ(NvtxEvent(&event).payload.unsigned_number, ~std::uint32_t{0});
+    event.payload_type = nvtx_protocol::kPayloadSigned32;
+    EXPECT_EQ(NvtxEvent(&event).payload.kind, Kind::Signed);
+    EXPECT_EQ(NvtxEvent(&event).payload.signed_number, -1);
+    event.payload.real64 = 2.5;
+    event.payload_type = nvtx_protocol::kPayloadDouble;
+    EXPECT_EQ(NvtxEvent(&event).payload.real_number, 2.5);
+    event.payload.real32 = 0.25f;
+    event.payload_type = nvtx_protocol::kPayloadFloat;
+    EXPECT_EQ(NvtxEvent(&event).payload.kind, Kind::Real);
+    EXPECT_EQ(NvtxEvent(&event).payload.real_number, 0.25);
+}
+
+TEST(NvtxEvent, PassesOverKindsThatItDoesNotKnow) {
+    EventAttributes event = attributes("text");
+    event.message_type = 99;
+    event.color_type = 2;
+    event.payload_type = static_cast<std::int32_t>(0xdfbd0009);  // extended payloads
+    event.payload.unsigned64 = 0x1234;
+    const NvtxEvent decoded(&event);
+    EXPECT_EQ(decoded.text, "");
+    EXPECT_EQ(decoded.registered, 0u);
+    EXPECT_FALSE(decoded.has_values());
+}
+
+// A structure that ends earlier than ours lies at the very end of its memory: nothing behind it is read.
+TEST(NvtxEvent, OfAShorterStructureHasWhatLiesWithinIt) {
+    EventAttributes whole = attributes("text");
+    whole.category = 7;
+    whole.color_type = nvtx_protocol::kColorArgb;
+    whole.payload_type = nvtx_protocol::kPayloadSigned64;
+    whole.payload.signed64 = 5;
+    for (std::size_t bytes = 4; bytes <= sizeof whole; ++bytes) {
+        whole.bytes = static_cast<std::uint16_t>(bytes);
+        auto* const cut = static_cast<std::byte*>(::operator new(bytes));  // the sanitizer watches its end
+        std::memcpy(cut, &whole, bytes);
+        const NvtxEvent event(reinterpret_cast<const EventAttributes*>(cut));
+        EXPECT_EQ(event.category, bytes >= 8 ? 7u : 0u) << bytes;
+        EXPECT_EQ(event.has_color, bytes >= 16) << bytes;
+        EXPECT_EQ(event.payload.kind, bytes >= 32 ? Kind::Signed : Kind::None) << bytes;
+        EXPECT_EQ(event.text, bytes >= 48 ? "text" : "") << bytes;
+        ::operator delete(cut);
+    }
+    whole.bytes = 200;  // of a later version: what is new there is not known
+    EXPECT_EQ(NvtxEvent(&whole).text, "text");
+    whole.bytes = 0;
+    EXPECT_FALSE(NvtxEvent(&whole).has_values());
+}
+
+TEST(NvtxText, OfWideCharactersIsUtf8) {
+    EXPECT_EQ(NvtxWideText(L"a\u00e4\u20ac\U0001f600").view(), "a\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80");
+    EXPECT_EQ(NvtxWideText(nullptr).view(), "");
+    const wchar_t none[] = {static_cast<wchar_t>(0xd800), static_cast<wchar_t>(0x110000), 0};
+    EXPECT_EQ(NvtxWideText(none).view(), "\xef\xbf\xbd\xef\xbf\xbd");  // no characters
+}
+
+TEST(NvtxText, ThatIsVeryLongIsCut) {
+    EXPECT_EQ(nvtx_text(std::string(100'000, 'x').c_str()).size(), kMostNvtxBytes);
+    const std::wstring wide(100'000, L'\U0001f600');
+    const NvtxWideText text(wide.c_str());
+    EXPECT_EQ(text.view().size(), kMostNvtxBytes);
+    EXPECT_EQ(text.view().substr(kMostNvtxBytes - 4), "\xf0\x9f\x98\x80");  // between characters
+}
+
+}  // namespace
+}  // namespace kymo

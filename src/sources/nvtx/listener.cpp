@@ -1,0 +1,405 @@
+// listener.cpp: what NVTX calls: ranges, marks and names of libraries become ours.
+#include "sources/nvtx/listener.h"
+
+#include <atomic>
+#include <charconv>
+#include <cstdint>
+#include <initializer_list>
+#include <iterator>
+#include <limits>
+#include <new>
+#include <utility>
+
+#include <kymo/detail/export.h>
+#include <kymo/detail/values.h>
+#include <kymo/range.h>
+
+#include "record/nvtx_hearing.h"
+#include "record/recorder.h"
+#include "record/source_writer.h"
+#include "record/thread_log.h"
+#include "sources/nvtx/category_names.h"
+#include "sources/nvtx/event.h"
+#include "sources/nvtx/nvtx_protocol.h"
+#include "sources/nvtx/started_ranges.h"
+#include "sources/nvtx/thread_ranges.h"
+
+namespace kymo {
+namespace {
+
+using detail::Opened;
+using nvtx_protocol::EventAttributes;
+using nvtx_protocol::kError;
+using nvtx_protocol::kNotTracked;
+
+/// Handles that programs get are numbers, so that none can lead astray: a domain's is the id of its name, a
+/// registered string's that of its site.
+using Handle = std::uintptr_t;
+constexpr Handle kDefaultDomain = 0;
+constexpr std::string_view kDefaultCategory = "nvtx";
+constexpr std::string_view kUnnamed = "(unnamed)";
+
+constinit CategoryNames category_names;
+
+/// The highest that were given: ids have no gaps, so what is not above leads to a name.
+constinit std::atomic<Handle> last_domain{0};
+constinit std::atomic<Handle> last_registered{0};
+
+Handle given(Handle handle, std::atomic<Handle>& last) noexcept {
+    Handle before = last.load(std::memory_order_relaxed);
+    while (before < handle && !last.compare_exchange_weak(before, handle, std::memory_order_relaxed)) {
+    }
+    return handle;
+}
+
+StartedRanges& started_ranges() {
+    static StartedRanges& only = *new StartedRanges;  // outlives every thread
+    return only;
+}
+
+/// Keeps calls out that come while the thread is in the listener, or that an emitter of ours makes.
+class Inside {
+  public:
+    Inside() noexcept {
+        ThreadRanges* const ranges = EmitterCall::is_inside ? nullptr : ThreadRanges::own();
+        if (ranges == nullptr || ranges->is_inside) return;
+        ranges_ = ranges;
+        ranges_->is_inside = true;
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+    }
+    ~Inside() {
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+        if (ranges_ != nullptr) ranges_->is_inside = false;
+    }
+    Inside(const Inside&) = delete;
+    Inside& operator=(const Inside&) = delete;
+    explicit operator bool() const noexcept { return ranges_ != nullptr; }
+    ThreadRanges* operator->() const noexcept { return ranges_; }
+
+  private:
+    ThreadRanges* ranges_ = nullptr;
+};
+
+/// 0: there is no room, or the thread is in the recorder (an allocator that uses NVTX).
+std::uint32_t intern(std::string_view text) noexcept {
+    const SlowPath path;
+    return path ? Recorder::get().intern(text) : 0;
+}
+
+/// The same of a word of ours; `cached` is its own.
+std::uint32_t intern_once(std::uint32_t& cached, std::string_view word) noexcept {
+    if (const std::uint32_t known = detail::load_relaxed(cached)) return known;
+    const std::uint32_t id = intern(word);
+    detail::store_relaxed(cached, id);
+    return id;
+}
+
+/// The string id of a domain's name; 0: the default domain, or none that we have given.
+std::uint32_t domain_name(Handle domain) noexcept {
+    return domain <= last_domain.load(std::memory_order_relaxed) ? static_cast<std::uint32_t>(domain) : 0;
+}
+
+std::uint32_t named_site(std::uint32_t domain, std::string_view text) noexcept {
+    static constinit std::uint32_t default_category = 0;
+    const std::uint32_t category = domain != 0 ? domain : intern_once(default_category, kDefaultCategory);
+    return categorised_site(text.empty() ? kUnnamed : text, Scope::User, category);
+}
+
+[[gnu::noinline]] std::uint32_t wide_site(std::uint32_t domain, const wchar_t* text) noexcept {
+    return named_site(domain, NvtxWideText(text).view());
+}
+
+std::uint32_t site_of(std::uint32_t domain, const NvtxEvent& event) noexcept {
+    if (event.registered != 0 && event.registered <= last_registered.load(std::memory_order_relaxed))
+        return static_cast<std::uint32_t>(event.registered);
+    return event.wide_text != nullptr ? wide_site(domain, event.wide_text) : named_site(domain, event.text);
+}
+
+void write_payload(detail::ValueWriter& writer, std::uint32_t key, const NvtxPayload& payload) noexcept {
+    switch (payload.kind) {
+        case NvtxPayload::Kind::None:
+            break;
+        case NvtxPayload::Kind::Signed:
+            writer.add(key, payload.signed_number);
+            break;
+        case NvtxPayload::Kind::Real:
+            writer.add(key, payload.real_number);
+            break;
+        case NvtxPayload::Kind::Unsigned:
+            if (payload.unsigned_number <= std::uint64_t{std::numeric_limits<std::int64_t>::max()}) {
+                writer.add(key, payload.unsigned_number);
+            } else {  // whole numbers of ours are signed
+                char digits[20];
+                const auto end = std::to_chars(std::begin(digits), std::end(digits), payload.unsigned_number);
+                writer.add(key, std::string_view(digits, static_cast<std::size_t>(end.ptr - digits)));
+            }
+            break;
+    }
+}
+
+void write_color(detail::ValueWriter& writer, std::uint32_t key, std::uint32_t argb) noexcept {
+    char text[9] = {'#'};
+    for (unsigned i = 0; i < 8; ++i) text[i + 1] = "0123456789abcdef"[argb >> (28 - 4 * i) & 15];
+    writer.add(key, std::string_view(text, sizeof text));
+}
+
+/// Its values on the side stack; 0: it has none, or nobody keeps them.
+std::uint32_t push_values(std::uint32_t domain, const NvtxEvent& event) noexcept {
+    if (!event.has_values() || !detail::values_wanted(Scope::User)) return 0;
+    static constinit detail::KeyIds keys;
+    const std::uint32_t category_key = intern_once(keys.ids[0], "category");
+    const std::uint32_t color_key = intern_once(keys.ids[1], "color");
+    const std::uint32_t payload_key = intern_once(keys.ids[2], "payload");
+    const detail::SideRoom room = detail::open_side();
+    if (room.place == nullptr) return 0;
+    detail::ValueWriter writer(room);
+    if (event.category != 0) {
+        if (const std::uint32_t name = category_names.find(domain, event.category)) {
+            writer.add(category_key, Recorder::get().names().text(name));
+        } else {
+            writer.add(category_key, event.category);
+        }
+    }
+    if (event.has_color) write_color(writer, color_key, event.color);
+    write_payload(writer, payload_key, event.payload);
+    return detail::close_side(room, writer.end());
+}
+
+// Apart, as what records: where nothing does, a push needs few registers.
+template <class Message>
+[[gnu::noinline]] Opened open(Handle domain_handle, Message message) noexcept {
+    const NvtxEvent event(message);
+    const std::uint32_t domain = domain_name(domain_handle);
+    const std::uint32_t site = site_of(domain, event);
+    const std::uint32_t side = push_values(domain, event);
+    if (side == 0) return detail::open_range(site, Scope::User);
+    return detail::open_site_slowly(site, Scope::User, side);
+}
+
+template <class Message>
+int push(Handle domain, Message message) noexcept {
+    const Inside inside;
+    if (!inside) return kNotTracked;
+    OpenStack* const stack = inside->stack(domain);
+    if (stack == nullptr || !stack->has_room()) return kError;
+    const bool is_wanted = detail::is_wanted(Scope::User);
+    return stack->push(is_wanted ? open(domain, message) : Opened{0, detail::kNotOpen});
+}
+
+int pop(Handle domain) noexcept {
+    const Inside inside;
+    if (!inside) return kNotTracked;
+    OpenStack* const stack = inside->stack(domain);
+    if (stack == nullptr || stack->empty()) return kError;
+    const Opened opened = stack->pop();
+    const int depth = stack->size();
+    if (opened.index != detail::kNotOpen) detail::close_range(opened);
+    return depth;
+}
+
+/// Numbers of ranges that are recorded are odd.
+template <class Message>
+std::uint64_t start(Handle domain_handle, Message message) noexcept {
+    const Inside inside;
+    if (!inside) return 0;
+    const std::uint64_t number = inside->next_number();
+    if (!detail::is_wanted(Scope::User)) return number;
+    const NvtxEvent event(message);
+    const std::uint32_t domain = domain_name(domain_handle);
+    const std::uint32_t site = site_of(domain, event);
+    Range range = RangeOfSite::apart(site, Scope::User, push_values(domain, event));
+    if (!range.is_open()) return number;
+    try {
+        started_ranges().add(number | 1, std::move(range));
+        return number | 1;
+    } catch (const std::bad_alloc&) {
+        return number;
+    }
+}
+
+void end(std::uint64_t number) noexcept {
+    if ((number & 1) == 0) return;
+    const Inside inside;
+    if (inside) started_ranges().take(number).end();
+}
+
+template <class Message>
+void mark(Handle domain_handle, Message message) noexcept {
+    if (!detail::is_wanted(Scope::User)) return;
+    const Inside inside;
+    if (!inside) return;
+    const NvtxEvent event(message);
+    const std::uint32_t domain = domain_name(domain_handle);
+    const std::uint32_t site = site_of(domain, event);
+    record_site_instant(site, Scope::User, push_values(domain, event));
+}
+
+/// Names. Interned text is kept for good; there is room for 256 MiB of it.
+void name_category(Handle domain, std::uint32_t category, std::string_view name) noexcept {
+    if (category == 0 || name.empty()) return;
+    if (const std::uint32_t id = intern(name)) category_names.set(domain_name(domain), category, id);
+}
+
+Handle make_domain(std::string_view name) noexcept {
+    return name.empty() ? kDefaultDomain : given(intern(name), last_domain);
+}
+
+// ---- what NVTX calls. Arguments as its interface has them; handles are as wide as pointers.
+
+void on_mark(const EventAttributes* event) noexcept {
+    mark(kDefaultDomain, event);
+}
+void on_mark_a(const char* text) noexcept {
+    mark(kDefaultDomain, text);
+}
+void on_mark_w(const wchar_t* text) noexcept {
+    mark(kDefaultDomain, text);
+}
+std::uint64_t on_start(const EventAttributes* event) noexcept {
+    return start(kDefaultDomain, event);
+}
+std::uint64_t on_start_a(const char* text) noexcept {
+    return start(kDefaultDomain, text);
+}
+std::uint64_t on_start_w(const wchar_t* text) noexcept {
+    return start(kDefaultDomain, text);
+}
+void on_end(std::uint64_t number) noexcept {
+    end(number);
+}
+int on_push(const EventAttributes* event) noexcept {
+    return push(kDefaultDomain, event);
+}
+int on_push_a(const char* text) noexcept {
+    return push(kDefaultDomain, text);
+}
+int on_push_w(const wchar_t* text) noexcept {
+    return push(kDefaultDomain, text);
+}
+int on_pop() noexcept {
+    return pop(kDefaultDomain);
+}
+void on_name_category_a(std::uint32_t category, const char* name) noexcept {
+    name_category(kDefaultDomain, category, nvtx_text(name));
+}
+void on_name_category_w(std::uint32_t category, const wchar_t* name) noexcept {
+    name_category(kDefaultDomain, category, NvtxWideText(name).view());
+}
+void on_name_thread_a(std::uint32_t os_tid, const char* name) noexcept {
+    name_thread(os_tid, nvtx_text(name));
+}
+void on_name_thread_w(std::uint32_t os_tid, const wchar_t* name) noexcept {
+    name_thread(os_tid, NvtxWideText(name).view());
+}
+
+void on_domain_mark(Handle domain, const EventAttributes* event) noexcept {
+    mark(domain, event);
+}
+std::uint64_t on_domain_start(Handle domain, const EventAttributes* event) noexcept {
+    return start(domain, event);
+}
+void on_domain_end(Handle, std::uint64_t number) noexcept {
+    end(number);
+}
+int on_domain_push(Handle domain, const EventAttributes* event) noexcept {
+    return push(domain, event);
+}
+int on_domain_pop(Handle domain) noexcept {
+    return pop(domain);
+}
+void on_domain_name_category_a(Handle domain, std::uint32_t category, const char* name) noexcept {
+    name_category(domain, category, nvtx_text(name));
+}
+void on_domain_name_category_w(Handle domain, std::uint32_t category, const wchar_t* name) noexcept {
+    name_category(domain, category, NvtxWideText(name).view());
+}
+Handle on_register_a(Handle domain, const char* text) noexcept {
+    return given(named_site(domain_name(domain), nvtx_text(text)), last_registered);
+}
+Handle on_register_w(Handle domain, const wchar_t* text) noexcept {
+    return given(wide_site(domain_name(domain), text), last_registered);
+}
+Handle on_domain_create_a(const char* name) noexcept {
+    return make_domain(nvtx_text(name));
+}
+Handle on_domain_create_w(const wchar_t* name) noexcept {
+    return make_domain(NvtxWideText(name).view());
+}
+// Domains of one name are one domain: others may still use it.
+void on_domain_destroy(Handle) noexcept {}
+
+template <class Result, class... Arguments>
+nvtx_protocol::Function plain(Result (*function)(Arguments...) noexcept) noexcept {
+    return reinterpret_cast<nvtx_protocol::Function>(function);
+}
+
+struct Answer {
+    unsigned slot;
+    nvtx_protocol::Function function;
+};
+
+/// Slots that this NVTX does not have are left out.
+bool answer(const nvtx_protocol::CallbacksTable& callbacks, nvtx_protocol::Module module,
+            std::initializer_list<Answer> answers) noexcept {
+    nvtx_protocol::FunctionTable table = nullptr;
+    unsigned slots = 0;
+    if (callbacks.module_functions(module, &table, &slots) == 0 || table == nullptr) return false;
+    for (const Answer& each : answers) {
+        if (each.slot < slots && table[each.slot] != nullptr) *table[each.slot] = each.function;
+    }
+    return true;
+}
+
+}  // namespace
+
+bool listen_to_nvtx(NvtxGetTable get_table) noexcept {
+    using namespace nvtx_protocol;
+    if (get_table == nullptr) return false;
+    const auto* const callbacks = static_cast<const CallbacksTable*>(get_table(kCallbacksTable));
+    if (callbacks == nullptr || callbacks->bytes < sizeof *callbacks ||
+        callbacks->module_functions == nullptr)
+        return false;
+    const bool has_core = answer(*callbacks, kCore,
+                                 {{kMarkEx, plain(on_mark)},
+                                  {kMarkA, plain(on_mark_a)},
+                                  {kMarkW, plain(on_mark_w)},
+                                  {kRangeStartEx, plain(on_start)},
+                                  {kRangeStartA, plain(on_start_a)},
+                                  {kRangeStartW, plain(on_start_w)},
+                                  {kRangeEnd, plain(on_end)},
+                                  {kRangePushEx, plain(on_push)},
+                                  {kRangePushA, plain(on_push_a)},
+                                  {kRangePushW, plain(on_push_w)},
+                                  {kRangePop, plain(on_pop)},
+                                  {kNameCategoryA, plain(on_name_category_a)},
+                                  {kNameCategoryW, plain(on_name_category_w)},
+                                  {kNameOsThreadA, plain(on_name_thread_a)},
+                                  {kNameOsThreadW, plain(on_name_thread_w)}});
+    const bool has_domains = answer(*callbacks, kCore2,
+                                    {{kDomainMarkEx, plain(on_domain_mark)},
+                                     {kDomainRangeStartEx, plain(on_domain_start)},
+                                     {kDomainRangeEnd, plain(on_domain_end)},
+                                     {kDomainRangePushEx, plain(on_domain_push)},
+                                     {kDomainRangePop, plain(on_domain_pop)},
+                                     {kDomainNameCategoryA, plain(on_domain_name_category_a)},
+                                     {kDomainNameCategoryW, plain(on_domain_name_category_w)},
+                                     {kDomainRegisterStringA, plain(on_register_a)},
+                                     {kDomainRegisterStringW, plain(on_register_w)},
+                                     {kDomainCreateA, plain(on_domain_create_a)},
+                                     {kDomainCreateW, plain(on_domain_create_w)},
+                                     {kDomainDestroy, plain(on_domain_destroy)}});
+    if (!has_core && !has_domains) return false;
+    started_ranges();  // made now: its locks belong to forks from here on
+    nvtx_is_heard.store(true, std::memory_order_relaxed);
+    return true;
+}
+
+}  // namespace kymo
+
+/// What NVTX looks for in the library that NVTX_INJECTION64_PATH names. Once for each library that holds
+/// NVTX. 0: it does nothing then.
+extern "C" KYMO_API int InitializeInjectionNvtx2(kymo::NvtxGetTable get_table) {
+    if (!kymo::is_second_copy) return kymo::listen_to_nvtx(get_table) ? 1 : 0;
+    const kymo::NvtxEntry other = kymo::entry_of_first_copy;
+    return other != nullptr ? other(get_table) : 0;
+}

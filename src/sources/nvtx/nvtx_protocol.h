@@ -1,0 +1,101 @@
+// nvtx_protocol.h: how NVTX 3 speaks to its listener: the layouts and numbers that its interface fixes,
+// written down here so that Kymo listens whether or not NVTX's headers were there when it was built.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace kymo::nvtx_protocol {
+
+/// Tables that the function which NVTX passes to its listener gives.
+inline constexpr std::uint32_t kCallbacksTable = 1;
+
+/// Each slot leads to the pointer through which NVTX calls; the listener writes there. Slot 0 is none.
+using Function = void (*)();
+using FunctionTable = Function**;
+
+struct CallbacksTable {
+    std::size_t bytes;
+    /// Gives 1 and fills in the table of a module and its number of slots.
+    int (*module_functions)(int module, FunctionTable* table, unsigned* slots);
+};
+
+enum Module : int { kCore = 1, kCore2 = 5 };
+
+/// Slots of kCore.
+enum CoreSlot : unsigned {
+    kMarkEx = 1,
+    kMarkA,
+    kMarkW,
+    kRangeStartEx,
+    kRangeStartA,
+    kRangeStartW,
+    kRangeEnd,
+    kRangePushEx,
+    kRangePushA,
+    kRangePushW,
+    kRangePop,
+    kNameCategoryA,
+    kNameCategoryW,
+    kNameOsThreadA,
+    kNameOsThreadW,
+};
+
+/// Slots of kCore2: what takes a domain. Resources (6, 7) are not listened to.
+enum Core2Slot : unsigned {
+    kDomainMarkEx = 1,
+    kDomainRangeStartEx,
+    kDomainRangeEnd,
+    kDomainRangePushEx,
+    kDomainRangePop,
+    kDomainNameCategoryA = 8,
+    kDomainNameCategoryW,
+    kDomainRegisterStringA,
+    kDomainRegisterStringW,
+    kDomainCreateA,
+    kDomainCreateW,
+    kDomainDestroy,
+};
+
+/// What the functions of depth give instead of one.
+inline constexpr int kError = -1;       ///< a pop without a push, or no memory
+inline constexpr int kNotTracked = -2;  ///< nobody listens to this
+
+enum ColorType : std::int32_t { kColorArgb = 1 };
+enum MessageType : std::int32_t { kMessageAscii = 1, kMessageWide = 2, kMessageRegistered = 3 };
+enum PayloadType : std::int32_t {
+    kPayloadUnsigned64 = 1,
+    kPayloadSigned64 = 2,
+    kPayloadDouble = 3,
+    kPayloadUnsigned32 = 4,
+    kPayloadSigned32 = 5,
+    kPayloadFloat = 6,
+};
+
+/// What the Ex functions take. `bytes` is the size that the caller knows: members beyond it are not there.
+struct EventAttributes {
+    std::uint16_t version;
+    std::uint16_t bytes;
+    std::uint32_t category;  ///< 0: none
+    std::int32_t color_type;
+    std::uint32_t color;
+    std::int32_t payload_type;
+    std::int32_t reserved;
+    union {
+        std::uint64_t unsigned64;
+        std::int64_t signed64;
+        double real64;
+        std::uint32_t unsigned32;
+        std::int32_t signed32;
+        float real32;
+    } payload;
+    std::int32_t message_type;
+    union {
+        const char* ascii;
+        const wchar_t* wide;
+        const void* registered;  ///< what the listener gave when it was registered
+    } message;
+};
+static_assert(sizeof(void*) != 8 || sizeof(EventAttributes) == 48);
+
+}  // namespace kymo::nvtx_protocol

@@ -1,0 +1,42 @@
+// c_call_instructions.h: which instructions have called functions of C: those that then call a Python
+// function are switched off, and what they call in C later is missing.
+#pragma once
+
+#include <Python.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace kymo::python {
+
+/// One word for each, the last to come where several fall together: some may be forgotten, hardly any is made
+/// up. Guarded by the GIL.
+class CCallInstructions {
+  public:
+    /// `offset`: that of the instruction in the code, as events say it.
+    [[gnu::always_inline]] void note(PyObject* code, PyObject* offset) noexcept {
+        const std::uint32_t tag = tag_of(code, offset);
+        tags_[place(tag)] = tag;
+    }
+    /// Whether it has called one. Asked once: it is forgotten.
+    bool take(PyObject* code, PyObject* offset) noexcept {
+        const std::uint32_t tag = tag_of(code, offset);
+        if (tags_[place(tag)] != tag) return false;
+        tags_[place(tag)] = 0;
+        return true;
+    }
+    void clear() noexcept { tags_.fill(0); }
+
+  private:
+    static constexpr std::size_t kTags = 8192;
+    static std::uint32_t tag_of(PyObject* code, PyObject* offset) noexcept {
+        // Offsets are small, of one digit, and even.
+        const std::uint32_t digit = reinterpret_cast<PyLongObject*>(offset)->long_value.ob_digit[0];
+        return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(code) >> 4) ^ digit << 19;
+    }
+    static std::size_t place(std::uint32_t tag) noexcept { return (tag ^ tag >> 17) % kTags; }
+    std::array<std::uint32_t, kTags> tags_{};
+};
+
+}  // namespace kymo::python

@@ -1,0 +1,70 @@
+// activity_buffers.h: records on their way from the device: late, in buffers, and not for ever.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <random>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <kymo/device.h>
+
+#include "sources/simulated/device_clock.h"
+#include "sources/simulated/machine.h"
+#include "sources/simulated/settings.h"
+
+namespace kymo::simulated {
+
+inline constexpr DeviceType kType = DeviceType::Other;
+
+/// Work as the device tells of it: in times of its own clock.
+struct WorkRecord {
+    Job job;
+    double start_ns = 0;
+    double end_ns = 0;
+};
+struct CallRecord {
+    const char* name;  ///< lives for ever
+    bool is_driver = false;
+    std::int32_t os_tid = 0;
+    std::uint32_t correlation = 0;
+    std::uint64_t start = 0;
+    std::uint64_t end = 0;
+    std::int32_t result = 0;
+};
+struct MemoryRecord {
+    MemoryReport report;
+    std::uint64_t ticks = 0;
+};
+using Record = std::variant<WorkRecord, CallRecord, MemoryRecord>;
+
+/// Not safe for threads by itself.
+class ActivityBuffers {
+  public:
+    /// False: it was lost, for want of a buffer.
+    bool add(Record record, const Settings& settings);
+    /// Whether buffers are full that need not be held back.
+    bool has_full() const noexcept { return !full_.empty(); }
+    /// Writes the full ones, or everything, into the log.
+    void hand_over(bool everything, DeviceLog& log, const ClockRelation& relation, const Settings& settings);
+    std::uint64_t lost() const noexcept { return lost_; }
+    /// Leaves what is in them; what was lost stays counted.
+    void forget();
+
+  private:
+    using Buffer = std::vector<Record>;
+    void write(const Record& record, DeviceLog& log, const ClockRelation& relation);
+    std::uint32_t site_of(DeviceWorkKind kind, const std::string& name);
+
+    Buffer current_;
+    std::deque<Buffer> full_;
+    std::uint64_t lost_ = 0;
+    std::uint64_t untold_ = 0;  ///< of the lost ones
+    std::map<std::pair<DeviceWorkKind, std::string>, std::uint32_t> sites_;
+    std::mt19937 random_{1};
+};
+
+}  // namespace kymo::simulated

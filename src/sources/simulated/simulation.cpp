@@ -1,0 +1,304 @@
+// simulation.cpp: calls, the recording of them, and of what they gave to the machine.
+#include "sources/simulated/simulation.h"
+
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <new>
+
+namespace kymo::simulated {
+namespace {
+
+bool wants(const DeviceNeeds& needs, std::uint32_t activity) noexcept {
+    return (needs.activities & activity) != 0;
+}
+
+std::uint32_t activity_of(DeviceWorkKind kind) noexcept {
+    switch (kind) {
+        case DeviceWorkKind::Copy:
+            return kDeviceCopies;
+        case DeviceWorkKind::Set:
+            return kDeviceSets;
+        case DeviceWorkKind::Wait:
+            return kDeviceWaits;
+        case DeviceWorkKind::Overhead:
+            return kDeviceOverhead;
+        default:
+            return kDeviceKernels;
+    }
+}
+
+void sleep_until(std::uint64_t ticks) noexcept {
+    for (std::uint64_t now = device_ticks(); now < ticks; now = device_ticks()) {
+        const double left = std::min(ticks_to_ns(static_cast<double>(ticks - now)), 1e8);
+        const timespec time{0, static_cast<long>(left)};
+        nanosleep(&time, nullptr);
+    }
+}
+
+}  // namespace
+
+Simulation& Simulation::get() {
+    static auto& simulation = *new Simulation;
+    return simulation;
+}
+
+Simulation::Simulation() : state_(new State(device_ticks())) {}
+
+bool Simulation::configure(std::string_view key, double value) {
+    std::lock_guard lock(state_->mutex);
+    return state_->settings.set(key, value);
+}
+
+void Simulation::reset() {
+    std::lock_guard lock(state_->mutex);
+    state_->settings = {};
+    state_->machine = {};
+    state_->buffers = {};
+}
+
+Settings Simulation::settings() const {
+    std::lock_guard lock(state_->mutex);
+    return state_->settings;
+}
+
+std::uint64_t Simulation::lost() const {
+    std::lock_guard lock(state_->mutex);
+    return state_->buffers.lost();
+}
+
+bool Simulation::has_device(std::int32_t device) const {
+    std::lock_guard lock(state_->mutex);
+    return has_device(*state_, device);
+}
+
+bool Simulation::has_device(const State& state, std::int32_t device) const {
+    return state.settings.absent == 0 && device >= 0 && device < static_cast<int>(state.settings.devices);
+}
+
+// ---- calls ----
+
+// A call of the library, which calls the driver below it: both are recorded, with one number.
+std::uint32_t Simulation::call(
+    const char* name, std::int32_t device,
+    const std::function<void(State&, std::uint64_t now, std::uint32_t correlation)>& body) {
+    State& state = *state_;
+    CallRecord outer{name, false, gettid(), 0, device_ticks(), 0, 0};
+    CallRecord inner{"simDriverCall", true, outer.os_tid, 0, device_ticks(), 0, 0};
+    DeviceNeeds needs;
+    std::uint64_t earliest_end = 0;
+    {
+        std::lock_guard lock(state.mutex);
+        needs = state.needs;
+        outer.correlation = inner.correlation = ++state.last_correlation;
+        outer.result = inner.result = has_device(state, device) ? 0 : 1;
+        if (outer.result == 0) body(state, device_ticks(), outer.correlation);
+        earliest_end = outer.start + static_cast<std::uint64_t>(ns_to_ticks(state.settings.call_ns));
+    }
+    while (device_ticks() < earliest_end) {
+    }
+    inner.end = device_ticks();
+    outer.end = device_ticks();
+    std::lock_guard lock(state.mutex);
+    if (state.needs.activities != 0) {
+        if (wants(needs, kDeviceDriverCalls)) state.buffers.add(inner, state.settings);
+        if (wants(needs, kDeviceCalls)) state.buffers.add(outer, state.settings);
+        collect(state, outer.end);
+        if (state.buffers.has_full() && state.settings.hold_buffers == 0) deliver(state, false);
+    }
+    return outer.result == 0 ? outer.correlation : 0;
+}
+
+std::uint32_t Simulation::launch(const char* name, std::vector<Job> jobs) {
+    if (jobs.empty()) return 0;
+    return call(name, jobs.front().device, [&](State& state, std::uint64_t now, std::uint32_t correlation) {
+        for (Job& job : jobs) {
+            job.correlation = correlation;
+            job.is_recorded = wants(state.needs, activity_of(job.kind));
+            if (jobs.size() > 1) job.graph_node = ++state.last_node;
+        }
+        state.machine.give(std::move(jobs), now, state.settings);
+    });
+}
+
+std::uint32_t Simulation::let_wait(Job wait, std::uint32_t other) {
+    return call("simStreamWait", wait.device,
+                [&](State& state, std::uint64_t now, std::uint32_t correlation) {
+                    wait.correlation = correlation;
+                    wait.is_recorded = wants(state.needs, kDeviceWaits);
+                    state.machine.let_wait(std::move(wait), other, now);
+                });
+}
+
+bool Simulation::synchronize(std::int32_t device) {
+    std::uint64_t end = 0;
+    State& state = *state_;
+    CallRecord record{"simDeviceSynchronize", false, gettid(), 0, device_ticks(), 0, 0};
+    DeviceNeeds needs;
+    {
+        std::lock_guard lock(state.mutex);
+        needs = state.needs;
+        record.correlation = ++state.last_correlation;
+        const bool is_there = device == -1 ? state.settings.absent == 0 : has_device(state, device);
+        end = is_there ? state.machine.end_of_device(device, record.start) : kNever;
+        record.result = end == kNever ? 1 : 0;
+    }
+    if (end != kNever) sleep_until(end);
+    const std::uint64_t waited_until = device_ticks();
+    record.end = waited_until;
+    std::lock_guard lock(state.mutex);
+    if (state.needs.activities != 0) {
+        collect(state, record.end);
+        if (wants(needs, kDeviceCalls)) state.buffers.add(record, state.settings);
+        if (wants(needs, kDeviceWaits) && record.result == 0) {
+            Job wait{DeviceWorkKind::Wait, "Device Synchronize", std::max(device, 0), 0};
+            wait.correlation = record.correlation;
+            state.buffers.add(WorkRecord{std::move(wait), state.clock.show(record.start, state.settings),
+                                         state.clock.show(waited_until, state.settings)},
+                              state.settings);
+        }
+        if (state.buffers.has_full() && state.settings.hold_buffers == 0) deliver(state, false);
+    }
+    return record.result == 0;
+}
+
+std::uint64_t Simulation::allocate(std::int32_t device, std::uint64_t bytes) {
+    std::uint64_t address = 0;
+    call("simAllocate", device, [&](State& state, std::uint64_t, std::uint32_t) {
+        address = state.machine.allocate(device, bytes, state.settings);
+        report(state, device, address, static_cast<std::int64_t>(bytes), address == 0);
+    });
+    return address;
+}
+
+bool Simulation::release(std::int32_t device, std::uint64_t address) {
+    std::uint64_t bytes = 0;
+    call("simRelease", device, [&](State& state, std::uint64_t, std::uint32_t) {
+        bytes = state.machine.release(device, address);
+        if (bytes != 0) report(state, device, address, -static_cast<std::int64_t>(bytes), false);
+    });
+    return bytes != 0;
+}
+
+void Simulation::report(State& state, std::int32_t device, std::uint64_t address, std::int64_t bytes,
+                        bool refused) {
+    if (!state.needs.memory) return;
+    MemoryReport made;
+    made.address = reinterpret_cast<const void*>(static_cast<std::uintptr_t>(address));
+    made.bytes = bytes;
+    made.total_allocated = static_cast<std::int64_t>(state.machine.allocated(device));
+    made.total_reserved = static_cast<std::int64_t>(state.settings.memory_bytes);
+    made.device = {kType, device};
+    made.is_out_of_memory = refused;
+    state.buffers.add(MemoryRecord{made, device_ticks()}, state.settings);
+}
+
+std::uint64_t Simulation::end_of_queue(std::int32_t device, std::uint32_t stream) const {
+    std::lock_guard lock(state_->mutex);
+    return state_->machine.end_of_queue(device, stream, device_ticks());
+}
+
+bool Simulation::wait_until(std::uint64_t ticks, std::uint64_t most_ns) {
+    const double most = static_cast<double>(device_ticks()) + ns_to_ticks(static_cast<double>(most_ns));
+    const bool can_be = ticks != kNever && static_cast<double>(ticks) <= most;
+    if (!can_be && most_ns == ~std::uint64_t{0}) return false;
+    sleep_until(can_be ? ticks : static_cast<std::uint64_t>(most));
+    return can_be;
+}
+
+// ---- recording ----
+
+// What is done goes to the buffers.
+void Simulation::collect(State& state, std::uint64_t now) {
+    for (Job& job : state.machine.take_done(now)) {
+        if (!job.is_recorded) continue;
+        const double start = state.clock.show(job.start, state.settings);
+        const double end = state.clock.show(job.end, state.settings);
+        state.buffers.add(WorkRecord{std::move(job), start, end}, state.settings);
+    }
+}
+
+// The device shows its clock somewhere between two looks at the host's: the closest of a few.
+void Simulation::read_clock(State& state) {
+    ClockReading best{0, 0, 1e18};
+    for (int i = 0; i < 5; ++i) {
+        const std::uint64_t before = device_ticks();
+        const double shown = state.clock.show(device_ticks(), state.settings);
+        const std::uint64_t after = device_ticks();
+        const double half_width = static_cast<double>(after - before) / 2 + 1;
+        if (half_width >= best.half_width) continue;
+        best = {static_cast<double>(before) + static_cast<double>(after - before) / 2, shown, half_width};
+    }
+    const double noise = state.settings.clock_noise_ns;
+    best.device_ns += std::uniform_real_distribution<double>(-noise, noise)(state.random);
+    best.half_width += ns_to_ticks(noise);
+    state.relation.add(best);
+}
+
+void Simulation::deliver(State& state, bool everything) {
+    if (state.log == nullptr) return;
+    const std::uint64_t start = device_ticks();
+    read_clock(state);
+    state.buffers.hand_over(everything, *state.log, state.relation, state.settings);
+    if (!wants(state.needs, kDeviceOverhead)) return;
+    DeviceWork work;
+    work.kind = DeviceWorkKind::Overhead;
+    work.site = DeviceLog::work_site(work.kind, "Buffer Flush");
+    work.device = {kType, 0};
+    work.start = start;
+    work.end = device_ticks();
+    state.log->write(work);
+}
+
+std::string Simulation::record(const DeviceNeeds& needs, DeviceLog& log) noexcept {
+    State& state = *state_;
+    std::lock_guard lock(state.mutex);
+    state.log = &log;
+    if (needs.activities != 0 && state.settings.refuse != 0) {
+        state.needs = {};
+        return "Another profiler holds the simulated device: end that one first.";
+    }
+    const bool was_off = state.needs == DeviceNeeds();
+    state.needs = needs;
+    if (was_off && needs.activities != 0) {
+        state.relation.forget();
+        read_clock(state);
+    }
+    if (needs == DeviceNeeds()) state.buffers.forget();
+    return {};
+}
+
+bool Simulation::flush(std::uint64_t timeout_ns, bool wait_for_work) noexcept {
+    State& state = *state_;
+    bool is_whole = true;
+    if (wait_for_work) {
+        std::uint64_t end = 0;
+        {
+            std::lock_guard lock(state.mutex);
+            end = state.machine.end_of_recorded(device_ticks());
+        }
+        is_whole = wait_until(end, timeout_ns);
+    }
+    std::lock_guard lock(state.mutex);
+    if (state.needs == DeviceNeeds()) return true;
+    collect(state, device_ticks());
+    deliver(state, true);
+    return is_whole;
+}
+
+void Simulation::forked() noexcept {
+    const Settings settings = state_->settings;
+    if (State* const fresh = new (std::nothrow) State(device_ticks())) {
+        fresh->settings = settings;
+        state_ = fresh;  // the other one may be in any state, and is left alone
+    }
+}
+
+std::vector<std::pair<std::string, std::string>> Simulation::facts() noexcept {
+    std::lock_guard lock(state_->mutex);
+    if (state_->relation.empty()) return {};
+    return {{"simulated_clock", state_->relation.report()}};
+}
+
+}  // namespace kymo::simulated

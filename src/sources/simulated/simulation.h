@@ -1,0 +1,79 @@
+// simulation.h: the one machine of the process, its library's calls, and the recording of both.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <kymo/device.h>
+
+#include "sources/simulated/activity_buffers.h"
+#include "sources/simulated/device_clock.h"
+#include "sources/simulated/machine.h"
+#include "sources/simulated/settings.h"
+
+namespace kymo::simulated {
+
+/// Safe for all threads. Made at first use, never destroyed: threads may launch until the very end.
+class Simulation final : public DeviceActivitySource {
+  public:
+    static Simulation& get();
+
+    bool configure(std::string_view key, double value);
+    void reset();
+    Settings settings() const;
+    std::uint64_t lost() const;
+    bool has_device(std::int32_t device) const;
+
+    // Calls of the library: their correlation, 0 where they are refused.
+    std::uint32_t launch(const char* call, std::vector<Job> jobs);
+    std::uint32_t let_wait(Job wait, std::uint32_t other);
+    /// False: it will never be done, or there is no such device.
+    bool synchronize(std::int32_t device);
+    std::uint64_t allocate(std::int32_t device, std::uint64_t bytes);
+    bool release(std::int32_t device, std::uint64_t address);
+
+    /// When a queue will have done what it was given so far: ticks, or kNever.
+    std::uint64_t end_of_queue(std::int32_t device, std::uint32_t stream) const;
+    /// False: not before then.
+    static bool wait_until(std::uint64_t ticks, std::uint64_t most_ns = ~std::uint64_t{0});
+
+    // DeviceActivitySource
+    std::string record(const DeviceNeeds& needs, DeviceLog& log) noexcept override;
+    bool flush(std::uint64_t timeout_ns, bool wait_for_work) noexcept override;
+    void forked() noexcept override;
+    std::vector<std::pair<std::string, std::string>> facts() noexcept override;
+
+  private:
+    /// Everything that its mutex protects.
+    struct State {
+        explicit State(std::uint64_t now) : clock(now) {}
+        std::mutex mutex;
+        Settings settings;
+        Machine machine;
+        DeviceClock clock;
+        ClockRelation relation;
+        ActivityBuffers buffers;
+        std::mt19937 random{7};
+        std::uint32_t last_correlation = 0;
+        std::uint64_t last_node = 0;
+        DeviceNeeds needs;
+        DeviceLog* log = nullptr;
+    };
+
+    Simulation();
+    bool has_device(const State& state, std::int32_t device) const;
+    std::uint32_t call(const char* name, std::int32_t device,
+                       const std::function<void(State&, std::uint64_t now, std::uint32_t correlation)>& body);
+    void collect(State& state, std::uint64_t now);
+    void deliver(State& state, bool everything);
+    void read_clock(State& state);
+    void report(State& state, std::int32_t device, std::uint64_t address, std::int64_t bytes, bool refused);
+
+    State* state_;  ///< a child of a fork gets another one: its parent's may have been in use
+};
+
+}  // namespace kymo::simulated

@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# gpu.sh: `kymo gpu` over traces of other tools, written here as PyTorch writes them. Needs KYMO_BIN.
+. "$(dirname "$0")/check.bash"
+
+check "help" 0 'Usage: kymo gpu' "$kymo" gpu --help
+check "no file" 2 '^kymo: gpu: FILE is required' "$kymo" gpu
+check "a missing file" 2 '^kymo: missing\.kymo: .*No such file' "$kymo" gpu missing.kymo
+check "two formats" 2 '^kymo: gpu: --csv and --json exclude each other' "$kymo" gpu --csv --json x.kymo
+check "no such device" 2 '^kymo: gpu: --device: there is no device 9999999999' "$kymo" gpu --device 9999999999 x.kymo
+
+# Times in microseconds: a copy, a long pause of the thread, two kernels.
+cat >trace.json <<'JSON'
+{"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "NVIDIA A100", "computeMajor": 8, "computeMinor": 0, "warpSize": 32,
+ "numSms": 108, "maxThreadsPerMultiprocessor": 2048, "regsPerMultiprocessor": 65536, "sharedMemPerMultiprocessor": 167936}],
+ "traceEvents": [
+ {"ph": "M", "name": "process_name", "pid": 100, "tid": 0, "ts": 0, "args": {"name": "python"}},
+ {"ph": "M", "name": "process_labels", "pid": 0, "tid": 0, "ts": 0, "args": {"labels": "GPU 0"}},
+ {"ph": "X", "cat": "python_function", "name": "train.py(5): step", "pid": 100, "tid": 100, "ts": 0, "dur": 1000, "args": {}},
+ {"ph": "X", "cat": "python_function", "name": "train.py(9): load", "pid": 100, "tid": 100, "ts": 100, "dur": 390, "args": {}},
+ {"ph": "X", "cat": "cpu_op", "name": "aten::copy_", "pid": 100, "tid": 100, "ts": 1, "dur": 20, "args": {}},
+ {"ph": "X", "cat": "cuda_runtime", "name": "cudaMemcpyAsync", "pid": 100, "tid": 100, "ts": 5, "dur": 10, "args": {"correlation": 1}},
+ {"ph": "X", "cat": "gpu_memcpy", "name": "Memcpy HtoD (Pageable -> Device)", "pid": 0, "tid": 7, "ts": 20, "dur": 80,
+  "args": {"device": 0, "stream": 7, "correlation": 1, "bytes": 800000}},
+ {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 100, "tid": 100, "ts": 492, "dur": 40, "args": {}},
+ {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 100, "tid": 100, "ts": 495, "dur": 4, "args": {"correlation": 2}},
+ {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 100, "tid": 100, "ts": 500, "dur": 4, "args": {"correlation": 3}},
+ {"ph": "X", "cat": "kernel", "name": "sgemm", "pid": 0, "tid": 7, "ts": 500, "dur": 300,
+  "args": {"device": 0, "stream": 7, "correlation": 2, "grid": [54, 1, 1], "block": [128, 1, 1], "registers per thread": 32, "shared memory": 0}},
+ {"ph": "X", "cat": "kernel", "name": "sgemm", "pid": 0, "tid": 8, "ts": 700, "dur": 200,
+  "args": {"device": 0, "stream": 8, "correlation": 3, "grid": [54, 1, 1], "block": [128, 1, 1], "registers per thread": 32, "shared memory": 0}},
+ {"ph": "X", "cat": "cuda_runtime", "name": "cudaDeviceSynchronize", "pid": 100, "tid": 100, "ts": 600, "dur": 310, "args": {"correlation": 4}}
+]}
+JSON
+check "the device" 0 '^device +cuda 0, NVIDIA A100, 108 multiprocessors$' "$kymo" gpu trace.json
+check "busy" 0 '^busy +480 us of 1\.00 ms, 48\.0%; 54\.5% between' "$kymo" gpu trace.json
+check "idle" 0 '^idle +520 us in 3 gaps; 400 us of that with nothing queued' "$kymo" gpu trace.json
+check "concurrency" 0 '^concurrency +several kernels at once for 100 us, at most 2; 1\.25 on average' "$kymo" gpu trace.json
+check "a stream" 0 '^8 +200 us +20\.0% +1 +200 us +0 +0 ns +0 +2 +700 us' "$kymo" gpu trace.json
+check "queue times" 0 "^queue, from the call's start +3 +.* 5\.00 us +15\.0 us +200 us +200 us +200 us$" "$kymo" gpu trace.json
+check "a gap" 0 '^100 us +400 us +nothing queued +.* 97\.5%  train\.py\(9\): load in train\.py\(5\): step' "$kymo" gpu trace.json
+check "a kernel" 0 '^ *500 us +86\.2% +2 +250 us +200 us +300 us +102 us +54 +128 +32 +0\.50 +3\.1%  sgemm$' "$kymo" gpu trace.json
+check "a launcher" 0 '^ *500 us +86\.2% +2  aten::mm$' "$kymo" gpu trace.json
+check "a function" 0 '^ *580 us +100\.0% +3  train\.py\(5\): step$' "$kymo" gpu trace.json
+check "bandwidth" 0 '^HtoD, pageable +1 +781 KiB +80\.0 us +10\.00$' "$kymo" gpu trace.json
+check "waits" 0 '^waiting .*: 310 us in 1 wait, 31\.0% of the window' "$kymo" gpu trace.json
+check "a finding" 0 '^host_bound \(cuda 0\): 45% of the time' "$kymo" gpu trace.json
+check "its evidence" 0 '^    the thread meanwhile: train\.py\(9\): load in train\.py\(5\): step: 390 us$' "$kymo" gpu trace.json
+check "the limit" 0 '^\.\.\. and 1 more row \(--top 0 shows all\)' "$kymo" gpu --top 1 trace.json
+"$kymo" gpu --top 0 trace.json | grep -q 'more row' && fail "--top 0 shows all"
+check "a chosen device" 0 '^device +cuda 0' "$kymo" gpu --device 0 trace.json
+check "another device" 0 '^nothing from a device 1 in this file' "$kymo" gpu --device 1 trace.json
+check "csv" 0 '^100,0,sgemm,2,500000,250000,200000,300000,0\.86[0-9]*,102500,54x1x1,128x1x1,32,0,0\.5,2,0\.03125$' \
+    "$kymo" gpu --csv trace.json
+"$kymo" gpu trace.json | grep -q $'\e' && fail "no colour in a pipe"
+if command -v python3 >/dev/null; then
+    "$kymo" gpu --json trace.json >gpu.json || fail "--json"
+    python3 - <<'PYTHON' || fail "--json holds what the tables hold"
+import json
+use = json.load(open("gpu.json", encoding="utf-8"))
+(device,) = use["devices"]
+assert device["busy_ns"] + device["idle_ns"] == use["window_end_ns"] - use["window_start_ns"] == 1_000_000
+assert [stream["stream"] for stream in device["streams"]] == [7, 8]
+assert device["kernel_table"][0]["grid"] == [54, 1, 1] and device["kernel_table"][0]["occupancy"] == 0.03125
+assert device["longest_gaps"][0]["host"][0]["name"] == "train.py(9): load"
+assert [wait["count"] for wait in use["waits"]] == [1]
+assert {finding["rule"] for finding in use["findings"]} == {"host_bound", "pageable_copies", "small_grids"}
+PYTHON
+fi
+
+echo '{"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": 0, "dur": 5}]}' >plain.json
+check "nothing from a device" 0 '^nothing from a device in this file \(kymo run --gpu records what devices do\)' "$kymo" gpu plain.json
+
+[ $failures = 0 ] && echo "all passed"
+exit $((failures > 0))

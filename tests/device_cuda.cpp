@@ -1,0 +1,187 @@
+// device_cuda.cpp: the list of what holds for every device, on NVIDIA's GPUs. Needs nothing of CUDA to build;
+// without a GPU every test is skipped, with the reason.
+#include <dlfcn.h>
+
+#include "device_list.h"
+
+namespace {
+
+using Result = int;
+
+/// The driver's functions, with its handles as plain pointers.
+struct Driver {
+    Result (*init)(unsigned flags);
+    Result (*device_count)(int* count);
+    Result (*device_get)(int* device, int ordinal);
+    Result (*primary_retain)(void** context, int device);
+    Result (*set_current)(void* context);
+    Result (*synchronize)();
+    Result (*stream_create)(void** stream, unsigned flags);
+    Result (*begin_capture)(void* stream, int mode);
+    Result (*end_capture)(void* stream, void** graph);
+    Result (*instantiate)(void** executable, void* graph, unsigned long long flags);
+    Result (*graph_launch)(void* executable, void* stream);
+    Result (*module_load)(void** module, const void* image);
+    Result (*module_function)(void** function, void* module, const char* name);
+    Result (*launch)(void* function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                     unsigned shared, void* stream, void** parameters, void** extra);
+};
+
+// Waits on the GPU's clock, so that it lasts as long as it is told to.
+constexpr const char* kProgram = R"(
+.version 7.0
+.target sm_50
+.address_size 64
+.visible .entry kymo_list_kernel(.param .u64 duration)
+{
+    .reg .pred %more;
+    .reg .b64 %duration, %start, %now, %passed;
+    ld.param.u64 %duration, [duration];
+    mov.u64 %start, %globaltimer;
+AGAIN:
+    mov.u64 %now, %globaltimer;
+    sub.u64 %passed, %now, %start;
+    setp.lt.u64 %more, %passed, %duration;
+    @%more bra AGAIN;
+    ret;
+}
+)";
+
+constexpr int kQueues = 4;
+
+struct OnDevice {
+    void* context = nullptr;
+    void* function = nullptr;
+    void* queues[kQueues] = {};
+};
+
+struct Cuda {
+    Driver driver{};
+    std::vector<OnDevice> devices;
+    std::string trouble;
+
+    void check(Result result, const char* what) {
+        if (result != 0 && trouble.empty())
+            trouble = std::string(what) + " gave error " + std::to_string(result);
+    }
+
+    template <class Function>
+    void find(void* library, Function& place, const char* name) {
+        place = reinterpret_cast<Function>(dlsym(library, name));
+        if (place == nullptr && trouble.empty()) trouble = std::string("libcuda.so.1 has no ") + name;
+    }
+
+    Cuda() {
+        void* const library = dlopen("libcuda.so.1", RTLD_NOW);
+        if (library == nullptr) {
+            trouble = std::string("no NVIDIA driver: ") + dlerror();
+            return;
+        }
+        find(library, driver.init, "cuInit");
+        find(library, driver.device_count, "cuDeviceGetCount");
+        find(library, driver.device_get, "cuDeviceGet");
+        find(library, driver.primary_retain, "cuDevicePrimaryCtxRetain");
+        find(library, driver.set_current, "cuCtxSetCurrent");
+        find(library, driver.synchronize, "cuCtxSynchronize");
+        find(library, driver.stream_create, "cuStreamCreate");
+        find(library, driver.begin_capture, "cuStreamBeginCapture_v2");
+        find(library, driver.end_capture, "cuStreamEndCapture");
+        find(library, driver.instantiate, "cuGraphInstantiateWithFlags");
+        find(library, driver.graph_launch, "cuGraphLaunch");
+        find(library, driver.module_load, "cuModuleLoadData");
+        find(library, driver.module_function, "cuModuleGetFunction");
+        find(library, driver.launch, "cuLaunchKernel");
+        if (!trouble.empty()) return;
+        check(driver.init(0), "cuInit");
+        int count = 0;
+        if (trouble.empty()) check(driver.device_count(&count), "cuDeviceGetCount");
+        if (trouble.empty() && count == 0) trouble = "there is no GPU";
+        for (int i = 0; trouble.empty() && i < count; ++i) add_device(i);
+        if (trouble.empty()) trouble = kymo::device_trouble("cuda");
+        if (trouble.empty()) {
+            const auto device = kymo::find_device("cuda");
+            if (device->activities() == nullptr) trouble = device->activities_trouble();
+        }
+    }
+
+    void add_device(int ordinal) {
+        OnDevice made;
+        int device = 0;
+        void* module = nullptr;
+        check(driver.device_get(&device, ordinal), "cuDeviceGet");
+        if (trouble.empty()) check(driver.primary_retain(&made.context, device), "cuDevicePrimaryCtxRetain");
+        if (trouble.empty()) check(driver.set_current(made.context), "cuCtxSetCurrent");
+        if (trouble.empty()) check(driver.module_load(&module, kProgram), "cuModuleLoadData");
+        if (trouble.empty())
+            check(driver.module_function(&made.function, module, "kymo_list_kernel"), "cuModuleGetFunction");
+        for (void*& queue : made.queues) {
+            if (trouble.empty()) check(driver.stream_create(&queue, 1), "cuStreamCreate");  // 1: non-blocking
+        }
+        devices.push_back(made);
+    }
+
+    static Cuda& get() {
+        static auto& cuda = *new Cuda;
+        return cuda;
+    }
+};
+
+struct CudaDriver {
+    static const char* name() { return "cuda"; }
+    static std::string why_not() { return Cuda::get().trouble; }
+    static int devices() { return static_cast<int>(Cuda::get().devices.size()); }
+
+    static void launch(int device, int queue, std::uint64_t ns) {
+        const OnDevice& on = use(device);
+        put(on, on.queues[queue % kQueues], ns);
+    }
+    static void graph(int device, int queue, int count) {
+        const OnDevice& on = use(device);
+        void* const stream = on.queues[queue % kQueues];
+        void* const executable = graph_of(on, count);
+        ASSERT_EQ(Cuda::get().driver.graph_launch(executable, stream), 0);
+    }
+    static void synchronize(int device) {
+        use(device);
+        ASSERT_EQ(Cuda::get().driver.synchronize(), 0);
+    }
+    static bool is_kernel(const std::string& shown) { return shown == "kymo_list_kernel"; }
+    static bool is_launch(const std::string& shown) { return shown == "cuLaunchKernel"; }
+    static bool is_graph(const std::string& shown) { return shown == "cuGraphLaunch"; }
+    static bool is_synchronize(const std::string& shown) { return shown == "cuCtxSynchronize"; }
+    static const char* clock_fact() { return "gpu_clock"; }
+    static bool works_after_fork() { return false; }
+
+  private:
+    static const OnDevice& use(int device) {
+        const OnDevice& on = Cuda::get().devices.at(static_cast<std::size_t>(device));
+        EXPECT_EQ(Cuda::get().driver.set_current(on.context), 0);
+        return on;
+    }
+    static void put(const OnDevice& on, void* stream, std::uint64_t ns) {
+        void* parameters[] = {&ns};
+        ASSERT_EQ(Cuda::get().driver.launch(on.function, 1, 1, 1, 1, 1, 1, 0, stream, parameters, nullptr),
+                  0);
+    }
+    /// `count` kernels, one after the other; captured once by each thread, in a queue that nobody else uses.
+    static void* graph_of(const OnDevice& on, int count) {
+        thread_local std::map<std::pair<const OnDevice*, int>, void*> made;
+        void*& executable = made[{&on, count}];
+        if (executable != nullptr) return executable;
+        const Driver& driver = Cuda::get().driver;
+        void* stream = nullptr;
+        void* graph = nullptr;
+        EXPECT_EQ(driver.stream_create(&stream, 1), 0);
+        EXPECT_EQ(driver.begin_capture(stream, 1), 0);  // 1: of this thread
+        for (int i = 0; i < count; ++i) put(on, stream, 1000);
+        EXPECT_EQ(driver.end_capture(stream, &graph), 0);
+        EXPECT_EQ(driver.instantiate(&executable, graph, 0), 0);
+        return executable;
+    }
+};
+
+}  // namespace
+
+namespace device_list {
+INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, DeviceList, ::CudaDriver);
+}  // namespace device_list

@@ -1,0 +1,217 @@
+// device_timing.cpp: ranges timed with events of a device.
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <kymo/analyze.h>
+#include <kymo/kymo.h>
+
+namespace kymo {
+namespace {
+
+constexpr std::int64_t kTickNs = 100;  // no clock is coarser
+
+/// A device whose time goes on when it is told to.
+class Clockwork final : public DeviceRuntime {
+  public:
+    struct Event final : DeviceEvent {
+        Event(Clockwork& of, std::int32_t index, double at) : owner(of), number(index), us(at) {
+            ++owner.alive;
+        }
+        ~Event() override { --owner.alive; }
+        std::int32_t device() const noexcept override { return number; }
+        Clockwork& owner;
+        std::int32_t number;
+        double us;
+    };
+
+    std::string name() const override { return "clockwork"; }
+    DeviceType type() const noexcept override { return DeviceType::Mps; }
+    std::string unavailable() const override { return {}; }
+    std::unique_ptr<DeviceEvent> record() override {
+        if (!failure.empty()) throw Error(failure);
+        return std::make_unique<Event>(*this, current, us.load());
+    }
+    double elapsed_us(const DeviceEvent& from, const DeviceEvent& to) override {
+        return static_cast<const Event&>(to).us - static_cast<const Event&>(from).us;
+    }
+    void mark(std::string_view) override {}
+    void range_push(std::string_view) override {}
+    void range_pop() override {}
+    void on_each_device(const std::function<void(std::int32_t)>& visit) override { visit(0); }
+    void synchronize() override { ++waits; }
+
+    std::atomic<double> us{0};
+    std::atomic<int> alive{0};
+    std::int32_t current = 0;
+    int waits = 0;
+    std::string failure;
+};
+
+class DeviceTiming : public testing::Test {
+  protected:
+    static Clockwork& device() {
+        static const std::shared_ptr<Clockwork> only = [] {
+            auto made = std::make_shared<Clockwork>();
+            register_device(made);
+            return made;
+        }();
+        return *only;
+    }
+
+    DeviceTiming() {
+        device().failure.clear();
+        device().current = 0;
+    }
+
+    static void work(double us) { device().us = device().us.load() + us; }
+
+    static Session timing_session() { return Session(SessionOptions{.devices = {"clockwork"}}); }
+
+    /// Nanoseconds on the device, by the name of the range that they belong to.
+    static std::map<std::string, std::vector<std::int64_t>> times(const Trace& trace) {
+        std::map<std::string, std::vector<std::int64_t>> found;
+        for (const LinkInfo& link : trace.links()) {
+            if (link.kind == LinkKind::Launch)
+                found[std::string(trace.range_name(link.from))].push_back(
+                    trace.ranges().duration_ns[link.to]);
+        }
+        return found;
+    }
+
+    static std::vector<std::string> problems(const Trace& trace) {
+        std::vector<std::string> texts;
+        for (const ProblemInfo& problem : trace.problems()) {
+            if (problem.code == "device_not_timed") texts.push_back(problem.text);
+        }
+        return texts;
+    }
+};
+
+// L3 L18 L19
+TEST_F(DeviceTiming, ARangeHasTheTimeBetweenItsEvents) {
+    device();
+    Session session = timing_session();
+    {
+        KYMO_RANGE("outer");
+        work(100);
+        {
+            KYMO_RANGE("inner");
+            work(40);
+        }
+    }
+    const int waits = device().waits;
+    const Trace trace = session.stop();
+    EXPECT_EQ(device().waits, waits + 1);
+    EXPECT_EQ(device().alive, 0);
+    const auto found = times(trace);
+    ASSERT_EQ(found.size(), 2u);
+    EXPECT_NEAR(static_cast<double>(found.at("outer").at(0)), 140'000, kTickNs);
+    EXPECT_NEAR(static_cast<double>(found.at("inner").at(0)), 40'000, kTickNs);
+    for (const AverageRow& row : key_averages(trace).rows) {
+        if (row.device_type != DeviceType::Cpu) continue;
+        EXPECT_TRUE(row.is_legacy);
+        EXPECT_NEAR(static_cast<double>(row.device_time_total_ns), row.name == "outer" ? 140'000 : 40'000,
+                    kTickNs);
+        EXPECT_NEAR(static_cast<double>(row.self_device_time_total_ns),
+                    row.name == "outer" ? 100'000 : 40'000, 2 * kTickNs);
+    }
+}
+
+// L10
+TEST_F(DeviceTiming, RangesThatOnlyLookAtMemoryAreLeftOut) {
+    device();
+    Session session = timing_session();
+    time_on_device("mine", false);
+    {
+        KYMO_RANGE("aten::view");
+        work(5);
+    }
+    {
+        KYMO_RANGE("mine");
+        work(5);
+    }
+    time_on_device("mine", true);
+    {
+        KYMO_RANGE("mine");
+        work(7);
+    }
+    const auto found = times(session.stop());
+    ASSERT_EQ(found.size(), 1u);
+    ASSERT_EQ(found.at("mine").size(), 1u);
+    EXPECT_NEAR(static_cast<double>(found.at("mine")[0]), 7'000, kTickNs);
+}
+
+// L3
+TEST_F(DeviceTiming, EventsOfTwoDevicesHaveNoTimeBetweenThem) {
+    device();
+    Session session = timing_session();
+    {
+        KYMO_RANGE("moved");
+        device().current = 1;
+    }
+    const Trace trace = session.stop();
+    EXPECT_TRUE(times(trace).empty());
+    EXPECT_EQ(problems(trace), std::vector<std::string>{"Events are not on the same device: 0 and 1."});
+}
+
+// L3 L18
+TEST_F(DeviceTiming, ADeviceThatCannotRecordIsAProblemOfTheTrace) {
+    device();
+    Session session = timing_session();
+    device().failure = "no queue";
+    { KYMO_RANGE("range"); }
+    const Trace trace = session.stop();
+    EXPECT_TRUE(times(trace).empty());
+    EXPECT_EQ(problems(trace), std::vector<std::string>{"Events were not recorded for clockwork: no queue"});
+}
+
+// L19
+TEST_F(DeviceTiming, FewEventsAreAliveHoweverManyRangesThereAre) {
+    device();
+    Session session = timing_session();
+    constexpr int kRanges = 20'000;
+    int most = 0;
+    std::thread other([] {
+        for (int i = 0; i < kRanges; ++i) {
+            KYMO_RANGE("there");
+        }
+    });
+    for (int i = 0; i < kRanges; ++i) {
+        KYMO_RANGE("here");
+        most = std::max(most, device().alive.load());
+    }
+    other.join();
+    const auto found = times(session.stop());
+    EXPECT_LE(most, 3 * 4096);
+    EXPECT_EQ(device().alive, 0);
+    EXPECT_EQ(found.at("here").size(), std::size_t{kRanges});
+    EXPECT_EQ(found.at("there").size(), std::size_t{kRanges});
+}
+
+TEST_F(DeviceTiming, IsForTheSessionsThatAskForIt) {
+    device();
+    Session plain{SessionOptions{}};
+    Session session = timing_session();
+    {
+        KYMO_RANGE("range");
+        work(5);
+    }
+    session.record_devices(false);
+    {
+        KYMO_RANGE("later");
+        work(5);
+    }
+    EXPECT_EQ(times(session.stop()).size(), 1u);
+    EXPECT_TRUE(times(plain.stop()).empty());
+    EXPECT_FALSE(has_observers());
+}
+
+}  // namespace
+}  // namespace kymo

@@ -1,0 +1,128 @@
+"""Kernels of a PyTorch program as Kymo and as torch.profiler record them: counts, names and times must agree.
+
+compare_with_torch.py [--one torch|kymo]. Each profiler runs in a process of its own, on the same pattern of work:
+several streams, two threads, a CUDA graph, copies and sets. Exits with 1 where they differ.
+"""
+
+import collections
+import json
+import subprocess
+import sys
+import threading
+
+STEPS = 50
+
+
+def workload():
+    import torch
+
+    torch.manual_seed(0)
+    device = "cuda"
+    a = torch.randn(512, 512, device=device)
+    streams = [torch.cuda.Stream() for _ in range(4)]
+    host = torch.randn(1 << 16)
+
+    graph_input = torch.ones(1024, device=device)
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            graph_input * 2 + 1
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        graph_input * 2 + 1
+    torch.cuda.synchronize()
+
+    def step():
+        for stream in streams:
+            with torch.cuda.stream(stream):
+                (a @ a).relu_().sum()
+        graph.replay()
+        b = host.to(device)
+        b.zero_()
+        b.cpu()
+
+    def work():
+        def other():
+            for _ in range(STEPS):
+                torch.sigmoid(a)
+
+        thread = threading.Thread(target=other)
+        thread.start()
+        for _ in range(STEPS):
+            step()
+        thread.join()
+        torch.cuda.synchronize()
+
+    work()
+    return work
+
+
+def with_torch(work):
+    import torch
+
+    activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
+    with torch.profiler.profile(activities=activities) as profiler:
+        work()
+    events = [e for e in profiler.events() if e.device_type == torch.autograd.DeviceType.CUDA]
+    return [(event.name, event.time_range.elapsed_us()) for event in events]
+
+
+def with_kymo(work):
+    import kymo
+
+    activities = [kymo.ProfilerActivity.CPU, kymo.ProfilerActivity.CUDA]
+    with kymo.profile(activities=activities, with_stack=True) as profiler:
+        work()
+    problems = profiler.trace.problems
+    print("problems:", problems, file=sys.stderr)
+    check_lines(profiler)
+    events = [e for e in profiler.events() if e.device_type == kymo.DeviceType.CUDA and not e.is_async]
+    return [(event.name, event.time_range.elapsed_us()) for event in events]
+
+
+def check_lines(profiler):
+    """Every kernel hangs under the Python function that launched it."""
+    launchers = collections.Counter()
+    for event in profiler.events():
+        parent = event
+        while parent is not None and ".py(" not in parent.name:
+            parent = parent.cpu_parent
+        if event.kernels:
+            launchers[parent.name if parent is not None else "nobody"] += len(event.kernels)
+    print("launchers:", launchers.most_common(6), file=sys.stderr)
+    assert launchers.get("nobody", 0) == 0, launchers
+    assert any("step" in name for name in launchers) and any("other" in name for name in launchers), launchers
+
+
+def one(which):
+    events = (with_torch if which == "torch" else with_kymo)(workload())
+    by_name = collections.defaultdict(lambda: [0, 0.0])
+    for name, us in events:
+        by_name[name][0] += 1
+        by_name[name][1] += us
+    print(json.dumps(by_name))
+
+
+def main():
+    if len(sys.argv) > 2 and sys.argv[1] == "--one":
+        return one(sys.argv[2])
+    found = {}
+    for which in ("torch", "kymo"):
+        done = subprocess.run([sys.executable, __file__, "--one", which], capture_output=True, text=True, timeout=300)
+        print(done.stderr[-3000:], file=sys.stderr)
+        if done.returncode != 0:
+            raise SystemExit(f"{which} failed")
+        found[which] = json.loads(done.stdout.splitlines()[-1])
+    differs = False
+    for name in sorted(set(found["torch"]) | set(found["kymo"])):
+        theirs, ours = found["torch"].get(name, [0, 0]), found["kymo"].get(name, [0, 0])
+        differs |= theirs[0] != ours[0]
+        print(f"{theirs[0]:6} {ours[0]:6}  {theirs[1]:10.0f} {ours[1]:10.0f} us  {name[:100]}")
+    totals = [sum(row[1] for row in rows.values()) for rows in found.values()]
+    print(f"total {totals[0]:.0f} us (torch), {totals[1]:.0f} us (Kymo): {totals[1] / totals[0] - 1:+.2%}")
+    return 1 if differs else 0
+
+
+sys.exit(main())

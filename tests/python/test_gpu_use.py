@@ -1,0 +1,91 @@
+"""``Trace.gpu_use()``: what devices did and when they had nothing to do."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import kymo
+
+
+def event(category, name, place, start, duration, **args):
+    return {
+        "ph": "X",
+        "cat": category,
+        "name": name,
+        "pid": place[0],
+        "tid": place[1],
+        "ts": start,
+        "dur": duration,
+        "args": args,
+    }
+
+
+def launch(start, work_start, duration, number, device=0, stream=7, name="add"):
+    """A launching call of 2 us and its kernel; times in microseconds."""
+    return [
+        event("cuda_runtime", "cudaLaunchKernel", (100, 100), start, 2, correlation=number),
+        event("kernel", name, (device, stream), work_start, duration, device=device, stream=stream, correlation=number),
+    ]
+
+
+def loaded(folder, events):
+    path = folder / "trace.json"
+    path.write_text(json.dumps({"traceEvents": events}))
+    return kymo.load(path)
+
+
+def test_it_tells_times_gaps_queue_times_and_launchers(tmp_path):
+    events = [event("python_function", "train.py(3): step", (100, 100), 0, 100)]
+    events += launch(10, 20, 10, 1) + launch(40, 50, 30, 2)
+    use = loaded(tmp_path, events).gpu_use()
+    (device,) = use["devices"]
+    assert (device["device"], device["index"]) == ("cuda", 0)
+    assert device["busy_ns"] == 40_000
+    assert device["idle_ns"] == 60_000
+    assert device["queue"]["median_ns"] == 10_000
+    assert device["queue_after_call"]["max_ns"] == 8_000
+    gaps = [
+        (gap["start_ns"] - use["window_start_ns"], gap["duration_ns"], gap["place"]) for gap in device["longest_gaps"]
+    ]
+    assert gaps == [(0, 20_000, "before_first"), (30_000, 20_000, "between"), (80_000, 20_000, "after_last")]
+    assert device["longest_gaps"][1]["is_starved"] is True
+    assert device["longest_gaps"][1]["host"][0] == {"name": "train.py(3): step", "function": None, "time_ns": 18_000}
+    assert [row["name"] for row in device["functions"]] == ["train.py(3): step"]
+    assert device["kernel_table"][0]["grid"] is None
+
+
+def test_a_device_and_the_number_of_gaps_can_be_chosen(tmp_path):
+    trace = loaded(tmp_path, launch(0, 5, 5, 1, device=0) + launch(20, 25, 5, 2, device=1))
+    assert [device["index"] for device in trace.gpu_use()["devices"]] == [0, 1]
+    (device,) = trace.gpu_use(device=1, longest_gaps=1)["devices"]
+    assert device["index"] == 1
+    assert len(device["longest_gaps"]) == 1
+    assert trace.gpu_use(device=7)["devices"] == []
+    with pytest.raises(TypeError):
+        trace.gpu_use(device="cuda")
+
+
+def test_a_trace_without_a_device_has_none():
+    with kymo.profile() as prof:
+        with kymo.record_function("work"):
+            pass
+    use = prof.trace.gpu_use()
+    assert use["devices"] == use["findings"] == use["calls"] == []
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 500), st.integers(0, 60), st.integers(0, 2)), min_size=1, max_size=30))
+def test_busy_and_idle_are_the_window_and_each_kernel_is_counted_once(tmp_path_factory, pieces):
+    events = [event("cpu_op", "whole", (100, 100), 0, 600)]
+    for number, (start, duration, stream) in enumerate(pieces):
+        events += launch(start, start + 3, duration, number + 1, stream=stream, name=f"kernel {stream}")
+    trace = loaded(tmp_path_factory.mktemp("trace"), events)
+    (device,) = trace.gpu_use()["devices"]
+    busy = set()
+    for start, duration, _ in pieces:
+        busy.update(range(start + 3, start + 3 + duration))
+    assert device["busy_ns"] == len(busy) * 1000
+    assert device["busy_ns"] + device["idle_ns"] == trace.window_ns
+    assert sum(kernel["times"]["count"] for kernel in device["kernel_table"]) == len(pieces)

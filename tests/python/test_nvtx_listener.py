@@ -1,0 +1,131 @@
+"""Kymo as the listener of NVTX: what libraries push is recorded under ``kymo run --nvtx``."""
+
+import collections
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+from collectors import BIN, needs_nvtx
+from running import captures, environment, report
+
+from kymo import nvtx
+
+LIBRARY = BIN / "nvtx_library.so"
+PRELUDE = f"""
+import ctypes, subprocess, sys, threading, kymo
+from kymo import nvtx
+library = ctypes.CDLL({str(LIBRARY)!r})
+"""
+pytestmark = needs_nvtx
+
+
+def record(folder, program, *options, **variables):
+    """Runs the program; what it printed, what Kymo said."""
+    path = folder / "program.py"
+    path.write_text(PRELUDE + program)
+    assert LIBRARY.exists(), f"{LIBRARY} has not been built"
+    done = subprocess.run(
+        [sys.executable, "-m", "kymo", "run", *options, path.name],
+        cwd=folder,
+        env=environment(**variables),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout, done.stderr
+
+
+def counted(path):
+    """How often each name occurs."""
+    counts = collections.Counter()
+    for name, count in report(path, "--csv", "--columns", "name,count"):
+        counts[name] += int(count)
+    return counts
+
+
+def said(*words):
+    """What a verb of the command prints."""
+    command = [sys.executable, "-m", "kymo", *map(str, words)]
+    return subprocess.run(command, env=environment(), capture_output=True, text=True, check=True).stdout
+
+
+@pytest.fixture(autouse=True)
+def no_listener(monkeypatch):
+    monkeypatch.delenv("NVTX_INJECTION64_PATH", raising=False)
+
+
+def test_ranges_of_a_library_lie_in_the_calls_of_python(tmp_path):
+    out, _ = record(
+        tmp_path,
+        """
+def caller():
+    print(library.library_work(3), nvtx.is_listening())
+thread = threading.Thread(target=caller)
+thread.start()
+thread.join()
+""",
+        "--nvtx",
+        "-q",
+    )
+    assert out == "0 True\n"
+    (capture,) = captures(tmp_path)
+    assert counted(capture)["library work"] == 3
+    (caller,) = [name for name in counted(capture) if name.endswith(": caller")]
+    tree = said("tree", "--min-share", "0", "--inside", caller, capture)
+    assert re.search(r" 3 +library work$", tree, re.MULTILINE)
+
+
+def test_without_the_option_nobody_listens(tmp_path):
+    out, _ = record(tmp_path, "print(library.library_work(3), nvtx.is_listening())\n", "-q")
+    assert out == "-2 False\n"
+    (capture,) = captures(tmp_path)
+    assert counted(capture)["library work"] == 0
+
+
+def test_emit_nvtx_does_not_come_back(tmp_path):
+    record(
+        tmp_path,
+        """
+with kymo.emit_nvtx():
+    with kymo.record_function("once"), nvtx.range("by hand"):
+        library.library_work(2)
+        kymo.instant("mark")
+""",
+        "--nvtx",
+        "--no-calls",
+        "-q",
+    )
+    (capture,) = captures(tmp_path)
+    assert counted(capture) == {"once": 1, "by hand": 1, "library work": 2}
+    assert "1 instant" in said("info", capture)
+
+
+def test_processes_that_are_started_are_heard_too(tmp_path):
+    record(
+        tmp_path,
+        """
+if len(sys.argv) == 1:
+    library.library_work(1)
+    subprocess.run([sys.executable, __file__, "child"], check=True)
+else:
+    library.library_work(5)
+""",
+        "--nvtx",
+        "-q",
+    )
+    assert sorted(counted(path)["library work"] for path in captures(tmp_path)) == [1, 5]
+
+
+def test_a_session_that_cannot_hear_says_so(tmp_path):
+    _, errors = record(tmp_path, "library.library_work(1)\n", "--nvtx", NVTX_INJECTION64_PATH="/opt/other/libother.so")
+    assert "kymo: --nvtx: ranges of NVTX go to another tool" in errors
+    (capture,) = captures(tmp_path)
+    assert "names the library of another tool, /opt/other/libother.so" in said("info", capture)
+
+
+def test_this_process_is_not_listened_to():
+    assert "NVTX_INJECTION64_PATH" not in os.environ
+    assert nvtx.is_listening() is False

@@ -1,0 +1,69 @@
+"""``kymo run --gpu``: what a device did is in the capture and in the summary; a program runs without one too."""
+
+import subprocess
+import sys
+
+import pytest
+from conftest import BUILD
+from running import captures, recorded
+
+import kymo
+
+LIBRARY = BUILD / "libkymo_simulated.so"
+PROGRAM = """
+import ctypes
+
+def train(device):
+    for _ in range(20):
+        device.kymo_simulated_launch(0, 1, b"bead_kernel", ctypes.c_uint64(50_000))
+    device.kymo_simulated_launch(0, 1, b"slow_kernel", ctypes.c_uint64(9_000_000))
+
+train(ctypes.CDLL(LIBRARY))
+print("trained")
+"""
+
+needs_simulated = pytest.mark.skipif(not LIBRARY.exists(), reason="the simulated device is not in this build")
+
+
+@pytest.fixture
+def program(tmp_path):
+    path = tmp_path / "train.py"
+    path.write_text(PROGRAM.replace("LIBRARY", repr(str(LIBRARY))))
+    return path
+
+
+@needs_simulated
+def test_the_summary_says_what_the_device_did(program, tmp_path):
+    out, errors, code = recorded([program.name], tmp_path, run_options=("--gpu=simulated",))
+    assert (out, code) == ("trained\n", 0)
+    (line,) = [line for line in errors.splitlines() if line.startswith("gpu ")]
+    assert "busy" in line and "slow_kernel 9" in line and "bead_kernel 1" in line and "(20x)" in line
+    assert line.index("slow_kernel") < line.index("bead_kernel")
+
+
+@needs_simulated
+def test_kernels_belong_to_the_functions_that_launched_them(program, tmp_path):
+    recorded([program.name], tmp_path, run_options=("-q", "--gpu=simulated"))
+    (path,) = captures(tmp_path)
+    trace = kymo.load(path)
+    kernels = [event for event in trace.events() if event.name in ("bead_kernel", "slow_kernel")]
+    assert len(kernels) == 21
+    (train,) = [event for event in trace.events() if event.name.endswith(": train")]
+    assert train.device_time_total == pytest.approx(10_000, rel=0.01)
+
+
+def test_a_program_runs_where_there_is_no_such_device(tmp_path):
+    (tmp_path / "plain.py").write_text("print('ran')\n")
+    out, errors, code = recorded(["plain.py"], tmp_path, run_options=("--gpu=nowhere",))
+    assert (out, code) == ("ran\n", 0)
+    assert "There is no device called 'nowhere'." in errors
+
+
+def test_the_doctor_of_the_package_knows_its_python(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "kymo", "doctor"], cwd=tmp_path, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = done.stdout.splitlines()
+    assert any(line.startswith("ok  python ") and line.endswith(sys.executable) for line in lines)
+    assert any(line.startswith("ok  calls ") for line in lines)
