@@ -54,7 +54,7 @@ class OperatorSource final : public Source {
         all.of_sessions = wanted;
         if (!all.tell()) note_problem("torch_operators_missing", "PyTorch did not let itself be observed");
     }
-    void flush(std::uint64_t) noexcept override {
+    void flush(std::uint64_t, bool) noexcept override {
         char name[64];
         while (wishes().table->next_blind_thread(name, sizeof name)) {
             note_problem("torch_memory_missing", std::string("another profiler of PyTorch is on thread ") +
