@@ -125,12 +125,14 @@ def test_without_the_command_the_package_says_why(tmp_path):
 def test_nothing_in_the_package_remembers_where_it_was_built():
     """Libraries look for each other beside themselves: the folder can be moved."""
     libraries = [*FOLDER.glob("_kymo*.so"), *(FOLDER / "lib").glob("libkymo*"), FOLDER / "bin" / "kymo"]
-    assert len(libraries) == 3, libraries  # one libkymo, no copies of it
+    names = sorted(path.name for path in libraries if path.name.startswith("libkymo"))
+    devices = [name for name in names if name.startswith("libkymo_")]
+    assert len(names) - len(devices) == 1, names  # one libkymo, no copies of it
     for path in libraries:
         text = subprocess.run(["readelf", "-d", path], capture_output=True, text=True, check=True).stdout
         for line in text.splitlines():
             if "RPATH" in line or "RUNPATH" in line:
-                assert "[$ORIGIN/" in line and ":" not in line.split("[")[1], line
+                assert ("[$ORIGIN/" in line or "[$ORIGIN]" in line) and ":" not in line.split("[")[1], line
 
 
 def test_the_cmake_folder_is_that_of_this_package():

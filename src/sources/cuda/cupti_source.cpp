@@ -16,6 +16,8 @@ namespace {
 
 constexpr std::size_t kMostBufferBytes = std::size_t{128} << 20;
 constexpr auto kFlushPeriod = std::chrono::seconds(1);
+/// Soon, when all that was asked for is switched on: then the clocks are measured.
+constexpr auto kFirstFlush = std::chrono::milliseconds(10);
 constexpr std::uint32_t kMostCallbacks = 2048;
 
 /// Calls that only ask or prepare, and are made so often that they would drown the others.
@@ -133,20 +135,19 @@ std::string CuptiSource::start(DeviceLog& log) {
     {
         std::lock_guard lock(pool_.mutex());
         log_ = &log;
-        should_end_ = false;
+        is_on_ = true;
+        has_started_ = true;
     }
-    if (!worker_.joinable()) worker_ = std::thread([this] { run_worker(); });
+    pool_.changed().notify_all();
+    if (!has_worker_) std::thread([this] { run_worker(); }).detach();
+    has_worker_ = true;
     return "";
 }
 
 void CuptiSource::stop() noexcept {
     for (const std::uint32_t kind : std::exchange(enabled_, {})) cupti_.disable(kind);
-    {
-        std::lock_guard lock(pool_.mutex());
-        should_end_ = true;
-    }
-    pool_.changed().notify_all();
-    if (worker_.joinable()) worker_.join();
+    std::lock_guard lock(pool_.mutex());
+    is_on_ = false;
 }
 
 void CuptiSource::switch_kind(std::uint32_t kind, bool on) {
@@ -206,7 +207,7 @@ void CuptiSource::configure_unified_memory() {
 // ---- handing over ----
 
 bool CuptiSource::flush(std::uint64_t timeout_ns, bool wait_for_work) noexcept {
-    if (is_forked_ || is_over_.load() || !worker_.joinable()) return true;
+    if (is_forked_ || is_over_.load() || !has_worker_) return true;
     std::unique_lock lock(pool_.mutex());
     const std::uint64_t asked = ++flushes_asked_;
     flush_waits_ = flush_waits_ || wait_for_work;
@@ -218,19 +219,24 @@ bool CuptiSource::flush(std::uint64_t timeout_ns, bool wait_for_work) noexcept {
 
 void CuptiSource::run_worker() {
     decoder_.set_own_thread(static_cast<std::uint32_t>(gettid()));
-    // The first soon, when all that was asked for is switched on: then the clocks are measured.
-    auto next_flush = std::chrono::steady_clock::now() + std::chrono::milliseconds(10);
+    auto next_flush = std::chrono::steady_clock::now() + kFirstFlush;
     std::unique_lock lock(pool_.mutex());
-    while (!should_end_) {
-        pool_.changed().wait_until(lock, next_flush, [&] {
-            return should_end_ || pool_.has_filled() || flushes_asked_ != flushes_done_;
-        });
-        if (should_end_) break;
+    const auto has_something = [&] {
+        return has_started_ || pool_.has_filled() || flushes_asked_ != flushes_done_;
+    };
+    while (!is_over_.load()) {
+        if (is_on_) {
+            pool_.changed().wait_until(lock, next_flush, has_something);
+        } else {
+            pool_.changed().wait(lock, has_something);
+        }
+        if (std::exchange(has_started_, false)) next_flush = std::chrono::steady_clock::now() + kFirstFlush;
+        const bool is_on = is_on_;
         const std::uint64_t asked = flushes_asked_;
         const bool is_asked = asked != flushes_done_;
         const bool waits = std::exchange(flush_waits_, false);
         lock.unlock();
-        if (is_asked || std::chrono::steady_clock::now() >= next_flush) {
+        if (is_asked || (is_on && std::chrono::steady_clock::now() >= next_flush)) {
             flush_on_worker(is_asked && waits, !is_asked || waits);
             next_flush = std::chrono::steady_clock::now() + kFlushPeriod;
         }
@@ -241,8 +247,6 @@ void CuptiSource::run_worker() {
             pool_.changed().notify_all();
         }
     }
-    lock.unlock();
-    decode_filled();
 }
 
 void CuptiSource::flush_on_worker(bool wait_for_work, bool measure_clocks) {
@@ -295,7 +299,6 @@ void CuptiSource::finish() noexcept {
 void CuptiSource::forked() noexcept {
     if (!has_buffers_) return;  // CUPTI was never touched: the child may
     is_forked_ = true;
-    new (&worker_) std::thread();  // its thread is the parent's
 }
 
 std::vector<std::pair<std::string, std::string>> CuptiSource::facts() noexcept {

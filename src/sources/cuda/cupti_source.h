@@ -64,14 +64,15 @@ class CuptiSource final : public DeviceActivitySource {
     bool has_buffers_ = false;            ///< CUPTI knows our callbacks
     bool is_configured_ = false;
     bool is_forked_ = false;
+    bool has_worker_ = false;  ///< it stays: one that waits for the GPU cannot be waited for
 
     // Of the worker, under the pool's mutex where others ask.
-    std::thread worker_;
     DeviceLog* log_ = nullptr;
     RecordWalk records_;
     ActivityDecoder decoder_;
     ClockProbe probe_;
-    bool should_end_ = false;
+    bool is_on_ = false;        ///< something is recorded
+    bool has_started_ = false;  ///< since the worker last looked
     std::uint64_t flushes_asked_ = 0;
     std::uint64_t flushes_done_ = 0;
     bool flush_waits_ = false;
