@@ -147,12 +147,12 @@ std::uint32_t ActivityDecoder::kernel_site(const char* name) {
 }
 
 void ActivityDecoder::decode_kernel(const KernelRecord& record, DeviceLog& log) {
-    if (record.start == 0) return;  // CUPTI could not tell when it ran
     const std::uint32_t site = kernel_site(record.name);
     if (site == 0) {
-        probe_runs_.push_back({record.correlation, record.start, record.end});
+        if (record.end != 0) probe_runs_.push_back({record.correlation, record.start, record.end});
         return;
     }
+    if (is_unfinished(record)) return;
     DeviceWork made = work(DeviceWorkKind::Kernel, site, record.device, record.context, record.stream,
                            record.correlation, record.start, record.end);
     for (int i = 0; i < 3; ++i) {
@@ -199,6 +199,7 @@ void ActivityDecoder::decode_call(const CallRecord& record, DeviceLog& log) {
 }
 
 void ActivityDecoder::decode_copy(const CopyRecord& record, DeviceLog& log) {
+    if (is_unfinished(record)) return;
     const std::uint32_t site =
         named_site(DeviceWorkKind::Copy, copy_text(record.copy_kind, record.source_kind, record.target_kind));
     DeviceWork made = work(DeviceWorkKind::Copy, site, record.device, record.context, record.stream,
@@ -208,6 +209,7 @@ void ActivityDecoder::decode_copy(const CopyRecord& record, DeviceLog& log) {
 }
 
 void ActivityDecoder::decode_peer_copy(const PeerCopyRecord& record, DeviceLog& log) {
+    if (is_unfinished(record)) return;
     const std::uint32_t site =
         named_site(DeviceWorkKind::Copy, copy_text(record.copy_kind, record.source_kind, record.target_kind));
     DeviceWork made = work(DeviceWorkKind::Copy, site, record.device, record.context, record.stream,
@@ -224,6 +226,7 @@ void ActivityDecoder::decode_peer_copy(const PeerCopyRecord& record, DeviceLog& 
 }
 
 void ActivityDecoder::decode_set(const SetRecord& record, DeviceLog& log) {
+    if (is_unfinished(record)) return;
     const std::string name = "Memset (" + std::string(cupti_memory_kind(record.memory_kind)) + ")";
     DeviceWork made = work(DeviceWorkKind::Set, named_site(DeviceWorkKind::Set, name), record.device,
                            record.context, record.stream, record.correlation, record.start, record.end);

@@ -34,6 +34,9 @@ class ActivityDecoder {
     /// Runs of the clock's probe that were found since the last asking.
     std::vector<ProbeRun> take_probe_runs() { return std::exchange(probe_runs_, {}); }
 
+    /// Work without times since the last asking: it had not ended when its record was asked for.
+    std::uint64_t take_unfinished() noexcept { return std::exchange(unfinished_, 0); }
+
     /// The name of the probe, which is no work of the program.
     static constexpr const char* kProbeName = "kymo_clock_probe";
 
@@ -48,6 +51,12 @@ class ActivityDecoder {
     void decode_memory(const MemoryRecord& record, DeviceLog& log);
     void decode_unified_memory(const UnifiedMemoryRecord& record, DeviceLog& log);
 
+    template <class Record>
+    bool is_unfinished(const Record& record) noexcept {
+        const bool is_so = record.start == 0 || record.end == 0;
+        unfinished_ += is_so ? 1 : 0;
+        return is_so;
+    }
     DeviceWork work(DeviceWorkKind kind, std::uint32_t site, std::uint32_t device, std::uint32_t context,
                     std::uint32_t stream, std::uint32_t correlation, std::uint64_t start,
                     std::uint64_t end) const noexcept;
@@ -70,6 +79,7 @@ class ActivityDecoder {
     std::map<std::uint32_t, std::int64_t> allocated_;  ///< bytes of each device
     std::unordered_map<std::uint64_t, std::uint64_t> allocations_;
     std::vector<ProbeRun> probe_runs_;
+    std::uint64_t unfinished_ = 0;
 };
 
 /// "cudaLaunchKernel" of "cudaLaunchKernel_v7000", "cuMemcpyHtoD" of "cuMemcpyHtoD_v2_ptds".

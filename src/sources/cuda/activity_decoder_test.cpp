@@ -284,5 +284,26 @@ TEST(ClockOffsets, AreBoundByTheExchangesAndTheKernelsRun) {
     EXPECT_LT(offset.most_ns - offset.least_ns, 200);
 }
 
+TEST_F(Decoding, WorkThatHadNotEndedIsCountedAndNotWritten) {
+    const std::uint64_t start = now();
+    decode(kernel("done", 1, start, start + 10));
+    decode(kernel("waiting", 2, 0, 0));
+    decode(kernel("running", 3, start, 0));
+    CopyRecord copy{};
+    copy.kind = kActivityMemcpy;
+    decode(copy);
+    PeerCopyRecord peer{};
+    peer.kind = kActivityMemcpyPeer;
+    decode(peer);
+    SetRecord set{};
+    set.kind = kActivityMemset;
+    decode(set);
+    decode(kernel(ActivityDecoder::kProbeName, 4, 0, 0));  // ours
+    EXPECT_EQ(decoder_.take_unfinished(), 5u);
+    EXPECT_EQ(decoder_.take_unfinished(), 0u);
+    EXPECT_TRUE(decoder_.take_probe_runs().empty());
+    const Trace trace = session_.stop();
+    EXPECT_EQ(trace.ranges().size(), 1u);
+}
 }  // namespace
 }  // namespace kymo::cuda

@@ -132,10 +132,12 @@ void ClockProbe::run_on(int device, OnDevice& on_device) {
     measured.first_gpu_ns = box.first.load();
     measured.last_gpu_ns = box.last.load();
     measured.device = device;
+    measured.round = round_;
     waiting_.push_back(std::move(measured));
 }
 
 void ClockProbe::run() {
+    ++round_;
     for_each_context([&](int device, void* context) {
         const CurrentContext current(libraries().driver, context);
         if (!current) return;
@@ -147,7 +149,8 @@ void ClockProbe::run() {
 std::vector<ClockMeasurement> ClockProbe::measure(const std::vector<ProbeRun>& runs) {
     constexpr std::uint64_t kFarNs =
         5'000'000;  // no run is that long, and no clock that far off: another one
-    std::map<int, ClockMeasurement> measurements;
+    constexpr std::size_t kMostWaiting = 1024;
+    std::map<std::pair<std::uint32_t, int>, ClockMeasurement> measurements;  // by round and device
     for (const ProbeRun& run : runs) {
         const std::uint64_t middle = run.start_ns + (run.end_ns - run.start_ns) / 2;
         const auto distance = [&](const Measured& measured) {
@@ -160,18 +163,19 @@ std::vector<ClockMeasurement> ClockProbe::measure(const std::vector<ProbeRun>& r
         if (nearest == waiting_.end() || distance(*nearest) > kFarNs) continue;
         const ClockOffset offset =
             clock_offset(nearest->exchanges, nearest->first_gpu_ns, nearest->last_gpu_ns, run);
-        // They follow one another within a millisecond: what holds for one holds for all.
-        const auto [place, is_new] =
-            measurements.try_emplace(nearest->device, ClockMeasurement{nearest->device, middle, offset});
+        // Those of a round follow one another within a millisecond: what holds for one holds for all.
+        const auto [place, is_new] = measurements.try_emplace(
+            std::pair(nearest->round, nearest->device), ClockMeasurement{nearest->device, middle, offset});
         ClockOffset& known = place->second.offset;
         known.least_ns = std::max(known.least_ns, offset.least_ns);
         known.most_ns = std::min(known.most_ns, offset.most_ns);
         waiting_.erase(nearest);
     }
-    waiting_.clear();  // what CUPTI has not told by now it lost
+    if (waiting_.size() > kMostWaiting)  // what CUPTI has not told by now it lost
+        waiting_.erase(waiting_.begin(), waiting_.end() - kMostWaiting);
     std::vector<ClockMeasurement> all;
     all.reserve(measurements.size());
-    for (const auto& [device, measurement] : measurements) all.push_back(measurement);
+    for (const auto& [round, measurement] : measurements) all.push_back(measurement);
     return all;
 }
 

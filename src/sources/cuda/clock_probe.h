@@ -44,8 +44,10 @@ class ClockProbe {
     explicit ClockProbe(const CuptiClock& clock) : clock_(clock) {}
     /// On every device that the program uses.
     void run();
-    /// What CUPTI said of those runs, and what follows. The runs of one measurement come together.
+    /// What CUPTI said of those runs, and what follows. What a busy program holds back comes later.
     std::vector<ClockMeasurement> measure(const std::vector<ProbeRun>& runs);
+    /// CUPTI has not told of the last runs yet, though they have ended.
+    bool is_waiting() const noexcept { return !waiting_.empty() && waiting_.back().round == round_; }
 
   private:
     /// What the kernel and the host share; mapped into both.
@@ -59,6 +61,7 @@ class ClockProbe {
     };
     struct Measured {
         int device = 0;
+        std::uint32_t round = 0;
         std::vector<ClockExchange> exchanges;
         std::uint64_t first_gpu_ns = 0;
         std::uint64_t last_gpu_ns = 0;
@@ -69,6 +72,7 @@ class ClockProbe {
 
     const CuptiClock& clock_;
     std::map<int, OnDevice> devices_;
+    std::uint32_t round_ = 0;
     std::vector<Measured> waiting_;  ///< for what CUPTI says
 };
 

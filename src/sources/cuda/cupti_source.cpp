@@ -19,6 +19,8 @@ constexpr auto kFlushPeriod = std::chrono::seconds(1);
 /// Soon, when all that was asked for is switched on: then the clocks are measured.
 constexpr auto kFirstFlush = std::chrono::milliseconds(10);
 constexpr std::uint32_t kMostCallbacks = 2048;
+/// Which buffers are asked back: those without unfinished work, or all.
+constexpr std::uint32_t kFinished = 0, kAll = 1;
 
 /// Calls that only ask or prepare, and are made so often that they would drown the others.
 bool is_noise(std::string_view name) {
@@ -148,6 +150,7 @@ void CuptiSource::stop() noexcept {
     for (const std::uint32_t kind : std::exchange(enabled_, {})) cupti_.disable(kind);
     std::lock_guard lock(pool_.mutex());
     is_on_ = false;
+    lost_ = 0;
 }
 
 void CuptiSource::switch_kind(std::uint32_t kind, bool on) {
@@ -252,9 +255,25 @@ void CuptiSource::run_worker() {
 void CuptiSource::flush_on_worker(bool wait_for_work, bool measure_clocks) {
     std::string trouble;
     if (is_over_.load()) return;
+    if (const std::uint64_t lost = take_lost()) log_->count_lost(lost);
     if (wait_for_work) trouble = synchronize_contexts();
     if (measure_clocks) probe_.run();  // which may have to wait for the GPU
-    cupti_.flush_all(0);
+    hand_over(kFinished);
+    // A program that goes on launching holds back what was launched before: CUPTI hands over no buffer that
+    // has unfinished work in it. What is unfinished by now was launched since: lost, if something records on.
+    if (wait_for_work && probe_.is_waiting()) hand_over(kAll);
+    std::lock_guard lock(pool_.mutex());
+    lost_ += decoder_.take_unfinished();
+    sync_trouble_ = std::move(trouble);
+}
+
+std::uint64_t CuptiSource::take_lost() {
+    std::lock_guard lock(pool_.mutex());
+    return std::exchange(lost_, 0);
+}
+
+void CuptiSource::hand_over(std::uint32_t which) {
+    cupti_.flush_all(which);
     decode_filled();
     for (const ClockMeasurement& measured : probe_.measure(decoder_.take_probe_runs())) {
         const auto ticks = [](double ns) {
@@ -268,8 +287,6 @@ void CuptiSource::flush_on_worker(bool wait_for_work, bool measure_clocks) {
         reading.error = static_cast<std::uint32_t>(std::llround(ticks(std::abs(most - least) / 2)));
         log_->write(reading);
     }
-    std::lock_guard lock(pool_.mutex());
-    sync_trouble_ = std::move(trouble);
 }
 
 void CuptiSource::decode_filled() {

@@ -51,6 +51,8 @@ class CuptiSource final : public DeviceActivitySource {
 
     void run_worker();
     void flush_on_worker(bool wait_for_work, bool measure_clocks);
+    void hand_over(std::uint32_t which);
+    std::uint64_t take_lost();
     void decode_filled();
     void count_dropped(void* context, std::uint32_t stream);
 
@@ -76,6 +78,7 @@ class CuptiSource final : public DeviceActivitySource {
     std::uint64_t flushes_asked_ = 0;
     std::uint64_t flushes_done_ = 0;
     bool flush_waits_ = false;
+    std::uint64_t lost_ = 0;  ///< work whose record was taken before it ended
     std::string sync_trouble_;
     std::atomic<bool> is_over_{false};  ///< CUDA is being taken down
 };
