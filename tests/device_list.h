@@ -221,7 +221,8 @@ TYPED_TEST_P(DeviceList, ASessionInTheMiddleOfABusyProgramHasWhatWasLaunchedMean
         const Reading reading = this->read(trace);
         Counts found = reading.by_range();
         // Of those that were launched before the start some may still run.
-        EXPECT_GE(found["busy"], before_stop - after_start);
+        EXPECT_GE(found["busy"], before_stop - after_start)
+            << ::testing::PrintToString(found) << ", " << reading.launches.size() << " launches";
         EXPECT_LE(static_cast<int>(reading.kernels.size()), after_stop - before_start + 64);
         EXPECT_LE(found["?"], 64);
         EXPECT_EQ(reading.problem("device_work_missing"), 0u);

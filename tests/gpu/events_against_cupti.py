@@ -26,7 +26,7 @@ def run(which):
     def work():
         for _ in range(ROUNDS):
             for size in SIZES:
-                with kymo.range(f"{size}"):
+                with kymo.record_function(f"{size}"):
                     for _ in range(KERNELS):
                         torch.mm(matrices[size], matrices[size], out=results[size])
         torch.cuda.synchronize()

@@ -44,7 +44,7 @@ def run(which, name, device, stacks):
 
 
 def is_operator(event):
-    return not event.is_python_function and not event.name.startswith("[") and event.device_type.name == "CPU"
+    return not getattr(event, "is_python_function", False) and not event.name.startswith("[") and event.device_type.name == "CPU"
 
 
 def rows_of(prof):

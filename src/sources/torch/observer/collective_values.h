@@ -44,8 +44,9 @@ class CollectiveValues {
                    {"Process Group Ranks", list(info.getGroupRanks(), ranks_)},
                    {"Rank", info.getRank()},
                    {"Global rank start", info.getGlobalRankStart()},
-                   {"Global rank stride", info.getGlobalRankStride()},
-                   {"Is asynchronized op", info.isAsynchronizedOp()}};
+                   {"Global rank stride", info.getGlobalRankStride()}};
+        if constexpr (requires { info.isAsynchronizedOp(); })
+            values_.push_back({"Is asynchronized op", info.isAsynchronizedOp()});
         if constexpr (requires { info.getSequenceNumber(); })
             values_.push_back({"Seq", info.getSequenceNumber()});
     }
