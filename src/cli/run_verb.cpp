@@ -102,8 +102,9 @@ class RunVerb final : public Verb {
         options.flag(memory_, "--memory", "Allocation reports too (kymo memory shows them)");
         options.flag(shapes_, "--shapes", "Shapes of the arrays that operations take and give");
         options.flag(flops_, "--flops", "What it takes to count floating-point operations; brings --shapes");
-        options.flag(torch_, "--torch",
-                     "PyTorch's operators, in processes that import it (compiles an observer the first time)");
+        options.flag(
+            torch_, "--torch",
+            "PyTorch's operators, in processes that import it (compiles an observer the first time)");
         options.flag_or_text(gpu_, "--gpu", "cuda", "DEVICE",
                              "What the GPU did, and which ranges and calls launched it (kymo gpu shows it)");
         options.flag(nvtx_, "--nvtx", "Ranges that libraries push through NVTX, of any program that uses it");
