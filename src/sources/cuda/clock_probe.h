@@ -46,8 +46,6 @@ class ClockProbe {
     void run();
     /// What CUPTI said of those runs, and what follows. What a busy program holds back comes later.
     std::vector<ClockMeasurement> measure(const std::vector<ProbeRun>& runs);
-    /// CUPTI has not told of the last runs yet, though they have ended.
-    bool is_waiting() const noexcept { return !waiting_.empty() && waiting_.back().round == round_; }
 
   private:
     /// What the kernel and the host share; mapped into both.
