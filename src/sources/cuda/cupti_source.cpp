@@ -259,8 +259,8 @@ void CuptiSource::flush_on_worker(bool wait_for_work, bool measure_clocks) {
     if (wait_for_work) trouble = synchronize_contexts();
     if (measure_clocks) probe_.run();  // which may have to wait for the GPU
     hand_over(kFinished);
-    // A program that goes on launching holds back what was launched before: CUPTI hands over no buffer that has
-    // unfinished work in it. What is unfinished by now was launched since: lost, if something records on.
+    // A program that goes on launching holds back what was launched before: CUPTI hands over no buffer that
+    // has unfinished work in it. What is unfinished by now was launched since: lost, if something records on.
     if (wait_for_work) hand_over(kAll);
     std::lock_guard lock(pool_.mutex());
     lost_ += decoder_.take_unfinished();
