@@ -119,7 +119,8 @@ def test_inside_pytorchs_own_profiler_only_memory_is_missing_and_that_is_said():
             torch.ones(1)
     assert "aten::ones" in {event.name for event in theirs.events()}
     assert "aten::ones" in {event.name for event in prof.events()}
-    assert [code for code, _, _ in prof.trace.problems] == ["torch_memory_missing"]
+    codes = {code for code, _, _ in prof.trace.problems}
+    assert codes - {"device_not_recorded"} == {"torch_memory_missing"}  # PyTorch's keeps a GPU for itself
 
 
 def test_patching_is_undone_whole():

@@ -16,6 +16,10 @@ namespace {
 
 constexpr std::size_t kMostBufferBytes = std::size_t{128} << 20;
 constexpr auto kFlushPeriod = std::chrono::seconds(1);
+/// How long CUPTI stays switched on behind the last session. It does not always survive being switched off
+/// while a thread launches: that thread's kernels are not told of from then on. Sessions that follow one
+/// another do not run into that.
+constexpr auto kLinger = std::chrono::seconds(1);
 /// Soon, when all that was asked for is switched on: then the clocks are measured.
 constexpr auto kFirstFlush = std::chrono::milliseconds(10);
 constexpr std::uint32_t kMostCallbacks = 2048;
@@ -88,6 +92,7 @@ std::string CuptiSource::record(const DeviceNeeds& needs, DeviceLog& log) noexce
                      "not survive a fork. Start it with spawn, or record from the child on.";
     }
     if (is_over_.load()) return "";
+    std::lock_guard lock(kinds_mutex_);
     const bool was_on = needs_.activities != 0;
     needs_ = needs;
     if (needs.activities == 0) {
@@ -138,6 +143,7 @@ std::string CuptiSource::start(DeviceLog& log) {
         std::lock_guard lock(pool_.mutex());
         log_ = &log;
         is_on_ = true;
+        off_at_.reset();
         has_started_ = true;
     }
     pool_.changed().notify_all();
@@ -147,10 +153,16 @@ std::string CuptiSource::start(DeviceLog& log) {
 }
 
 void CuptiSource::stop() noexcept {
-    for (const std::uint32_t kind : std::exchange(enabled_, {})) cupti_.disable(kind);
     std::lock_guard lock(pool_.mutex());
     is_on_ = false;
+    off_at_ = std::chrono::steady_clock::now() + kLinger;
     lost_ = 0;
+}
+
+void CuptiSource::switch_off() noexcept {
+    std::lock_guard lock(kinds_mutex_);
+    if (needs_.activities != 0) return;  // somebody came
+    for (const std::uint32_t kind : std::exchange(enabled_, {})) cupti_.disable(kind);
 }
 
 void CuptiSource::switch_kind(std::uint32_t kind, bool on) {
@@ -221,29 +233,37 @@ bool CuptiSource::flush(std::uint64_t timeout_ns, bool wait_for_work) noexcept {
 }
 
 void CuptiSource::run_worker() {
+    using Clock = std::chrono::steady_clock;
     decoder_.set_own_thread(static_cast<std::uint32_t>(gettid()));
-    auto next_flush = std::chrono::steady_clock::now() + kFirstFlush;
+    auto next_flush = Clock::now() + kFirstFlush;
     std::unique_lock lock(pool_.mutex());
     const auto has_something = [&] {
         return has_started_ || pool_.has_filled() || flushes_asked_ != flushes_done_;
     };
     while (!is_over_.load()) {
-        if (is_on_) {
-            pool_.changed().wait_until(lock, next_flush, has_something);
+        if (is_on_ || off_at_.has_value()) {
+            pool_.changed().wait_until(lock, is_on_ ? next_flush : *off_at_, has_something);
         } else {
             pool_.changed().wait(lock, has_something);
         }
-        if (std::exchange(has_started_, false)) next_flush = std::chrono::steady_clock::now() + kFirstFlush;
+        if (std::exchange(has_started_, false)) next_flush = Clock::now() + kFirstFlush;
         const bool is_on = is_on_;
+        const bool goes_off = off_at_.has_value() && Clock::now() >= *off_at_;
+        if (goes_off) off_at_.reset();
         const std::uint64_t asked = flushes_asked_;
         const bool is_asked = asked != flushes_done_;
         const bool waits = std::exchange(flush_waits_, false);
         lock.unlock();
-        if (is_asked || (is_on && std::chrono::steady_clock::now() >= next_flush)) {
+        if (goes_off) switch_off();
+        if (is_asked || (is_on && Clock::now() >= next_flush)) {
             flush_on_worker(is_asked && waits, !is_asked || waits);
-            next_flush = std::chrono::steady_clock::now() + kFlushPeriod;
+            next_flush = Clock::now() + kFlushPeriod;
         }
-        decode_filled();
+        if (is_on || is_asked) {
+            decode_filled();
+        } else {
+            discard_filled();
+        }
         lock.lock();
         if (is_asked) {
             flushes_done_ = asked;
@@ -298,6 +318,10 @@ void CuptiSource::decode_filled() {
     }
 }
 
+void CuptiSource::discard_filled() {
+    for (FilledBuffer filled; pool_.next(filled);) pool_.give_back(filled.data);
+}
+
 void CuptiSource::count_dropped(void* context, std::uint32_t stream) {
     std::size_t dropped = 0;
     if (cupti_.dropped(context, stream, &dropped) == kCuptiSuccess && dropped != 0) log_->count_lost(dropped);
@@ -310,6 +334,7 @@ void CuptiSource::finish() noexcept {
         stop();
         needs_ = {};
     }
+    switch_off();
     is_over_.store(true);
 }
 

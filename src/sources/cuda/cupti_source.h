@@ -2,9 +2,11 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -44,6 +46,7 @@ class CuptiSource final : public DeviceActivitySource {
     std::string start(DeviceLog& log);
     std::string other_profiler();
     void stop() noexcept;
+    void switch_off() noexcept;
     void enable(const DeviceNeeds& needs);
     void choose_calls(std::uint32_t kind, bool on);
     void switch_kind(std::uint32_t kind, bool on);
@@ -54,11 +57,14 @@ class CuptiSource final : public DeviceActivitySource {
     void hand_over(std::uint32_t which);
     std::uint64_t take_lost();
     void decode_filled();
+    void discard_filled();
     void count_dropped(void* context, std::uint32_t stream);
 
     const Cupti& cupti_;
     const CuptiClock clock_;
     BufferPool pool_;
+
+    std::mutex kinds_mutex_;  ///< held while kinds are switched; CUPTI calls back meanwhile
 
     // Of whoever starts and stops: calls come one at a time.
     DeviceNeeds needs_;
@@ -73,8 +79,9 @@ class CuptiSource final : public DeviceActivitySource {
     RecordWalk records_;
     ActivityDecoder decoder_;
     ClockProbe probe_;
-    bool is_on_ = false;        ///< something is recorded
-    bool has_started_ = false;  ///< since the worker last looked
+    bool is_on_ = false;                                           ///< something is recorded
+    bool has_started_ = false;                                     ///< since the worker last looked
+    std::optional<std::chrono::steady_clock::time_point> off_at_;  ///< CUPTI is on still, for nobody
     std::uint64_t flushes_asked_ = 0;
     std::uint64_t flushes_done_ = 0;
     bool flush_waits_ = false;

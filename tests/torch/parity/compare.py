@@ -40,7 +40,7 @@ def equal_rows(theirs, ours, wanted=lambda row: True):
 def plain(cell):
     """Numbers that are equal are written equally."""
     try:
-        return float(cell)
+        return json.loads(cell)
     except (TypeError, ValueError):
         return cell
 

@@ -3,6 +3,7 @@
 import collections
 import json
 import os
+import re
 import sys
 import tempfile
 
@@ -44,7 +45,11 @@ def run(which, name, device, stacks):
 
 
 def is_operator(event):
-    return not getattr(event, "is_python_function", False) and not event.name.startswith("[") and event.device_type.name == "CPU"
+    """No Python call, no allocation, no call of CUDA's, and nothing of CUPTI's own."""
+    name = event.name
+    if getattr(event, "is_python_function", False) or event.device_type.name != "CPU":
+        return False
+    return not re.match(r"\[|cuda[A-Z]|cu[A-Z]|Activity Buffer Request|Lazy Function Loading|Buffer Flush", name)
 
 
 def rows_of(prof):
