@@ -384,6 +384,28 @@ TEST(Averages, BackwardRangesHaveTheStackOfTheForwardOne) {
     EXPECT_TRUE(listed.rows[5].stack.empty());  // its forward range is not there
 }
 
+TEST(Averages, WhatAnEngineRunsOnItsThreadHasTheFunctionsOfTheThreadThatItRunsFor) {
+    TraceFixture fixture;
+    fixture.site("train.py(1): step", Scope::PythonFunction);
+    fixture.site("train.py(9): log", Scope::PythonFunction);
+    fixture.thread("main",
+                   {{"train.py(1): step", 0, 100, {{"backward", 20, 70}}}, {"train.py(9): log", 200, 50}});
+    fixture.thread("engine", {{"early", -10, 5},
+                              {"evaluate", 30, 10, {{"grad", 32, 5}}},
+                              {"between", 150, 10},
+                              {"late", 210, 10},
+                              {"own", 220, 10}});
+    fixture.data().range_details = {{3, 1, 1, 0}, {4, 4, 1, 0}, {6, 5, 1, 0}, {7, 6, 1, 0}};
+    const Averages listed = list_ranges(fixture.trace());
+    const std::vector<std::string> step{"train.py(1): step"}, log{"train.py(9): log"}, nothing;
+    EXPECT_EQ(row(listed, "early").stack, nothing);  // nobody had begun
+    EXPECT_EQ(row(listed, "evaluate").stack, step);
+    EXPECT_EQ(row(listed, "grad").stack, step);
+    EXPECT_EQ(row(listed, "between").stack, nothing);
+    EXPECT_EQ(row(listed, "late").stack, log);
+    EXPECT_EQ(row(listed, "own").stack, nothing);
+}
+
 TEST(Averages, ReportsInNoRangeAreRowsOfTheirOwn) {
     TraceAssembler assembler;
     const Row thread = assembler.add_thread({.process = assembler.add_process({}), .id = 1});

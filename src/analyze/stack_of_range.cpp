@@ -3,6 +3,7 @@
 
 #include <map>
 #include <tuple>
+#include <utility>
 
 namespace kymo {
 namespace {
@@ -29,11 +30,13 @@ RangeStacks::RangeStacks(const Trace& trace) : trace_(trace) {
     for (const SiteInfo& site : sites) has_backward |= site.scope == Scope::BackwardFunction;
     function_around_.resize(ranges.size(), kNoRow);
     backward_around_.resize(has_backward ? ranges.size() : 0, kNoRow);
+    find_callers();
     for (Row row = 0; row < ranges.size(); ++row) {
         const Row parent = ranges.parent[row];
         if (parent != kNoRow) {
             const bool is_function = is_stack_entry(sites[ranges.site[parent]].scope);
             function_around_[row] = is_function ? parent : function_around_[parent];
+            if (!is_called_.empty()) is_called_[row] = !is_function && is_called_[parent];
         }
         if (!has_backward) continue;
         if (sites[ranges.site[row]].scope == Scope::BackwardFunction) {
@@ -43,6 +46,40 @@ RangeStacks::RangeStacks(const Trace& trace) : trace_(trace) {
         }
     }
     if (has_backward) find_forward_ranges();
+}
+
+void RangeStacks::find_callers() {
+    const RangeColumns ranges = trace_.ranges();
+    using Key = std::pair<Row, std::uint32_t>;  // process, logical thread id
+    std::map<Key, const TrackInfo*> tracks;
+    for (const TrackInfo& track : trace_.tracks()) {
+        if (track.kind != TrackKind::Thread || track.device.type != DeviceType::Cpu) continue;
+        const ThreadInfo& thread = trace_.threads()[track.thread];
+        tracks.try_emplace({thread.process, thread.id}, &track);
+    }
+    for (const RangeDetail& detail : trace_.range_details()) {
+        if (detail.forward_thread == 0 || ranges.parent[detail.range] != kNoRow) continue;
+        const TrackInfo& own = trace_.tracks()[trace_.track_of(detail.range)];
+        const auto found = tracks.find({trace_.threads()[own.thread].process, detail.forward_thread});
+        if (found == tracks.end() || found->second == &own) continue;
+        const Row caller = function_at(*found->second, ranges.start_ns[detail.range]);
+        if (caller == kNoRow) continue;
+        if (is_called_.empty()) is_called_.resize(ranges.size());
+        function_around_[detail.range] = caller;
+        is_called_[detail.range] = true;
+    }
+}
+
+Row RangeStacks::function_at(const TrackInfo& track, std::int64_t time_ns) const {
+    const RangeColumns ranges = trace_.ranges();
+    const auto begin = ranges.start_ns.begin() + track.first_range;
+    const auto behind = std::upper_bound(begin, begin + track.range_count, time_ns);
+    if (behind == begin) return kNoRow;
+    Row row = track.first_range + static_cast<Row>(behind - begin) - 1;
+    while (row != kNoRow && (ranges.start_ns[row] + ranges.duration_ns[row] < time_ns ||
+                             !is_stack_entry(trace_.sites()[ranges.site[row]].scope)))
+        row = ranges.parent[row];
+    return row;
 }
 
 void RangeStacks::find_forward_ranges() {

@@ -114,6 +114,16 @@ TEST(StacksTest, WhatRunsBackwardCountsForTheStackOfTheForwardRange) {
               "main;forward 5\nengine;run 3\nengine;forward 50\n");
 }
 
+TEST(StacksTest, WhatAnEngineRunsCountsForTheFunctionsOfTheThreadThatItRunsFor) {
+    TraceFixture fixture;
+    fixture.site("step", Scope::PythonFunction);
+    fixture.thread("main", {{"step", 0, 100, {{"backward", 20, 70}}}});
+    fixture.thread("engine", {{"evaluate", 30, 10, {{"grad", 32, 5}}}, {"own", 50, 7}});
+    fixture.data().range_details = {{2, 1, 1, 0}};
+    EXPECT_EQ(text(fold_stacks(fixture.trace(), {.frames = StackFrames::Python, .by_thread = true})),
+              "main;step 70\nengine;step 10\n");
+}
+
 TEST(StacksTest, DeviceTimeBelongsToTheOperatorThatLaunchedIt) {
     const Trace trace = torch_trace();
     EXPECT_EQ(text(fold_stacks(trace, {.metric = "self_cuda_time_total", .microseconds = true})),
