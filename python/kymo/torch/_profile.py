@@ -1,5 +1,6 @@
 """``kymo.torch.profile``: ``kymo.profile`` that sees PyTorch's operators, memory and ranks."""
 
+import torch
 from torch.autograd import profiler as torch_profiler
 
 from kymo import _profile
@@ -9,6 +10,13 @@ from kymo.torch._activities import own_activities, own_activity, own_config
 from kymo.torch._observer import load
 
 _recording = 0  # profilers that record; guarded by the GIL
+
+
+def _allows_tf32():
+    try:
+        return torch.backends.cuda.matmul.allow_tf32
+    except RuntimeError:  # the program says it in PyTorch's newer way, where this question has no answer
+        return torch.backends.cuda.matmul.fp32_precision == "tf32"
 
 
 class profile(_profile.profile):
@@ -33,6 +41,8 @@ class profile(_profile.profile):
         info = _ranks.distributed_info()
         if info is not None:
             self.preset_metadata_json("distributedInfo", info)
+        if torch.cuda.is_available():
+            self.preset_metadata_json("allow_tf32_cublas", str(int(_allows_tf32())))
         super().start_trace()
 
     def _start_session(self):
