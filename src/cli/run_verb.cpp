@@ -102,8 +102,9 @@ class RunVerb final : public Verb {
         options.flag(memory_, "--memory", "Allocation reports too (kymo memory shows them)");
         options.flag(shapes_, "--shapes", "Shapes of the arrays that operations take and give");
         options.flag(flops_, "--flops", "What it takes to count floating-point operations; brings --shapes");
-        options.flag(torch_, "--torch",
-                     "PyTorch's operators, in processes that import it (compiles an observer the first time)");
+        options.flag(
+            torch_, "--torch",
+            "PyTorch's operators, in processes that import it (compiles an observer the first time)");
         options.flag_or_text(gpu_, "--gpu", "cuda", "DEVICE",
                              "What the GPU did, and which ranges and calls launched it (kymo gpu shows it)");
         options.flag(nvtx_, "--nvtx", "Ranges that libraries push through NVTX, of any program that uses it");
@@ -225,12 +226,20 @@ class RunVerb final : public Verb {
         }
     }
 
+    /// Each rank of a distributed program may have its own `kymo run`.
+    void name_by_rank() {
+        const char *const rank = std::getenv("RANK"), *const size = std::getenv("WORLD_SIZE");
+        if (torch_ && rank != nullptr && size != nullptr) output_ = rank_capture_name(output_, rank, size);
+    }
+
     void prepare_output() {
         if (output_.empty()) {
             // Should a file of that name be there, the program finds another one beside it.
             output_ = is_python_ ? fmt::format("{}.{}.kymo", python_program_name(words_), kPidMark)
                                  : free_capture_name(words_[0]);
+            name_by_rank();
         } else {
+            name_by_rank();
             struct stat info {};
             if (::lstat(output_.c_str(), &info) == 0) {
                 if (!force_) throw Error(output_ + ": exists already (--force replaces it)");

@@ -163,7 +163,7 @@ def test_a_bias_before_a_normalisation_is_found():
         (0, (nn.Conv2d(3, 3, 3, 1, 1),)),
     ):
         net = nn.Sequential(*layers)
-        assert count(Conv2dBiasFollowedByBatchNorm2dPattern, lambda: net(x)) == expected
+        assert count(Conv2dBiasFollowedByBatchNorm2dPattern, lambda net=net: net(x)) == expected
 
 
 def test_products_in_half_precision_of_odd_sizes_are_found():
@@ -175,7 +175,7 @@ def test_products_in_half_precision_of_odd_sizes_are_found():
         (0, (201, 201), torch.float32),
     ):
         x = torch.ones(sizes, dtype=dtype)
-        assert count(MatMulDimInFP16Pattern, lambda: x @ x) == expected
+        assert count(MatMulDimInFP16Pattern, lambda x=x: x @ x) == expected
     x = torch.ones(9, 9, dtype=torch.bfloat16)
     pattern = MatMulDimInFP16Pattern(recorded(lambda: (x @ x, x @ x)), should_benchmark=True)
     found = pattern.matched_events()
