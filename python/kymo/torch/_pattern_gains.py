@@ -1,5 +1,6 @@
 """What a program would gain without a pattern, measured: for each `input_shapes` the share of time that remains."""
 
+from kymo._tree import depth_first
 from kymo.torch._pattern import input_devices, input_dtypes, input_shapes
 
 
@@ -28,9 +29,7 @@ def _device(event):
 
 def _copy_of(event):
     """The copy that an ``aten::to`` ends in: its inputs are on both devices."""
-    while event.children:
-        event = event.children[-1]
-    return event
+    return next(node for node in depth_first([event]) if node.name == "aten::copy_")
 
 
 def of_making_on_the_device(events):
@@ -48,24 +47,22 @@ def _matrices(event, multiple=1):
     dtype = getattr(torch, input_dtypes(event)[0])
     pair = [shape for shape in input_shapes(event) if len(shape) >= 2][-2:]
     sizes = [[-(-size // multiple) * multiple for size in shape] for shape in pair]
-    return {"a": torch.randn(sizes[0], device=_device(event), dtype=dtype)} | {
-        "b": torch.randn(sizes[1], device=_device(event), dtype=dtype)
-    }
+    return {name: torch.randn(size, device=_device(event), dtype=dtype) for name, size in zip(("a", "b"), sizes)}
 
 
 def of_tf32(events):
     import torch
 
     def measure(event):
-        switch, names = torch.backends.cuda.matmul, _matrices(event)
-        before = switch.allow_tf32
+        switches, names = torch.backends.cuda.matmul, _matrices(event)
+        before, seconds = switches.fp32_precision, {}
         try:
-            switch.allow_tf32 = False
-            exact = _seconds("torch.matmul(a, b)", **names)
-            switch.allow_tf32 = True
-            return _seconds("torch.matmul(a, b)", **names) / exact
+            for precision in ("ieee", "tf32"):
+                switches.fp32_precision = precision
+                seconds[precision] = _seconds("torch.matmul(a, b)", **names)
         finally:
-            switch.allow_tf32 = before
+            switches.fp32_precision = before
+        return seconds["tf32"] / seconds["ieee"]
 
     return _shares(events, measure)
 

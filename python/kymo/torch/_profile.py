@@ -11,13 +11,6 @@ from kymo.torch._emitters import ExecutionTraceObserver
 from kymo.torch._observer import load
 
 
-def _allows_tf32():
-    try:
-        return torch.backends.cuda.matmul.allow_tf32
-    except RuntimeError:  # the program says it in PyTorch's newer way, where this question has no answer
-        return torch.backends.cuda.matmul.fp32_precision == "tf32"
-
-
 class profile(_profile.profile):
     """Takes what ``torch.profiler.profile`` and ``torch.autograd.profiler.profile`` take, with their own enumerations
     and options, and what ``kymo.profile`` adds. With an `output`, each rank of a distributed program has a capture of
@@ -45,7 +38,8 @@ class profile(_profile.profile):
         if info is not None:
             self.preset_metadata_json("distributedInfo", info)
         if torch.cuda.is_available():
-            self.preset_metadata_json("allow_tf32_cublas", str(int(_allows_tf32())))
+            allows = torch.backends.cuda.matmul.fp32_precision == "tf32"
+            self.preset_metadata_json("allow_tf32_cublas", str(int(allows)))
         super().start_trace()
 
     def _start_session(self):
