@@ -163,6 +163,13 @@ def test_annotations_of_every_form_have_their_inputs(tmp_path):
     assert "old form" in events and [event.name for event in prof.events()].count("old form") == 1
 
 
+def test_the_rules_of_pytorch_for_traces_are_kept(trained, tmp_path):
+    """upstream: test_trace_validator"""
+    validator = pytest.importorskip("torch.profiler._trace_validator")
+    chrome(trained, tmp_path)
+    assert validator.validate_trace(str(tmp_path / "trace.json")) == (True, [])
+
+
 # ---- events and the exported trace say the same
 
 
