@@ -179,7 +179,8 @@ void RangeGroups::assign(const AverageOptions& options) {
                                       [](const ArgumentSlice& a, Row row) { return a.row < row; });
         for (Row row = track.first_range; row < end; ++row) {
             if (!is_repeated_.empty() && is_repeated_[row] != 0) {
-                // It makes no group of its own. A parent's row comes before, so that a chain ends in one group.
+                // It makes no group of its own. A parent's row comes before, so that a chain ends in one
+                // group.
                 of_range_[row] = of_range_[ranges.parent[row]] | kMerged;
                 continue;
             }
