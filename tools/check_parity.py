@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""check_parity.py: docs/parity.md has a row for each number, and the tests that it cites exist and carry it."""
+"""check_parity.py: docs/parity.md has a row for each number and for each test of PyTorch that one of ours stands for;
+the tests that it cites exist, and carry the number."""
 
 from __future__ import annotations
 
@@ -25,6 +26,8 @@ SPANS = (
 NUMBERS = [f"{letter}{n}" for letter, first, last in SPANS for n in range(first, last + 1)]
 
 ROW = re.compile(r"^\|\s*([A-Z]\d+)\s*\|([^|]*)\|(.*)\|\s*$")
+ANY_ROW = re.compile(r"^\|(.*)\|\s*$")
+TESTS_OF_PYTORCH = "## Tests of PyTorch, one by one"
 CITATION = re.compile(r"`([A-Z]\w*\.(?:[A-Z]\w*|\*)|test_\w+)`")
 TEST = re.compile(r"^TEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\s*\)", re.MULTILINE)
 PYTHON_TEST = re.compile(r'^( *)def (test_\w+)\(.*?\).*?:\n(?:\1    """(.*?)""")?', re.MULTILINE | re.DOTALL)
@@ -53,8 +56,47 @@ def tests_of(root: Path) -> dict[str, set[str]]:
                 tests[f"{match.group(1)}.{match.group(2)}"] = numbers_above(above)
         elif re.fullmatch(r"tests/(?:python|torch)/test_\w+\.py", path):
             for match in PYTHON_TEST.finditer((root / path).read_text(encoding="utf-8")):
-                tests[match.group(2)] = set(re.findall(r"\b[A-Z]\d+\b", match.group(3) or ""))
+                numbers = re.findall(r"\b[A-Z]\d+\b", match.group(3) or "")
+                tests.setdefault(match.group(2), set()).update(numbers)
     return tests
+
+
+def upstream_names(root: Path) -> dict[str, str]:
+    """Each test of PyTorch that a docstring names after "upstream:" -> the test that stands for it."""
+    names: dict[str, str] = {}
+    for path in repository_files(root):
+        if re.fullmatch(r"tests/(?:python|torch)/test_\w+\.py", path):
+            for match in PYTHON_TEST.finditer((root / path).read_text(encoding="utf-8")):
+                text = (match.group(3) or "").partition("upstream:")[2]
+                names |= dict.fromkeys(re.findall(r"\btest_\w+", text), match.group(2))
+    return names
+
+
+def check_tests_of_pytorch(root: Path, tests: dict[str, set[str]]) -> list[str]:
+    """What is wrong with the rows that have no number."""
+    findings: list[str] = []
+    listed: set[str] = set()
+    is_listing = False
+    for line, text in enumerate((root / DOCUMENT).read_text(encoding="utf-8").splitlines(), 1):
+        is_listing |= text == TESTS_OF_PYTORCH
+        match = ANY_ROW.match(text)
+        if not match or ROW.match(text) or text.startswith("|--"):
+            continue
+        cells = match.group(1).split(" | ")
+        for name in CITATION.findall(" ".join(cells[1:])):
+            suite = name.removesuffix("*")
+            if name not in tests and (name == suite or not any(test.startswith(suite) for test in tests)):
+                findings.append(f"{DOCUMENT}:{line}: cites {name}, which does not exist")
+        if is_listing:
+            listed.update(re.findall(r"\btest_\w+", cells[0]))
+            if len(cells) != 2 or not all(cell.strip() for cell in cells):
+                findings.append(f"{DOCUMENT}:{line}: a test of PyTorch and what stands for it here")
+    findings += [
+        f"{DOCUMENT}: no row for PyTorch's {name}, which {test} stands for"
+        for name, test in sorted(upstream_names(root).items())
+        if name not in listed and name not in ("test_autograd", "test_profiler", "test_record_function")
+    ]
+    return findings
 
 
 def check(root: Path) -> list[str]:
@@ -79,6 +121,7 @@ def check(root: Path) -> list[str]:
                 findings.append(f"{where} cites {name}, which does not exist")
             elif not any(number in tests[test] for test in cited):
                 findings.append(f"{where} cites {name}, which does not carry that number")
+    findings += check_tests_of_pytorch(root, tests)
     findings += [f"{DOCUMENT}: no row for {number}" for number in NUMBERS if number not in rows]
     for test, numbers in tests.items():
         findings += [

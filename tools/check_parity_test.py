@@ -69,6 +69,17 @@ class CheckParity(unittest.TestCase):
                 self.cite("R3", here)
                 self.assert_one("R3 cites", "does not carry that number")
 
+    def test_tests_of_pytorch_have_rows_and_what_stands_for_them_exists(self) -> None:
+        self.write("tests/torch/test_x.py", 'def test_ours():\n    """upstream: test_theirs, test_more (R1)"""\n')
+        self.assertEqual(len(self.findings()), 2)  # one for each that has no row
+        self.rows["title"] = check_parity.TESTS_OF_PYTORCH
+        self.rows["listed"] = "| test_theirs, test_more | `test_ours`, `Suite.*` |"
+        self.assertEqual(self.findings(), [])
+        self.rows["listed"] = "| test_theirs, test_more | `test_gone` |"
+        self.assert_one("cites test_gone, which does not exist")
+        self.rows["listed"] = "| test_theirs, test_more |  |"
+        self.assert_one("a test of PyTorch and what stands for it here")
+
     def test_a_test_whose_row_gives_only_a_reason_is_found(self) -> None:
         self.cite("R2", "part D")
         self.assert_one("Suite.Name carries R2, whose row cites no test")
@@ -83,7 +94,7 @@ class CheckParity(unittest.TestCase):
     def test_a_python_test_carries_its_numbers_in_its_docstring(self) -> None:
         self.write(
             "tests/python/test_x.py",
-            'def test_plain(a):\n    pass\n\n\ndef test_marked(\n    a,\n):\n    """L20. upstream: test_y"""\n    pass\n',
+            'def test_plain(a):\n    pass\n\n\ndef test_marked(\n    a,\n):\n    """L20. Also this."""\n    pass\n',
         )
         self.cite("L20", "`test_marked`")
         self.assertEqual(self.findings(), [])

@@ -59,8 +59,16 @@ class ExecutionTraceObserver(_ITraceObserver):
             trace.finish()
         except Error as error:
             warn(f"the execution trace is not complete: {error}")
-        if self.extra_resources_collection and self.get_resources_dir(can_create=True) is None:
+        if not self.extra_resources_collection:
+            return
+        folder = self.get_resources_dir(can_create=True)
+        if folder is None:
             warn(f"no folder could be made for the resources of {self.output_file_path}")
+        else:
+            self._save_resources(folder)
+
+    def _save_resources(self, folder):
+        """For those who have some."""
 
     @property
     def is_registered(self):
@@ -124,8 +132,8 @@ class ExecutionTraceObserver(_ITraceObserver):
             return None
         return folder
 
-    @staticmethod
-    def build_execution_trace_obs_from_env():
+    @classmethod
+    def build_execution_trace_obs_from_env(cls):
         """An observer that is registered, if the environment asks for one (``KYMO_EXECUTION_TRACE``), or None."""
         is_wanted, path, with_resources = execution_trace_request()
         if not is_wanted:
@@ -136,7 +144,7 @@ class ExecutionTraceObserver(_ITraceObserver):
             handle, path = tempfile.mkstemp(suffix=".et.json", prefix="kymo_")
             os.close(handle)
         try:
-            observer = ExecutionTraceObserver().register_callback(path)
+            observer = cls().register_callback(path)
         except Error as error:
             warn(f"no execution trace is written: {error}")
             return None

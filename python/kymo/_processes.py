@@ -20,15 +20,16 @@ MAX_BYTES = 64 << 20  # of one process
 class Follower:
     """What a process needs to know to be followed; made anew in each that is."""
 
-    def __init__(self, folder, options):
+    def __init__(self, folder, options, with_torch):
         self.folder = folder
         self.options = options
+        self.with_torch = with_torch  # whether operators of PyTorch are to be recorded
         self.pid = 0  # of the process that records for it
         # Called by multiprocessing in the processes that it forks, also from its server.
         sys.modules["multiprocessing.util"].register_after_fork(self, Follower.begin)
 
     def __reduce__(self):
-        return arrive, (self.folder, self.options)
+        return arrive, (self.folder, self.options, self.with_torch)
 
     def begin(self):
         """In the new process: records until it ends."""
@@ -45,13 +46,17 @@ class Follower:
         self.finalizer = finalize(None, self.session.discard, exitpriority=-1000)
 
 
-def arrive(folder, options):
+def arrive(folder, options, with_torch):
     """Unpickles a Follower; in a process that is just being started, it begins."""
     import multiprocessing.util  # noqa: F401
 
-    follower = Follower(folder, options)
+    follower = Follower(folder, options, with_torch)
     if getattr(sys.modules["multiprocessing.process"].current_process(), "_inheriting", False):
         follower.begin()
+        if with_torch:
+            from kymo import _torch_import
+
+            _torch_import.watch()
     return follower
 
 
@@ -62,7 +67,7 @@ def follow(options):
         return None
     import multiprocessing.util  # noqa: F401
 
-    follower = Follower(tempfile.mkdtemp(prefix="kymo-"), options)
+    follower = Follower(tempfile.mkdtemp(prefix="kymo-"), options, _kymo.torch.is_loaded())
     configuration = sys.modules["multiprocessing.process"].current_process()._config
     outer = configuration.get(CONFIGURATION_KEY)
     configuration[CONFIGURATION_KEY] = follower

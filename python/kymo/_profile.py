@@ -120,7 +120,7 @@ class profile(Results):
             warn(f"{', '.join(ignored)}: ignored, since calls are recorded only with with_stack=True", stacklevel=3)
         self.with_flops = with_flops
         self.with_modules = with_modules
-        self.execution_trace_observer = execution_trace_observer or _observer_from_environment()
+        self.execution_trace_observer = execution_trace_observer or self._observer_from_environment()
         self.acc_events = acc_events
         self.custom_trace_id_callback = custom_trace_id_callback
         self.post_processing_timeout_s = post_processing_timeout_s
@@ -149,6 +149,14 @@ class profile(Results):
         self._has_warned = False
         self._cycle = Cycle()
         self._alive = object()  # stands for it among those that run: that alone does not keep it
+
+    @staticmethod
+    def _observer_from_environment():
+        if not execution_trace_request()[0]:
+            return None
+        from kymo._execution_trace import ExecutionTraceObserver
+
+        return ExecutionTraceObserver.build_execution_trace_obs_from_env()
 
     # ---- recording
 
@@ -446,14 +454,6 @@ class profile(Results):
             self.experimental_config,
             self.trace_id or "",
         )
-
-
-def _observer_from_environment():
-    if not execution_trace_request()[0]:
-        return None
-    from kymo._execution_trace import ExecutionTraceObserver
-
-    return ExecutionTraceObserver.build_execution_trace_obs_from_env()
 
 
 def _text_of_path(path):

@@ -1,8 +1,26 @@
 """Summaries and texts of captured tracebacks."""
 
+import sys
 import traceback
 
 from kymo._kymo import symbolize_tracebacks
+
+
+def _frames_behind(frame):
+    """Of code that PyTorch's compiler wrote: the frames of the program that its line stands for, innermost first."""
+    cache = getattr(sys.modules.get("torch._inductor.codecache"), "PyCodeCache", None)
+    if cache is None or not frame["python"] or frame["filename"] not in cache.linemaps:
+        return ()
+    found = cache.stack_frames_for_code(frame["filename"], frame["line"]) or ()
+    return [{**entry, "python": True, "inlined": True} for entry in found]
+
+
+def _named(tbs):
+    """The frames of each, innermost first."""
+    lists = symbolize_tracebacks(tbs)
+    if "torch._inductor.codecache" not in sys.modules:
+        return lists
+    return [[entry for frame in frames for entry in (*_frames_behind(frame), frame)] for frames in lists]
 
 
 def _summary_of(frames):
@@ -14,12 +32,12 @@ def _summary_of(frames):
 
 def symbolize_one(tb):
     """The frames of one, innermost first, as dicts that the caller may change."""
-    return [dict(frame) for frame in symbolize_tracebacks([tb])[0]]
+    return [dict(frame) for frame in _named([tb])[0]]
 
 
 def summary(tb):
     """A StackSummary, outermost first; empty where the frames were let go."""
-    return _summary_of(symbolize_tracebacks([tb])[0])
+    return _summary_of(_named([tb])[0])
 
 
 def format_one(tb):
@@ -29,4 +47,4 @@ def format_one(tb):
 
 def format_all(tbs):
     """What format_one gives for each, with every frame named once."""
-    return [_summary_of(frames).format() for frames in symbolize_tracebacks(tbs)]
+    return [_summary_of(frames).format() for frames in _named(tbs)]

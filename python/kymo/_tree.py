@@ -215,7 +215,8 @@ class _ProfilerEvent:
             return _ExtraFields_PyCCall(self._caller())
         if tag is _EventType.TorchOp:
             inputs, scope, sequence, _, _ = self._tree.operation(self._node)
-            return _ExtraFields_TorchOp(self.name, [_input(value) for value in inputs], scope, sequence, False)
+            values = [_input(value) for value in inputs]
+            return _ExtraFields_TorchOp(self.name, values, scope, sequence, self._tree.allow_tf32_cublas)
         return _ExtraFields_Kineto(self.name)
 
     def _objects(self):
@@ -245,11 +246,15 @@ class _ProfilerEvent:
         return _PyFrameState(line, file, function if separator else name)
 
     def _caller(self):
-        """The frame of the nearest Python function around it."""
+        """The frame of the nearest Python function around it, at the line that made the call where that is known."""
         around = self.parent
         while around is not None and around.tag is not _EventType.PyCall:
             around = around.parent
-        return None if around is None else around._frame()
+        if around is None:
+            return None
+        frame = around._frame()
+        frame.line_number = self._tree.call_line(self._node) or frame.line_number
+        return frame
 
     def __eq__(self, other):
         if not isinstance(other, _ProfilerEvent):
@@ -269,6 +274,11 @@ class _Tree(_kymo.EventTree):
     def __init__(self, trace):
         super().__init__(trace)
         self._trace = trace
+
+    @property
+    def allow_tf32_cublas(self):
+        """Whether PyTorch might use TensorFloat-32 when the recording began."""
+        return self._trace._metadata.get("allow_tf32_cublas") == "1"
 
     @property
     def modules(self):

@@ -90,6 +90,17 @@ TEST(Averages, ARangeThatRepeatsItsParentIsThatParent) {
     EXPECT_EQ(all.recorded_ns, 150);
 }
 
+TEST(Averages, ARepetitionOfAnotherOverloadMakesNoRowOfItsOwn) {
+    TraceFixture fixture;
+    fixture.thread("main", {{"f", 0, 100, {{"f.out", 10, 80}}}});
+    fixture.data().sites[1].name = fixture.string("f");
+    fixture.data().sites[1].overload = fixture.string("out");
+    const Averages averages = key_averages(fixture.trace(), {.by_overload = true});
+    ASSERT_EQ(averages.rows.size(), 1u);
+    EXPECT_EQ(averages.rows[0].count, 1u);
+    EXPECT_EQ(averages.rows[0].self_cpu_time_total_ns, 100);
+}
+
 TEST(Averages, SitesOfOneNameAreOneRow) {
     TraceFixture fixture;
     fixture.thread("main", {{"a", 0, 10}, {"b", 20, 10}});

@@ -178,6 +178,12 @@ void RangeGroups::assign(const AverageOptions& options) {
         auto slice = std::lower_bound(slices.begin(), slices.end(), track.first_range,
                                       [](const ArgumentSlice& a, Row row) { return a.row < row; });
         for (Row row = track.first_range; row < end; ++row) {
+            if (!is_repeated_.empty() && is_repeated_[row] != 0) {
+                // It makes no group of its own. A parent's row comes before, so that a chain ends in one
+                // group.
+                of_range_[row] = of_range_[ranges.parent[row]] | kMerged;
+                continue;
+            }
             const std::uint32_t key = keys.of_site[ranges.site[row]];
             std::uint32_t group = group_of_key[key];
             if (group == kNoGroup) {
@@ -192,11 +198,6 @@ void RangeGroups::assign(const AverageOptions& options) {
             }
             if (stacks) group = stacks->find(group, row);
             of_range_[row] = group;
-        }
-        if (is_repeated_.empty()) continue;
-        for (Row row = track.first_range; row < end; ++row) {
-            // A parent's row comes before, so that a chain of repetitions ends in one group.
-            if (is_repeated_[row] != 0) of_range_[row] = of_range_[ranges.parent[row]] | kMerged;
         }
     }
     if (shapes) size_ = shapes->size();

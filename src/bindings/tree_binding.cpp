@@ -101,6 +101,18 @@ nb::tuple operation(const EventTree& tree, std::uint32_t node) {
                           text_object(trace.string(site.file)), site.line);
 }
 
+/// The line that a call was made from; 0 where that was not recorded.
+std::int64_t call_line(const EventTree& tree, std::uint32_t node) {
+    const Trace& trace = tree.trace();
+    if (checked(tree, node) >= trace.ranges().size()) return 0;
+    for (const Argument& value : trace.range_arguments(node)) {
+        if (value.role == ArgumentRole::Keyword && value.kind == ValueKind::Int &&
+            trace.string(value.key) == "line")
+            return value.integer;
+    }
+    return 0;
+}
+
 /// Of a report: (address, bytes, total allocated, total reserved, device type, device index).
 nb::tuple allocation(const EventTree& tree, std::uint32_t node) {
     const MemoryColumns memory = tree.trace().memory();
@@ -128,6 +140,7 @@ void bind_tree(nb::module_& module) {
                             std::uint32_t node) { return numbers(tree.children(checked(tree, node))); })
         .def("facts", &facts)
         .def("operation", &operation)
+        .def("call_line", &call_line)
         .def("allocation", &allocation);
 }
 

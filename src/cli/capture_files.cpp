@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include <fmt/format.h>
+
 #include "cli/capture_argument.h"
 #include "cli/text_format.h"
 
@@ -28,6 +30,16 @@ bool take_number(std::string_view& text) {
     return true;
 }
 
+/// Takes ".rank<digits>" off the front.
+bool take_rank(std::string_view& text) {
+    constexpr std::string_view kRank = ".rank";
+    if (!text.starts_with(kRank)) return false;
+    const std::size_t end = std::min(text.find_first_not_of("0123456789", kRank.size()), text.size());
+    if (end == kRank.size()) return false;
+    text.remove_prefix(end);
+    return true;
+}
+
 }  // namespace
 
 std::string free_capture_name(std::string_view program) {
@@ -43,8 +55,19 @@ bool is_child_capture(std::string_view main_name, std::string_view name) {
     if (name.size() < stem.size() + kSuffix.size()) return false;
     name.remove_prefix(stem.size());
     name.remove_suffix(kSuffix.size());
+    const bool has_rank = take_rank(name);
+    if (name.empty()) return has_rank;
     if (!take_number(name)) return false;
     return name.empty() || (take_number(name) && name.empty());
+}
+
+std::string rank_capture_name(const std::string& path, std::string_view rank, std::string_view world_size) {
+    const auto is_number = [](std::string_view text) {
+        return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
+    };
+    if (!is_number(rank) || !is_number(world_size) || world_size == "1") return path;
+    const std::string stem = without_suffix(path);
+    return fmt::format("{}.rank{}{}", stem, rank, path.substr(stem.size()));
 }
 
 std::vector<std::string> captures_beside(const std::string& path) {

@@ -226,12 +226,20 @@ class RunVerb final : public Verb {
         }
     }
 
+    /// Each rank of a distributed program may have its own `kymo run`.
+    void name_by_rank() {
+        const char *const rank = std::getenv("RANK"), *const size = std::getenv("WORLD_SIZE");
+        if (torch_ && rank != nullptr && size != nullptr) output_ = rank_capture_name(output_, rank, size);
+    }
+
     void prepare_output() {
         if (output_.empty()) {
             // Should a file of that name be there, the program finds another one beside it.
             output_ = is_python_ ? fmt::format("{}.{}.kymo", python_program_name(words_), kPidMark)
                                  : free_capture_name(words_[0]);
+            name_by_rank();
         } else {
+            name_by_rank();
             struct stat info {};
             if (::lstat(output_.c_str(), &info) == 0) {
                 if (!force_) throw Error(output_ + ": exists already (--force replaces it)");

@@ -122,9 +122,20 @@ TEST(TableText, IsColouredOnlyWhereColourIsTaken) {
 TEST(CaptureFiles, ChildrenAreToldByTheirNames) {
     EXPECT_TRUE(is_child_capture("app.kymo", "app.123.kymo"));
     EXPECT_TRUE(is_child_capture("app.kymo", "app.123.2.kymo"));
+    EXPECT_TRUE(is_child_capture("app.kymo", "app.rank3.kymo"));
+    EXPECT_TRUE(is_child_capture("app.kymo", "app.rank3.123.kymo"));
+    EXPECT_FALSE(is_child_capture("app.kymo", "app.rank.kymo"));
+    EXPECT_FALSE(is_child_capture("app.rank3.kymo", "app.rank31.kymo"));
     for (const char* other : {"app.kymo", "app.x.kymo", "app.1.2.3.kymo", "app.12kymo", "apple.1.kymo",
                               "app.1.kymo.gz", "app..kymo"})
         EXPECT_FALSE(is_child_capture("app.kymo", other)) << other;
+}
+
+TEST(CaptureFiles, OfARankAreNamedByIt) {
+    EXPECT_EQ(rank_capture_name("out/app.kymo", "3", "4"), "out/app.rank3.kymo");
+    EXPECT_EQ(rank_capture_name("out.d/app", "0", "2"), "out.d/app.rank0");
+    for (const auto& [rank, size] : {std::pair("0", "1"), {"", "2"}, {"1", ""}, {"one", "2"}, {"-1", "2"}})
+        EXPECT_EQ(rank_capture_name("app.kymo", rank, size), "app.kymo");
 }
 
 TEST(ContainsIgnoringCase, FindsPartsOfNames) {

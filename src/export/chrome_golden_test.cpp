@@ -89,7 +89,7 @@ TEST(ChromeGolden, KernelsCallsAndOperatorsAreMatchedByTheirNumbers) {
     EXPECT_EQ(kernel["tid"].text, "7");
     EXPECT_EQ(kernel["args"]["Mangled name"].text, "_Z4gemmIfEv6Params");
     EXPECT_EQ(event(document, "X", "cuMemcpyHtoDAsync_v2")["args"]["correlation"].text, "99");
-    EXPECT_EQ(event(document, "X", "aten::linear")["args"]["Overload name"].text, "out");
+    EXPECT_EQ(event(document, "X", "aten::linear.out")["args"]["Overload name"].text, "out");
     const Value frame = event(document, "X", "train.py(31): step"),
                 inner = event(document, "X", "<built-in method sum>");
     EXPECT_EQ(inner["args"]["Python parent id"].text, frame["args"]["Python id"].text);

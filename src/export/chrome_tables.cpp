@@ -40,7 +40,12 @@ std::vector<ChromeSite> ChromeTables::make_sites(bool on_device) {
         std::string head = "{\"ph\":\"X\",\"cat\":";
         append_json_string(head, category);
         head += ",\"name\":";
-        append_json_string(head, trace.string(site.name));
+        if (site.overload == 0) {
+            append_json_string(head, trace.string(site.name));
+        } else {  // as PyTorch's profiler writes it
+            append_json_string(
+                head, std::string(trace.string(site.name)) + '.' + std::string(trace.string(site.overload)));
+        }
         head += ',';
         std::string members;
         if (site.file != 0) {

@@ -100,7 +100,13 @@ std::uint32_t ImportedSites::make(const ChromeSiteKey& key) {
         info.name = key.name;
         info.raw_name = key.mangled;
     } else {
-        info = assembler_.named(std::string(assembler_.text(key.name)));
+        std::string_view text = assembler_.text(key.name);
+        if (key.overload != 0) {  // it stands behind the name, after a dot
+            const std::string_view overload = assembler_.text(key.overload);
+            const std::size_t rest = text.size() - std::min(text.size(), overload.size() + 1);
+            if (text.ends_with(overload) && text.substr(rest).starts_with('.')) text = text.substr(0, rest);
+        }
+        info = assembler_.named(std::string(text));
     }
     const std::string& name = assembler_.text(info.name);
     const std::string& category = assembler_.text(key.category);

@@ -16,7 +16,7 @@ class Unknown:
 
 
 def test_a_fast_range_is_made_once_and_entered_often():
-    """upstream: test_record_function_fast"""
+    """upstream: test_record_function_fast (R64)"""
     with recording() as seen:
         range_ = kymo.record_function_fast("fast")
         for _ in range(3):
@@ -43,7 +43,7 @@ def test_a_guarded_fast_range_records_each_call():
 
 
 def test_values_are_kept_as_they_are():
-    """upstream: test_record_function_fast"""
+    """upstream: test_record_function_fast (R63)"""
     inputs = [1, 2.5, True, "text", None, Unknown(), [1, 2], (3, "x"), array.array("f", [1, 2, 3])]
     with recording(record_shapes=True, concrete_inputs=True) as seen:
         for given in (inputs, tuple(inputs)):
@@ -66,7 +66,7 @@ def test_keyword_values_of_every_kept_kind():
 
 
 def test_a_keyword_value_that_cannot_be_kept_is_NULL_with_one_warning_for_its_key():
-    """upstream: test_record_function_fast (kwargs of unsupported types)"""
+    """upstream: test_record_function_fast (kwargs of unsupported types) (R65)"""
     with recording() as seen, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for _ in range(3):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -28,20 +29,38 @@ dist.destroy_process_group()
 """
 
 
-def test_each_rank_has_a_capture_named_by_rank_that_says_who_it_is(tmp_path):
+def test_each_rank_has_captures_named_by_rank_that_say_who_it_is(tmp_path):
+    """By kymo.torch.profile, and by kymo run around the whole program."""
     (tmp_path / "program.py").write_text(PROGRAM)
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "program.py"]
+    command = [sys.executable, "-m", "kymo", "run", "--torch", "--no-calls", "-q", "-o", "run.kymo"]
+    command += ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "program.py"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert sorted(path.name for path in tmp_path.glob("*.kymo")) == ["app.rank0.kymo", "app.rank1.kymo"]
+    captures = sorted(path.name for path in tmp_path.glob("*.rank*.kymo"))
+    assert captures == ["app.rank0.kymo", "app.rank1.kymo", "run.rank0.kymo", "run.rank1.kymo"]
     for rank in (0, 1):
-        trace = kymo.load(str(tmp_path / f"app.rank{rank}.kymo"))
-        assert {event.node_id for event in trace.events() if event.name == "aten::ones"} == {rank}
-        assert any("all_reduce" in event.name for event in trace.events())
+        for name in ("app", "run"):
+            trace = kymo.load(str(tmp_path / f"{name}.rank{rank}.kymo"))
+            assert {event.node_id for event in trace.events() if event.name == "aten::ones"} == {rank}
+            assert any("all_reduce" in event.name for event in trace.events())
         info = json.loads((tmp_path / f"trace{rank}.json").read_text())["distributedInfo"]
         assert (info["backend"], info["rank"], info["world_size"], info["pg_count"]) == ("gloo", rank, 2, 1)
         assert info["pg_config"][0]["ranks"] == [0, 1] or info["pg_config"][0]["pg_size"] == 2
+
+
+def test_a_capture_of_kymo_run_is_named_by_rank_once(tmp_path):
+    """Where each rank has a kymo run of its own; processes that a rank starts are named by it too."""
+    child = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'len([])'], check=True)"
+    command = [sys.executable, "-m", "kymo", "run", "--torch", "-q", "-o", "a,b.kymo", "-c", child]
+    environment = {**os.environ, "RANK": "3", "WORLD_SIZE": "4"}
+    subprocess.run(command, cwd=tmp_path, env=environment, check=True, timeout=300)
+    own, started = sorted((path.name for path in tmp_path.glob("*.kymo")), key=len)
+    assert own == "a,b.rank3.kymo"
+    assert re.fullmatch(r"a,b\.rank3\.\d+\.kymo", started)
+    environment["WORLD_SIZE"] = "1"
+    subprocess.run(command, cwd=tmp_path, env=environment, check=True, timeout=300)
+    assert (tmp_path / "a,b.kymo").exists()
 
 
 def test_without_ranks_the_path_is_as_asked(tmp_path, monkeypatch):

@@ -324,19 +324,24 @@ def test_a_child_of_fork_records_its_own(run_python):
     assert out.split() == ["0", "True"]
 
 
-def test_workers_of_a_data_loader_do_no_harm(run_python):
-    run_python(
+def test_workers_of_a_data_loader_do_no_harm_and_are_followed_where_tasks_are(run_python):
+    out = run_python(
         "import torch\n"
         "from kymo.torch import profile\n"
         "class Numbers(torch.utils.data.Dataset):\n"
         "    def __len__(self): return 8\n"
         "    def __getitem__(self, i): return torch.full((2,), float(i))\n"
-        "with profile(record_shapes=True, profile_memory=True) as prof:\n"
-        "    total = sum(batch.sum().item() for batch in torch.utils.data.DataLoader(Numbers(), 2, num_workers=2))\n"
-        "assert total == 56, total\n"
-        "names = {event.name for event in prof.events()}\n"
-        "assert 'enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__' in names, names\n"
+        "def work(threads, start):\n"
+        "    loader = torch.utils.data.DataLoader(Numbers(), 2, num_workers=2, multiprocessing_context=start)\n"
+        "    with profile(threads=threads, record_shapes=True, profile_memory=True) as prof:\n"
+        "        assert sum(batch.sum().item() for batch in loader) == 56\n"
+        "    names = [event.name for event in prof.events()]\n"
+        "    assert 'enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__' in names, names\n"
+        "    print(threads, start, names.count('aten::full'), len(prof.trace.info()['processes']))\n"
+        "if __name__ == '__main__':\n"
+        "    work('all', 'fork'), work('tasks', 'fork'), work('tasks', 'spawn')\n"
     )
+    assert out.splitlines() == ["all fork 0 1", "tasks fork 8 3", "tasks spawn 8 3"]
 
 
 def test_flops_are_those_of_the_formulas():

@@ -25,6 +25,18 @@ def _recorder(folder):
     return None
 
 
+def _of_rank(settings, rank, world_size):
+    """The settings of a rank of a distributed program: "out=app.kymo" is "out=app.rank3.kymo" for rank 3."""
+    import re
+
+    if not rank.isdigit() or not world_size.isdigit() or world_size == "1":
+        return settings
+    path = re.search(r"(?:^|,)out=((?:[^,\\]|\\.)*?)(\.kymo)?(?=,|$)", settings)
+    if path is None or path[1].endswith(f".rank{rank}") or f".rank{rank}." in path[1]:
+        return settings
+    return f"{settings[: path.end(1)]}.rank{rank}{settings[path.end(1) :]}"
+
+
 def _begin(folder):
     import os
 
@@ -33,6 +45,8 @@ def _begin(folder):
     wants_torch = settings != "" and os.environ.get("KYMO_TORCH") == "1"
     if not wants_calls and not wants_torch:
         return
+    if wants_torch:
+        settings = os.environ["KYMO"] = _of_rank(settings, os.environ.get("RANK", ""), os.environ.get("WORLD_SIZE", ""))
     if wants_calls:  # the session starts with the program, not when the library is loaded
         del os.environ["KYMO"]
     recorder = _recorder(folder)

@@ -13,7 +13,7 @@ from kymo._handlers import tensorboard_trace_handler
 from kymo._kymo import record_function
 from kymo._schedule import ProfilerAction, schedule
 from kymo._steps import KinetoStepTracker
-from kymo.torch import profiler
+from kymo.torch import _compiler, profiler
 from kymo.torch._activities import supported_activities
 from kymo.torch._emitters import ExecutionTraceObserver, emit_itt, emit_nvtx
 from kymo.torch._observer import build, load
@@ -21,6 +21,7 @@ from kymo.torch._patch import patch, unpatch
 from kymo.torch._profile import profile
 
 _KinetoProfile = profile
+_compiler.register()
 
 __all__ = [
     "DeviceType",

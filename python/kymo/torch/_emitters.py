@@ -1,9 +1,10 @@
 """Emitters and the execution trace over PyTorch's operators: they watch ranges, so operators must become ranges."""
 
-from torch.autograd import profiler as torch_profiler
-
 from kymo import _emitters, _execution_trace
+from kymo._kymo import record_function
 from kymo._kymo import torch as native
+from kymo._warnings import warn
+from kymo.torch import _flag, _ranks
 from kymo.torch._observer import load
 
 
@@ -20,7 +21,7 @@ class _OverOperators:
         if self.record_shapes:
             self._needs |= native.NEEDS_INPUTS | native.NEEDS_OUTPUTS
         native.hold(self._needs)
-        torch_profiler._set_is_profiler_enabled(True)
+        _flag.hold()
         return self
 
     def _stop(self):
@@ -28,7 +29,7 @@ class _OverOperators:
             return
         _wait_for_device()
         native.release(self._needs)
-        torch_profiler._set_is_profiler_enabled(False)
+        _flag.release()
         super()._stop()
 
 
@@ -60,9 +61,31 @@ class ExecutionTraceObserver(_execution_trace.ExecutionTraceObserver):
             native.hold(self._NEEDS)
             self._is_holding = True
         super().start()
+        groups = _ranks.group_configs() if self.is_running() else None
+        if groups is not None:
+            with record_function("## process_group:init ##", groups):
+                pass
 
     def stop(self):
         super().stop()
         if self._is_holding:
             native.release(self._NEEDS)
             self._is_holding = False
+
+    def unregister_callback(self):
+        self.stop()
+        super().unregister_callback()
+
+    def _save_resources(self, folder):
+        """The sources that PyTorch's compiler has written: nodes of kernels name them."""
+        import shutil
+        import sys
+
+        cache = getattr(sys.modules.get("torch._inductor.codecache"), "PyCodeCache", None)
+        for module in cache.modules if cache is not None else ():
+            path = getattr(module, "__file__", None)
+            try:
+                if path is not None:
+                    shutil.copy(path, folder)
+            except OSError as error:
+                warn(f"{path} could not be copied into {folder}: {error}")

@@ -1,14 +1,14 @@
 """``kymo.torch.profile``: ``kymo.profile`` that sees PyTorch's operators, memory and ranks."""
 
-from torch.autograd import profiler as torch_profiler
+import torch
 
 from kymo import _profile
+from kymo._kymo import hold_tracer, release_tracer
 from kymo._kymo import torch as native
-from kymo.torch import _ranks, _steps
+from kymo.torch import _flag, _ranks, _steps
 from kymo.torch._activities import own_activities, own_activity, own_config
+from kymo.torch._emitters import ExecutionTraceObserver
 from kymo.torch._observer import load
-
-_recording = 0  # profilers that record; guarded by the GIL
 
 
 class profile(_profile.profile):
@@ -29,14 +29,20 @@ class profile(_profile.profile):
         self._state = 0  # what native.enter() gave
         self._held = 0
 
+    @staticmethod
+    def _observer_from_environment():
+        return ExecutionTraceObserver.build_execution_trace_obs_from_env()
+
     def start_trace(self):
         info = _ranks.distributed_info()
         if info is not None:
             self.preset_metadata_json("distributedInfo", info)
+        if torch.cuda.is_available():
+            allows = torch.backends.cuda.matmul.fp32_precision == "tf32"
+            self.preset_metadata_json("allow_tf32_cublas", str(int(allows)))
         super().start_trace()
 
     def _start_session(self):
-        global _recording
         load()
         _ranks.take_node_id()
         self.output = _ranks.own_path(self._output)
@@ -49,19 +55,19 @@ class profile(_profile.profile):
             raise
         self._held = held
         _steps.watch()
-        _recording += 1
-        torch_profiler._set_is_profiler_enabled(True)  # has PyTorch mark what it marks for a profiler
+        _flag.hold()
         self._state = native.enter(self.record_shapes)
 
     def _stop_session(self):
-        global _recording
         if self._session is None:
             return
-        native.leave(self._state)
-        _recording -= 1
-        if _recording == 0:
-            torch_profiler._set_is_profiler_enabled(False)
-        _steps.unwatch()
+        hold_tracer()  # what follows is not the program's
+        try:
+            native.leave(self._state)
+            _flag.release()
+            _steps.unwatch()
+        finally:
+            release_tracer()
         try:
             super()._stop_session()
         finally:

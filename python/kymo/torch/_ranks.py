@@ -50,3 +50,12 @@ def distributed_info():
 
         info["nccl_version"] = ".".join(map(str, torch.cuda.nccl.version()))
     return json.dumps(info, default=str)
+
+
+def group_configs():
+    """The process groups of the program, as JSON; None when it is one process."""
+    if not _is_distributed():
+        return None
+    import json
+
+    return json.dumps(dist.distributed_c10d._world.pg_config_info, default=str)

@@ -176,8 +176,23 @@ void end_range(const at::RecordFunction& range, at::ObserverContext* context) {
 
 // ---- the table
 
-std::mutex registration;  // guards the next
+std::mutex registration;  // guards the next two
 at::CallbackHandle handle = at::INVALID_CALLBACK_HANDLE;
+bool is_over = false;
+
+void take_back() {
+    if (handle != at::INVALID_CALLBACK_HANDLE)
+        at::removeCallback(std::exchange(handle, at::INVALID_CALLBACK_HANDLE));
+}
+
+/// Made after PyTorch's list of callbacks, and so gone before it when the program ends.
+struct LastWord {
+    ~LastWord() {
+        const std::lock_guard lock(registration);
+        take_back();
+        is_over = true;
+    }
+};
 
 bool set_needs(std::uint32_t needs) noexcept {
     try {
@@ -188,14 +203,14 @@ bool set_needs(std::uint32_t needs) noexcept {
             leave_states();  // on this thread; elsewhere it stays behind, without effect
         }
         constexpr std::uint32_t kRegistered = kNeedsRanges | kNeedsInputs | kNeedsOutputs;
-        if (((before ^ needs) & kRegistered) == 0) return true;
-        if (handle != at::INVALID_CALLBACK_HANDLE)
-            at::removeCallback(std::exchange(handle, at::INVALID_CALLBACK_HANDLE));
+        if (((before ^ needs) & kRegistered) == 0 || is_over) return true;
+        take_back();
         if ((needs & kNeedsRanges) == 0) return true;
         SchemaWatch::start();
         handle = at::addGlobalCallback(at::RecordFunctionCallback(start_range, end_range)
                                            .needsInputs((needs & kNeedsInputs) != 0)
                                            .needsOutputs((needs & kNeedsOutputs) != 0));
+        static const LastWord last_word;
         return true;
     } catch (const std::exception&) {
         return false;
