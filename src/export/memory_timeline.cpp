@@ -36,6 +36,8 @@ std::int64_t wall_clock_offset(const Trace& trace) {
 
 /// What the allocators held before the first report, beyond what the timeline knows of.
 std::int64_t unseen_bytes(const MemoryProfile& profile, const Device& device) {
+    // PyTorch's total of the processor has in it what was given back while nobody recorded.
+    if (device.type == DeviceType::Cpu && profile.blocks().size() > 1) return 0;
     std::int64_t bytes = 0;
     for (const DeviceMemory& memory : memory_use(profile.trace()).devices) {
         if (!is_on(memory.device, device)) continue;
