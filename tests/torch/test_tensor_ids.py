@@ -1,6 +1,7 @@
 """Which tensors are the same, and which lie in the same memory."""
 
 import sys
+import threading
 import weakref
 
 import pytest
@@ -188,6 +189,30 @@ def test_more_tensors_than_are_remembered_have_ids_of_their_own_while_a_living_o
     views = [next(tensors(node.extra_fields.inputs)) for node in operators(prof, "aten::view")]
     assert {tensor.id for tensor in views} == {first.id, second.id}
     assert {tensor.impl_ptr for tensor in views} == {base._cdata, other._cdata}
+
+
+def test_threads_agree_on_the_ids_of_tensors_that_they_share():
+    shared = [torch.ones(1) for _ in range(50)]
+
+    def work():
+        for _ in range(20):
+            for tensor in shared:
+                tensor.mul(tensor.view(1))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+
+    def run():
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    seen = {}
+    for node in operators(recorded(run, with_stack=False), "aten::view"):
+        (tensor,) = tensors(node.extra_fields.inputs)
+        seen.setdefault(tensor.impl_ptr, set()).add(tensor.id)
+    assert set(seen) == {tensor._cdata for tensor in shared}
+    assert all(len(found) == 1 for found in seen.values()) and len(set.union(*seen.values())) == 50
 
 
 def test_tensors_are_not_kept_alive():
