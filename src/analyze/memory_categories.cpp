@@ -6,8 +6,6 @@
 
 #include <kymo/modules.h>
 
-#include "analyze/array_sights.h"
-
 namespace kymo {
 
 MemoryCategory MemoryCategories::get(std::uint32_t allocation, std::uint32_t version) const noexcept {
@@ -38,7 +36,7 @@ class CategoryFinder {
         }
         found_.by_array_.assign(arrays, MemoryCategory::Unknown);
         found_.by_allocation_.assign(blocks_.size(), MemoryCategory::Unknown);
-        visit_parameters([&](const Argument& array, const Argument& gradient, bool) {
+        visit_parameters([&](const Argument& array, const Argument& gradient) {
             keep(array);
             keep(gradient);
         });
@@ -51,9 +49,8 @@ class CategoryFinder {
 
     void run() {
         find_gradients_and_temporaries();
-        visit_parameters([&](const Argument& array, const Argument&, bool) {
-            set_array(array, MemoryCategory::Parameter);
-        });
+        visit_parameters(
+            [&](const Argument& array, const Argument&) { set_array(array, MemoryCategory::Parameter); });
         find_inputs();
         find_parameters_by_flow();
         find_activations();
@@ -80,7 +77,7 @@ class CategoryFinder {
             const ModuleInfo* const module = modules_.find_site(site);
             if (module == nullptr) continue;
             for (const ModuleParameter& parameter : module->parameters)
-                visit(parameter.array, parameter.gradient, module->is_optimizer);
+                visit(parameter.array, parameter.gradient);
         }
     }
     template <class Visit>
@@ -140,7 +137,7 @@ class CategoryFinder {
         }
     }
     void find_gradients_and_temporaries() {
-        visit_parameters([&](const Argument&, const Argument& gradient, bool) {
+        visit_parameters([&](const Argument&, const Argument& gradient) {
             set_array(gradient, MemoryCategory::Gradient);
         });
         find_accumulated();

@@ -364,6 +364,7 @@ def test_exported_timelines_show_the_categories(tmp_path):
     assert "http" not in page
 
 
+@pytest.mark.filterwarnings("ignore:`export_memory_timeline`:FutureWarning")  # theirs
 def test_exported_timelines_are_those_of_pytorchs_own_profiler(tmp_path):
     def work():
         model = mlp()
