@@ -420,6 +420,23 @@ TEST_F(Operations, KeepNothingAliveThatTheyWereShown) {
     EXPECT_EQ(trace.array_extents()[trace.arrays()[2].first_extent + 1], 4);
 }
 
+// C16 C20
+TEST_F(Operations, SayOfArraysWhichTheyAreAndWhatIsDoneWithThem) {
+    kymo::Session session(kymo::SessionOptions{.record_shapes = true});
+    const kymo::ArrayView read{.object = 0x0003'aaaa'bbbb'cccc, .access = kymo::ArrayAccess::Read};
+    const kymo::ArrayView written{.storage_id = 7, .object = 5, .access = kymo::ArrayAccess::Write};
+    kymo::Operation op;
+    op.begin("op", {}, {kymo::Value(read), kymo::Value(written)});
+    op.end();
+    const kymo::Trace trace = session.stop();
+    ASSERT_EQ(trace.arrays().size(), 2u);
+    EXPECT_EQ(trace.arrays()[0].object, read.object);
+    EXPECT_EQ(trace.arrays()[0].access, kymo::ArrayAccess::Read);
+    EXPECT_EQ(trace.arrays()[1].object, 0u);  // the number of its memory says more
+    EXPECT_EQ(trace.arrays()[1].storage_id, 7u);
+    EXPECT_EQ(trace.arrays()[1].access, kymo::ArrayAccess::Write);
+}
+
 // C31 R57 R59
 TEST_F(Operations, OfTwoHalvesAreLinkedByForwardThreadAndSequence) {
     kymo::Session session(kymo::SessionOptions{});

@@ -42,9 +42,9 @@ KYMO_API void write_chrome_json(const Trace& trace, std::ostream& stream);
 
 /// How much memory of a device was held over time, as PyTorch's export_memory_timeline writes it. By the
 /// suffix of `path`: ".html" a page with a drawing; "raw.json(.gz)" a list of [nanoseconds or -1, action,
-/// signed bytes, category] (action 1: held before the window, 2: taken, 4: given back); else [microseconds,
-/// [0 and the bytes of the eight categories]]. All bytes are of the last category, unknown. Times are
-/// wall-clock. Throws kymo::Error.
+/// signed bytes, category]; else [microseconds, [0 and the bytes of the eight categories]]. Actions and
+/// categories are those of kymo/memory_profile.h; a new version is two events. Times are wall-clock. Throws
+/// kymo::Error.
 KYMO_API void write_memory_timeline(const Trace& trace, const std::string& path, const Device& device = {});
 /// What allocation reports say, as JSON text.
 KYMO_API std::string memory_use_json(const Trace& trace, const MemoryUse& use);

@@ -142,8 +142,10 @@ struct ArrayInfo {
     Device device;
     std::uint32_t first_extent = 0;
     std::uint32_t dimensions = 0;
+    ArrayAccess access = ArrayAccess::Unknown;
     std::uint64_t storage = 0;  ///< address
     std::uint64_t storage_id = 0;
+    std::uint64_t object = 0;  ///< as ArrayView::object
 };
 
 /// One typed value that was attached to a range or an instant. Elements of lists, inputs and outputs have no

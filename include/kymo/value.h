@@ -95,6 +95,9 @@ struct Device {
 /// The device of a text such as "cpu", "cuda:1" or "hip". Throws kymo::Error.
 KYMO_API Device parse_device(std::string_view text);
 
+/// What an operation does with an array that it takes. A number is part of saved traces.
+enum class ArrayAccess : std::uint8_t { Unknown = 0, Read = 1, Write = 2 };
+
 /// What is known of an array (a tensor, an ndarray, a buffer) without touching its elements.
 struct ArrayView {
     DType dtype = DType::Other;
@@ -105,7 +108,14 @@ struct ArrayView {
     std::span<const std::int64_t> strides{};  ///< in elements; empty: unknown, or the layout has none
     const void* storage = nullptr;            ///< address of its memory
     std::uint64_t storage_id = 0;  ///< the library's own number of that memory, never reused; 0: none
+    /// The array itself, where there is no storage id: its address in the low 48 bits, and above them what
+    /// tells it from others that were at that address before. 0: not known.
+    std::uint64_t object = 0;
+    ArrayAccess access = ArrayAccess::Unknown;  ///< by the operation whose input it is
 };
+
+/// The address in ArrayView::object.
+inline constexpr std::uint64_t kObjectAddress = (std::uint64_t{1} << 48) - 1;
 
 /// A value as it is handed over: valid as long as what it views.
 class Value {

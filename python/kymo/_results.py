@@ -151,8 +151,21 @@ class Results:
             raise Error("export_stacks() needs with_stack=True: no stacks were recorded")
         self.trace.export_stacks(path, metric)
 
+    def _memory_profile(self):
+        """What memory was for: a ``MemoryProfile`` (parameters, gradients, ...)."""
+        missing = [
+            f"{name}=True" for name in ("record_shapes", "profile_memory", "with_stack") if not getattr(self, name)
+        ]
+        if missing:
+            raise ValueError(f"{', '.join(missing)} required for memory profiling")
+        from kymo._memory_profile import MemoryProfile
+
+        return MemoryProfile(self.trace)
+
     def export_memory_timeline(self, path, device=None):
-        """Memory held over time: ".html" a page; "raw.json(.gz)" every report; else points. Needs profile_memory."""
+        """Memory held over time, by what it is for where that is known (record_shapes, with_stack): ".html" a page;
+        "raw.json(.gz)" every change; else points. Needs profile_memory.
+        """
         if not self.profile_memory:
             raise Error("export_memory_timeline() needs profile_memory=True: no allocations were recorded")
         self.trace.export_memory_timeline(path, device or (f"{self.use_device}:0" if self.use_device else "cpu"))

@@ -47,7 +47,9 @@ class _Device(_Fields):
 
 
 class _TensorMetadata(_Fields):
-    """What is known of an array. Sizes and strides count elements."""
+    """What is known of an array. Sizes and strides count elements. Arrays of the same `id` are one array though its
+    memory may have been exchanged, those of the same `allocation_id` lie in the same memory.
+    """
 
     __slots__ = (
         "impl_ptr",
@@ -110,18 +112,19 @@ def _device(number, index):
         return _Device(DeviceType.PrivateUse1, index)
 
 
-def _input(value):
+def _input(value, ids):
     """An input as C++ gives it: arrays are tuples."""
     if isinstance(value, list):
-        return [_input(item) for item in value]
+        return [_input(item, ids) for item in value]
     if not isinstance(value, tuple):
         return value
-    storage, storage_id, dtype, layout, device, index, sizes, strides = value
+    row, address, storage, storage_id, dtype, layout, device, index, sizes, strides = value
+    own, allocation = ids.of_array(row)
     return _TensorMetadata(
-        None,
+        address or None,
         storage or None,
-        storage_id or None,
-        storage_id or None,
+        storage_id or None if own is None else own,
+        storage_id or None if allocation is None else allocation,
         layout,
         _device(device, index),
         dtype,
@@ -207,16 +210,17 @@ class _ProfilerEvent:
         """What nodes of its tag have beyond the others."""
         tag = self.tag
         if tag in (_EventType.Allocation, _EventType.OutOfMemory):
-            address, size, allocated, reserved, device, index = self._tree.allocation(self._node)
-            return _ExtraFields_Allocation(address, None, None, size, allocated, reserved, _device(device, index))
+            row, address, size, allocated, reserved, device, index = self._tree.allocation(self._node)
+            ids = self._tree.ids.of_report(row)
+            return _ExtraFields_Allocation(address, *ids, size, allocated, reserved, _device(device, index))
         if tag is _EventType.PyCall:
             return _ExtraFields_PyCall(self._frame(), self._caller(), *self._objects())
         if tag is _EventType.PyCCall:
             return _ExtraFields_PyCCall(self._caller())
         if tag is _EventType.TorchOp:
             inputs, scope, sequence, _, _ = self._tree.operation(self._node)
-            values = [_input(value) for value in inputs]
-            return _ExtraFields_TorchOp(self.name, values, scope, sequence, self._tree.allow_tf32_cublas)
+            taken = [_input(value, self._tree.ids) for value in inputs]
+            return _ExtraFields_TorchOp(self.name, taken, scope, sequence, self._tree.allow_tf32_cublas)
         return _ExtraFields_Kineto(self.name)
 
     def _objects(self):
@@ -225,13 +229,14 @@ class _ProfilerEvent:
         if found is None:
             return None, None
         is_optimizer, name, number, address, cls, _, parameters = found
+        ids = self._tree.ids
         if is_optimizer:
             taken = [
-                (_input(array), _input(grad), [(key, _input(state)) for key, state in states])
+                (_input(array, ids), _input(grad, ids), [(key, _input(state, ids)) for key, state in states])
                 for _, array, grad, states in parameters
             ]
             return None, _OptimizerInfo(address, cls, name, number, taken)
-        taken = [(key, _input(array), _input(grad)) for key, array, grad, _ in parameters]
+        taken = [(key, _input(array, ids), _input(grad, ids)) for key, array, grad, _ in parameters]
         return _NNModuleInfo(address, cls, name, number, taken), None
 
     def _frame(self):
@@ -269,7 +274,7 @@ class _ProfilerEvent:
 
 
 class _Tree(_kymo.EventTree):
-    """With the modules of its trace."""
+    """With the modules of its trace, and the ids of its arrays."""
 
     def __init__(self, trace):
         super().__init__(trace)
@@ -286,11 +291,23 @@ class _Tree(_kymo.EventTree):
             self._modules = _kymo.ModuleTable(self._trace)
         return self._modules
 
+    @property
+    def ids(self):
+        if "_ids" not in self.__dict__:
+            self._ids = _kymo.ArrayIds(self._trace)
+        return self._ids
+
 
 def nodes(trace):
     """The roots of a trace's tree, in order of time."""
     tree = _Tree(trace)
     return [_ProfilerEvent(tree, node) for node in tree.roots()]
+
+
+def nodes_of(trace):
+    """A function that gives a node by its number."""
+    tree = _Tree(trace)
+    return lambda node: _ProfilerEvent(tree, node)
 
 
 def depth_first(roots):

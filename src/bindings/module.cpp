@@ -26,6 +26,7 @@ NB_MODULE(_kymo, module) {
     kymo::bindings::bind_tree(module);
     kymo::bindings::bind_arrow(module);
     kymo::bindings::bind_memory(module);
+    kymo::bindings::bind_memory_profile(module);
     kymo::bindings::bind_emitters(module);
     kymo::bindings::bind_execution_trace(module);
     kymo::bindings::bind_traceback(module);

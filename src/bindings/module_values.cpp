@@ -189,6 +189,9 @@ class Description {
             for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type_.arrays); ++i)
                 is_one |= PyTuple_GET_ITEM(type_.arrays, i) == reinterpret_cast<PyObject*>(Py_TYPE(object));
             if (!is_one) return {};
+            if (type_.has_tensors) {
+                if (const Value own = objects_.tensor(object); own.kind() == ValueKind::Array) return own;
+            }
         } else if (PyUnicode_Check(object) || PyLong_Check(object) || PyFloat_Check(object) ||
                    PyDict_Check(object) || is_sequence(object)) {
             return {};

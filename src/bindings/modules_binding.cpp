@@ -25,10 +25,10 @@ PyObject* given(const nb::object& object) {
     return object.is_none() ? nullptr : Py_NewRef(object.ptr());
 }
 
-void register_type(const nb::object& cls, const nb::object& code, const nb::object& name,
-                   const nb::object& parameters, const nb::object& gradients, const nb::object& state,
-                   const nb::object& children, const nb::tuple& arrays, const std::string& prefix,
-                   bool is_optimizer) {
+std::shared_ptr<ModuleType> make_type(const nb::object& cls, const nb::object& code, const nb::object& name,
+                                      const nb::object& parameters, const nb::object& gradients,
+                                      const nb::object& state, const nb::object& children,
+                                      const nb::tuple& arrays, const std::string& prefix, bool is_optimizer) {
     if (!PyType_Check(cls.ptr())) throw nb::type_error("the class of modules must be a class");
     if (!PyCode_Check(code.ptr())) throw nb::type_error("the call of modules must be code");
     auto type = std::make_shared<ModuleType>();
@@ -42,7 +42,15 @@ void register_type(const nb::object& cls, const nb::object& code, const nb::obje
     type->arrays = Py_NewRef(arrays.ptr());
     type->prefix = prefix;
     type->is_optimizer = is_optimizer;
-    python::add_module_type(std::move(type));
+    return type;
+}
+
+void register_type(const nb::object& cls, const nb::object& code, const nb::object& name,
+                   const nb::object& parameters, const nb::object& gradients, const nb::object& state,
+                   const nb::object& children, const nb::tuple& arrays, const std::string& prefix,
+                   bool is_optimizer) {
+    python::add_module_type(
+        make_type(cls, code, name, parameters, gradients, state, children, arrays, prefix, is_optimizer));
 }
 
 // A module that has been imported, as far as it has come; null: it has not been. Borrowed.
@@ -86,12 +94,15 @@ void meet_code(PyCodeObject* code) {
     const auto text = [](const char* bytes) { return nb::steal(PyUnicode_InternFromString(bytes)); };
     try {
         // A tensor's _grad is its grad without a word about tensors that have none.
-        register_type(nb::borrow(cls), nb::borrow(reinterpret_cast<PyObject*>(code)), nb::none(),
+        const auto type =
+            make_type(nb::borrow(cls), nb::borrow(reinterpret_cast<PyObject*>(code)), nb::none(),
                       text(is_module ? "_parameters" : "param_groups"), text("._grad"),
                       is_module ? nb::object(nb::none()) : nb::object(text("state")),
                       is_module ? nb::object(text("_modules")) : nb::object(nb::none()),
                       nb::make_tuple(nb::borrow(tensor), nb::borrow(parameter)),
                       is_module ? "nn.Module: " : "Optimizer: ", !is_module);
+        type->has_tensors = true;
+        python::add_module_type(type);
     } catch (const std::exception&) {  // then they are calls like any other
         PyErr_Clear();
     }

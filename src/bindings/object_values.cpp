@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "bindings/site_cache.h"
+#include "sources/torch/torch_source.h"
 
 namespace kymo::bindings {
 namespace {
@@ -152,6 +153,23 @@ Value ObjectValues::value(PyObject* object) noexcept {
     } catch (const std::exception&) {  // no memory
         return {};
     }
+}
+
+Value ObjectValues::tensor(PyObject* object) noexcept {
+    const Held address(attribute(object, "_cdata"));
+    if (!address || !PyLong_Check(address.get())) return {};
+    Value found;
+    auto take = [&](const ArrayView& array) {
+        ArrayView& own = arrays_.emplace_back(array);
+        keep(own, {array.sizes.begin(), array.sizes.end()}, {array.strides.begin(), array.strides.end()});
+        found = Value(own);
+    };
+    using Take = decltype(take);
+    torch::describe_tensor(
+        reinterpret_cast<std::uintptr_t>(PyLong_AsVoidPtr(address.get())),
+        [](const ArrayView& array, void* context) { (*static_cast<Take*>(context))(array); }, &take);
+    PyErr_Clear();
+    return found;
 }
 
 Value ObjectValues::any(PyObject* object, int nesting) {

@@ -19,6 +19,9 @@ class ObjectValues {
   public:
     /// None for what is no value. Valid as long as this lives.
     Value value(PyObject* object) noexcept;
+    /// Of a tensor of PyTorch, which the object must be: also which tensor it is. None: no session asks for
+    /// that.
+    Value tensor(PyObject* object) noexcept;
 
   private:
     Value text(PyObject* object);

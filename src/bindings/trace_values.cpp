@@ -97,9 +97,10 @@ nb::list extents(const Trace& trace, const Argument& value, bool strides, bool n
 nb::object array_object(const Trace& trace, const Argument& value) {
     const ArrayInfo* const array = array_of(trace, value);
     if (array == nullptr || !array->is_defined) return nb::none();
-    return nb::make_tuple(array->storage, array->storage_id, dtype_name(array->dtype),
-                          static_cast<int>(array->layout), static_cast<int>(array->device.type),
-                          array->device.index, integers(extents_of(trace, *array, false)),
+    return nb::make_tuple(value.array, array->object & kObjectAddress, array->storage, array->storage_id,
+                          dtype_name(array->dtype), static_cast<int>(array->layout),
+                          static_cast<int>(array->device.type), array->device.index,
+                          integers(extents_of(trace, *array, false)),
                           integers(extents_of(trace, *array, true)));
 }
 

@@ -113,15 +113,15 @@ std::int64_t call_line(const EventTree& tree, std::uint32_t node) {
     return 0;
 }
 
-/// Of a report: (address, bytes, total allocated, total reserved, device type, device index).
+/// Of a report: (row, address, bytes, total allocated, total reserved, device type, device index).
 nb::tuple allocation(const EventTree& tree, std::uint32_t node) {
     const MemoryColumns memory = tree.trace().memory();
     const std::size_t ranges = tree.trace().ranges().size();
     if (checked(tree, node) < ranges) throw nb::index_error("this node is no report");
     const std::size_t report = node - ranges;
-    return nb::make_tuple(memory.address[report], memory.bytes[report], memory.total_allocated[report],
-                          memory.total_reserved[report], static_cast<int>(memory.device[report].type),
-                          memory.device[report].index);
+    return nb::make_tuple(report, memory.address[report], memory.bytes[report],
+                          memory.total_allocated[report], memory.total_reserved[report],
+                          static_cast<int>(memory.device[report].type), memory.device[report].index);
 }
 
 }  // namespace

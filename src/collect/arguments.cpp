@@ -155,7 +155,10 @@ bool ArgumentDecoder::read_array(std::span<const std::byte>& rest, std::uint32_t
     array.first_extent = static_cast<std::uint32_t>(data_.array_extents.size());
     array.dimensions = dimensions;
     array.storage = head.storage;
-    array.storage_id = head.storage_id;
+    ((head.flags & kArrayObject) != 0 ? array.object : array.storage_id) = head.storage_id;
+    array.access = (head.flags & kArrayWritten) != 0 ? ArrayAccess::Write
+                   : (head.flags & kArrayRead) != 0  ? ArrayAccess::Read
+                                                     : ArrayAccess::Unknown;
     data_.array_extents.resize(data_.array_extents.size() + extents);
     std::int64_t* const first = data_.array_extents.data() + array.first_extent;
     for (std::size_t i = 0; i < written; ++i) {

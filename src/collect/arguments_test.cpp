@@ -55,7 +55,25 @@ TEST(Arguments, AnArrayKeepsItsSizesStridesTypeLayoutDeviceAndStorage) {
     EXPECT_EQ(array.device, (Device{DeviceType::Cuda, 3}));
     EXPECT_EQ(array.storage, 0xffff'8000'0000'1000u);
     EXPECT_EQ(array.storage_id, 77u);
+    EXPECT_EQ(array.object, 0u);
+    EXPECT_EQ(array.access, ArrayAccess::Unknown);
     EXPECT_TRUE(array.is_defined);
+}
+
+// C16, C20
+TEST(Arguments, AnArrayKeepsWhichObjectItIsAndWhatIsDoneWithIt) {
+    LogWriter log;
+    const auto add = [&](std::uint32_t flags, std::uint64_t word) {
+        return log.values().input().array("", {.sizes = {4}, .storage_id = word, .flags = flags});
+    };
+    Trace trace = build(log, add(detail::kArrayObject | detail::kArrayWritten, 0x0002'aaaa'0000'1000));
+    EXPECT_EQ(trace.arrays()[0].object, 0x0002'aaaa'0000'1000u);
+    EXPECT_EQ(trace.arrays()[0].storage_id, 0u);
+    EXPECT_EQ(trace.arrays()[0].access, ArrayAccess::Write);
+    LogWriter other;
+    trace = build(other, other.values().input().array("", {.sizes = {4}, .flags = detail::kArrayRead}));
+    EXPECT_EQ(trace.arrays()[0].object, 0u);
+    EXPECT_EQ(trace.arrays()[0].access, ArrayAccess::Read);
 }
 
 // C15

@@ -52,6 +52,7 @@ struct ArraySpec {
     bool is_defined = true;
     std::uint64_t storage = 0;
     std::uint64_t storage_id = 0;
+    std::uint32_t flags = 0;  ///< more of ArrayFlags
 };
 
 /// The values of a range or instant: `log.values().integer("n", 3).text("file", "a.txt")`.
@@ -84,8 +85,8 @@ class Values {
     }
     Values& array(std::string_view key, const ArraySpec& array) {
         header(key, 6, false, array.sizes.size());
-        const int flags = (array.strides.empty() ? 0 : detail::kArrayStrides) |
-                          (array.is_defined ? 0 : detail::kArrayUndefined);
+        const std::uint32_t flags = array.flags | (array.strides.empty() ? 0 : detail::kArrayStrides) |
+                                    (array.is_defined ? 0 : detail::kArrayUndefined);
         list_.add(detail::ArrayHeader{
             static_cast<std::uint8_t>(array.dtype), static_cast<std::uint8_t>(array.layout),
             static_cast<std::uint8_t>(array.device.type), static_cast<std::uint8_t>(flags),

@@ -35,6 +35,7 @@ inline std::vector<std::byte> random_values(LogWriter& log, std::mt19937& random
         spec.is_defined = random() % 6 != 0;
         spec.storage = random();
         spec.storage_id = random() % 5;
+        spec.flags = (random() % 8) * detail::kArrayObject;
         return spec;
     };
     const auto add = [&](const auto& self, std::string_view key, int nesting) -> void {

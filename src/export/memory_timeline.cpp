@@ -1,13 +1,14 @@
 // memory_timeline.cpp: how much memory was held over time, as PyTorch's export_memory_timeline writes it.
 #include <algorithm>
-#include <cinttypes>
+#include <array>
 #include <cstdio>
+#include <numeric>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
-#include <kymo/error.h>
 #include <kymo/export.h>
+#include <kymo/memory_profile.h>
+#include <kymo/memory_use.h>
 
 #include "base/json_writer.h"
 #include "base/output_file.h"
@@ -15,11 +16,13 @@
 namespace kymo {
 namespace {
 
-// What PyTorch knows of tensors (parameters, gradients, ...) nobody has told us: everything is of the last
-// category, "unknown".
-constexpr int kCategories = 8;
-constexpr int kUnknownCategory = 7;
-enum Action : std::int64_t { kPreexisting = 1, kCreate = 2, kDestroy = 4 };
+using Categories = std::array<std::int64_t, kMemoryCategories>;
+
+/// What is held from a time on, by what it is for.
+struct Held {
+    std::int64_t time_ns = 0;
+    Categories bytes{};
+};
 
 bool is_on(const Device& device, const Device& wanted) {
     if (device.type != wanted.type) return false;
@@ -27,83 +30,96 @@ bool is_on(const Device& device, const Device& wanted) {
            (device.index <= 0 && wanted.index <= 0);
 }
 
-/// The points of all series of a device, in order of time, each process's memory added to the others'.
-std::vector<MemoryPoint> points_of(const Trace& trace, const Device& device) {
-    struct Placed {
-        MemoryPoint point;
-        std::size_t series;
-    };
-    std::vector<Placed> placed;
-    const std::vector<MemorySeries> all = memory_series(trace);
-    for (std::size_t i = 0; i < all.size(); ++i) {
-        if (!is_on(all[i].device, device)) continue;
-        for (const MemoryPoint& point : all[i].points) placed.push_back({point, i});
-    }
-    std::stable_sort(placed.begin(), placed.end(),
-                     [](const Placed& a, const Placed& b) { return a.point.time_ns < b.point.time_ns; });
-    std::vector<MemoryPoint> latest(all.size());
-    std::vector<MemoryPoint> points;
-    MemoryPoint sum;
-    for (const Placed& next : placed) {
-        sum.time_ns = next.point.time_ns;
-        sum.allocated += next.point.allocated - latest[next.series].allocated;
-        sum.reserved += next.point.reserved - latest[next.series].reserved;
-        latest[next.series] = next.point;
-        points.push_back(sum);
-    }
-    return points;
-}
-
 std::int64_t wall_clock_offset(const Trace& trace) {
     return trace.processes().empty() ? 0 : trace.processes()[0].realtime_offset_ns;
 }
 
+/// What the allocators held before the first report, beyond what the timeline knows of.
+std::int64_t unseen_bytes(const MemoryProfile& profile, const Device& device) {
+    // PyTorch's total of the processor has in it what was given back while nobody recorded.
+    if (device.type == DeviceType::Cpu && profile.blocks().size() > 1) return 0;
+    std::int64_t bytes = 0;
+    for (const DeviceMemory& memory : memory_use(profile.trace()).devices) {
+        if (!is_on(memory.device, device)) continue;
+        std::int64_t unseen = memory.start_bytes;
+        for (const MemoryEvent& event : profile.timeline()) {
+            if (event.action == MemoryAction::Preexisting && event.process == memory.process &&
+                is_on(event.device, device))
+                unseen -= event.bytes;
+        }
+        bytes += std::max<std::int64_t>(unseen, 0);
+    }
+    return bytes;
+}
+
+/// In order of time; one for each time that something changes, the first for what was held before.
+std::vector<Held> held_over_time(const MemoryProfile& profile, const Device& device) {
+    std::vector<Held> held;
+    const auto change = [&](MemoryCategory category, std::int64_t bytes) {
+        held.back().bytes[static_cast<std::size_t>(category)] += bytes;
+    };
+    for (const MemoryEvent& event : profile.timeline()) {
+        if (!is_on(event.device, device)) continue;
+        if (held.empty()) {
+            held.push_back({event.time_ns, {}});
+            if (const std::int64_t unseen = unseen_bytes(profile, device); unseen > 0) {
+                held.back().time_ns = MemoryEvent::kBefore;
+                change(MemoryCategory::Unknown, unseen);
+            }
+        }
+        if (held.back().time_ns != event.time_ns) held.push_back({event.time_ns, held.back().bytes});
+        const bool is_new = event.action == MemoryAction::Preexisting || event.action == MemoryAction::Create;
+        change(event.category, is_new ? event.bytes : -event.bytes);
+        if (event.action == MemoryAction::IncrementVersion) change(event.next_category, event.bytes);
+    }
+    if (!held.empty() && held.front().time_ns == MemoryEvent::kBefore)
+        held.front().time_ns = held.size() > 1 ? held[1].time_ns : profile.trace().window().start_ns;
+    return held;
+}
+
 /// [times in microseconds, [0 and the bytes of each category]].
-void write_points(const Trace& trace, const Device& device, OutputFile& file) {
-    const std::vector<MemoryPoint> points = points_of(trace, device);
-    const std::int64_t offset = wall_clock_offset(trace);
+void write_points(const MemoryProfile& profile, const Device& device, OutputFile& file) {
+    const std::vector<Held> held = held_over_time(profile, device);
+    const std::int64_t offset = wall_clock_offset(profile.trace());
+    std::vector<Held> points;  // of each microsecond the last
+    for (std::size_t i = 0; i < held.size(); ++i) {
+        const std::int64_t time = (held[i].time_ns + offset) / 1000;
+        const bool is_after_first = i == 1 && held[0].time_ns == held[1].time_ns;  // that was held before
+        if (i == 0 || is_after_first || points.back().time_ns != time) points.emplace_back();
+        points.back() = {time, held[i].bytes};
+    }
     std::string text;
     JsonWriter json(text);
     json.begin_array().begin_array();
-    for (const MemoryPoint& point : points) json.value((point.time_ns + offset) / 1000);
+    for (const Held& point : points) json.value(point.time_ns);
     json.end_array().begin_array();
-    for (const MemoryPoint& point : points) {
-        json.begin_array();
-        for (int i = 0; i < kCategories; ++i) json.value(0);
-        json.value(point.allocated).end_array();
+    for (const Held& point : points) {
+        json.begin_array().value(0);
+        for (const std::int64_t bytes : point.bytes) json.value(bytes);
+        json.end_array();
     }
     json.end_array().end_array();
     file.write(text);
 }
 
-/// [nanoseconds or -1, action, signed bytes, category] for every report.
-void write_raw(const Trace& trace, const Device& device, OutputFile& file) {
-    const MemoryColumns memory = trace.memory();
-    std::vector<std::size_t> order;
-    for (std::size_t row = 0; row < memory.size(); ++row) {
-        if (is_on(memory.device[row], device) && memory.out_of_memory[row] == 0) order.push_back(row);
-    }
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::size_t a, std::size_t b) { return memory.time_ns[a] < memory.time_ns[b]; });
-    std::unordered_map<std::uint64_t, int> held;
+/// [nanoseconds or -1, action, signed bytes, category] for every event; a new version is two.
+void write_raw(const MemoryProfile& profile, const Device& device, OutputFile& file) {
+    const std::int64_t offset = wall_clock_offset(profile.trace());
     std::string text;
     JsonWriter json(text);
     json.begin_array();
-    const auto row_of = [&](std::int64_t time, Action action, std::int64_t bytes) {
-        json.begin_array().value(time).value(static_cast<std::int64_t>(action)).value(bytes);
-        json.value(kUnknownCategory).end_array();
-    };
-    for (const std::size_t row : order) {
-        if (memory.bytes[row] >= 0) {
-            ++held[memory.address[row]];
-        } else if (--held[memory.address[row]] < 0) {
-            held[memory.address[row]] = 0;
-            row_of(-1, kPreexisting, -memory.bytes[row]);
-        }
+    for (const MemoryEvent& event : profile.timeline()) {
+        if (!is_on(event.device, device)) continue;
+        const auto row = [&](std::int64_t bytes, MemoryCategory category) {
+            json.begin_array();
+            json.value(event.time_ns == MemoryEvent::kBefore ? -1 : event.time_ns + offset);
+            json.value(static_cast<std::int64_t>(event.action)).value(bytes);
+            json.value(static_cast<std::int64_t>(category)).end_array();
+        };
+        const bool is_new = event.action == MemoryAction::Preexisting || event.action == MemoryAction::Create;
+        row(is_new ? event.bytes : -event.bytes, event.category);
+        if (event.action == MemoryAction::IncrementVersion) row(event.bytes, event.next_category);
     }
-    const std::int64_t offset = wall_clock_offset(trace);
-    for (const std::size_t row : order)
-        row_of(memory.time_ns[row] + offset, memory.bytes[row] >= 0 ? kCreate : kDestroy, memory.bytes[row]);
     json.end_array();
     file.write(text);
 }
@@ -124,57 +140,80 @@ std::string bytes_text(double bytes) {
 
 constexpr double kWidth = 1000, kHeight = 400, kLeft = 90, kRight = 50, kTop = 20, kBottom = 40;
 
-/// A step line over at most two points per pixel: the least and the most held there.
-std::string outline(const std::vector<MemoryPoint>& points, double span_ns, double peak) {
-    const auto x_of = [&](const MemoryPoint& point) {
-        return kLeft + kWidth * static_cast<double>(point.time_ns - points.front().time_ns) / span_ns;
-    };
-    const auto y_of = [&](std::int64_t bytes) {
-        return kTop + kHeight * (1 - static_cast<double>(bytes) / peak);
-    };
-    std::string path = format("M%.1f %.1f", kLeft, kTop + kHeight);
-    double y = kTop + kHeight;
-    for (std::size_t i = 0; i < points.size();) {
-        const double x = x_of(points[i]);
-        std::int64_t least = points[i].allocated, most = least, last = least;
-        for (; i < points.size() && x_of(points[i]) < x + 1; ++i) {
-            last = points[i].allocated;
-            least = std::min(least, last);
-            most = std::max(most, last);
-        }
-        path += format("L%.1f %.1f", x, y) + format("L%.1f %.1f", x, y_of(most)) +
-                format("L%.1f %.1f", x, y_of(least));
-        y = y_of(last);
-    }
-    path += format("L%.1f %.1f", kLeft + kWidth, y) + format("L%.1f %.1fZ", kLeft + kWidth, kTop + kHeight);
-    return path;
+constexpr const char* kColours[kMemoryCategories] = {"#2e7d32", "#d9a520", "#222222", "#9370db",
+                                                     "#d64541", "#3b4cc0", "#7ba4e8", "#999999"};
+
+std::int64_t total_of(const Categories& bytes) {
+    return std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0});
 }
 
-void write_html(const Trace& trace, const Device& device, OutputFile& file) {
-    const std::vector<MemoryPoint> points = points_of(trace, device);
-    std::int64_t peak = 0, peak_reserved = 0;
-    for (const MemoryPoint& point : points) {
-        peak = std::max(peak, point.allocated);
-        peak_reserved = std::max(peak_reserved, point.reserved);
+/// At most two for each pixel: when most was held there, and the last.
+std::vector<Held> thinned(const std::vector<Held>& held, double span_ns) {
+    const auto pixel_of = [&](const Held& point) {
+        return static_cast<std::int64_t>(kWidth * static_cast<double>(point.time_ns - held.front().time_ns) /
+                                         span_ns);
+    };
+    std::vector<Held> kept;
+    for (std::size_t i = 0; i < held.size();) {
+        std::size_t most = i, last = i;
+        const std::int64_t pixel = pixel_of(held[i]);
+        for (; i < held.size() && pixel_of(held[i]) == pixel; last = i++) {
+            if (total_of(held[i].bytes) > total_of(held[most].bytes)) most = i;
+        }
+        kept.push_back(held[most]);
+        if (last != most) kept.push_back(held[last]);
     }
-    const double span_ns =
-        points.empty() ? 1
-                       : std::max(1.0, static_cast<double>(points.back().time_ns - points.front().time_ns));
+    return kept;
+}
+
+/// The area of one category, on top of those before it: a step line forwards, and one backwards below it.
+std::string area(const std::vector<Held>& held, std::size_t category, double span_ns, double peak) {
+    const auto x_of = [&](std::size_t i) {
+        const std::int64_t time =
+            i < held.size() ? held[i].time_ns - held[0].time_ns : static_cast<std::int64_t>(span_ns);
+        return kLeft + kWidth * static_cast<double>(time) / span_ns;
+    };
+    const auto y_of = [&](std::size_t i, std::size_t categories) {
+        double bytes = 0;
+        for (std::size_t c = 0; c < categories; ++c) bytes += static_cast<double>(held[i].bytes[c]);
+        return kTop + kHeight * (1 - bytes / peak);
+    };
+    std::string path;
+    for (std::size_t i = 0; i < held.size(); ++i) {
+        path += path.empty() ? 'M' : 'L';
+        path += format("%.1f %.1f", x_of(i), y_of(i, category + 1)) + format("H%.1f", x_of(i + 1));
+    }
+    for (std::size_t i = held.size(); i-- != 0;) path += format("V%.1fH%.1f", y_of(i, category), x_of(i));
+    return path + "Z";
+}
+
+void write_html(const MemoryProfile& profile, const Device& device, OutputFile& file) {
+    const std::vector<Held> held = held_over_time(profile, device);
+    std::int64_t peak = 0, peak_reserved = 0;
+    for (const Held& point : held) peak = std::max(peak, total_of(point.bytes));
+    for (const MemorySeries& series : memory_series(profile.trace())) {
+        if (!is_on(series.device, device)) continue;
+        for (const MemoryPoint& point : series.points)
+            peak_reserved = std::max(peak_reserved, point.reserved);
+    }
     std::string name = device_type_name(device.type);
     if (device.index >= 0) name += ":" + std::to_string(device.index);
     std::string page = "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>Memory of " +
                        name +
-                       "</title><style>body{font:14px sans-serif;margin:2em}path{fill:#9ab;stroke:#456}"
-                       "line{stroke:#ddd}text{font-size:12px;fill:#444}</style></head><body><h1>Memory of " +
+                       "</title><style>body{font:14px sans-serif;margin:2em}line{stroke:#ddd}"
+                       "text{font-size:12px;fill:#444}li{display:inline-block;margin-right:1.5em}"
+                       "ul{padding:0}i{display:inline-block;width:1em;height:1em;margin-right:.4em;"
+                       "vertical-align:-.15em}</style></head><body><h1>Memory of " +
                        name + "</h1>";
-    if (points.empty()) {
+    if (held.empty()) {
         page += "<p>No allocation was reported.</p></body></html>\n";
         file.write(page);
         return;
     }
+    const double span_ns = std::max(1.0, static_cast<double>(held.back().time_ns - held.front().time_ns));
     page += "<p>Most held: <b>" + bytes_text(static_cast<double>(peak)) + "</b>";
     if (peak_reserved > 0) page += ", most reserved: " + bytes_text(static_cast<double>(peak_reserved));
-    page += "; " + std::to_string(points.size()) + " reports.</p><svg viewBox=\"0 0 " +
+    page += ".</p><svg viewBox=\"0 0 " +
             format("%.0f %.0f", kLeft + kWidth + kRight, kTop + kHeight + kBottom) +
             "\" role=\"img\" aria-label=\"bytes held over time\">";
     const double top = std::max(1.0, static_cast<double>(peak));
@@ -187,20 +226,33 @@ void write_html(const Trace& trace, const Device& device, OutputFile& file) {
                 format("<text x=\"%.0f\" y=\"%.0f\" text-anchor=\"middle\">", x, kTop + kHeight + 20) +
                 format("%.4g ms</text>", span_ns * i / 4 * 1e-6);
     }
-    page += "<path d=\"" + outline(points, span_ns, top) + "\"/></svg></body></html>\n";
+    const std::vector<Held> drawn = thinned(held, span_ns);
+    std::string legend;
+    for (std::size_t i = 0; i < kMemoryCategories; ++i) {
+        std::int64_t most = 0;
+        for (const Held& point : held) most = std::max(most, point.bytes[i]);
+        if (most == 0) continue;
+        page +=
+            std::string("<path fill=\"") + kColours[i] + "\" d=\"" + area(drawn, i, span_ns, top) + "\"/>";
+        legend += std::string("<li><i style=\"background:") + kColours[i] + "\"></i>" +
+                  memory_category_name(static_cast<MemoryCategory>(i)) + ", at most " +
+                  bytes_text(static_cast<double>(most)) + "</li>";
+    }
+    page += "</svg><ul>" + legend + "</ul></body></html>\n";
     file.write(page);
 }
 
 }  // namespace
 
 void write_memory_timeline(const Trace& trace, const std::string& path, const Device& device) {
+    const MemoryProfile profile(trace);
     OutputFile file(path);
     if (path.ends_with(".html")) {
-        write_html(trace, device, file);
+        write_html(profile, device, file);
     } else if (path.ends_with("raw.json.gz") || path.ends_with("raw.json")) {
-        write_raw(trace, device, file);
+        write_raw(profile, device, file);
     } else {
-        write_points(trace, device, file);
+        write_points(profile, device, file);
     }
     file.commit();
 }

@@ -47,7 +47,8 @@ std::string written(const std::string& name, const Device& device = {}) {
 
 TEST(MemoryTimeline, PointsAreTimesAndBytesByCategory) {
     EXPECT_EQ(written("timeline.json"),
-              "[[1001,1002,1003],[[0,0,0,0,0,0,0,0,150],[0,0,0,0,0,0,0,0,100],[0,0,0,0,0,0,0,0,0]]]");
+              "[[1001,1001,1002,1003],[[0,0,0,0,0,0,0,0,50],[0,0,0,0,0,0,0,0,150],[0,0,0,0,0,0,0,0,100],"
+              "[0,0,0,0,0,0,0,0,0]]]");
     EXPECT_EQ(written("timeline.json", {DeviceType::Cuda, 0}), "[[1004],[[0,0,0,0,0,0,0,0,7]]]");
     EXPECT_EQ(written("timeline.json", {DeviceType::Cuda, 1}), "[[],[]]");
 }

@@ -202,6 +202,9 @@ class PerfettoAnnotations::Writer {
             entry(annotation, "storage").add_uint64(AnnotationField::Pointer, array.storage);
         if (array.storage_id != 0)
             entry(annotation, "storage_id").add_uint64(AnnotationField::Uint, array.storage_id);
+        if (array.object != 0) entry(annotation, "object").add_uint64(AnnotationField::Pointer, array.object);
+        if (array.access != ArrayAccess::Unknown)
+            integer(annotation, "access", static_cast<std::int64_t>(array.access));
     }
 
     void put_extents(Annotation& annotation, std::string_view key, const ArrayInfo& array,

@@ -163,6 +163,10 @@ const char* layout_text(std::uint64_t number) {
     static constexpr const char* kNames[] = {"strided", "sparse", "sparse_csr", "blocked", "jagged", "other"};
     return name_in(kNames, number);
 }
+const char* access_text(std::uint64_t number) {
+    static constexpr const char* kNames[] = {"unknown", "read", "write"};
+    return name_in(kNames, number);
+}
 const char* track_kind_text(std::uint64_t number) {
     static constexpr const char* kNames[] = {"thread", "async", "device", "overlap"};
     return name_in(kNames, number);
@@ -456,15 +460,16 @@ constexpr auto kItemOf = [](S source, std::size_t row) -> const Argument& {
 constexpr auto kListItems = value_columns<kItemOf>();
 
 constexpr auto kArrayDevice = [](S source, std::size_t row) { return source.data().arrays[row].device; };
-constexpr auto kArrays =
-    list(field_name<&D::arrays, &ArrayInfo::dtype>("dtype", dtype_text),
-         field_name<&D::arrays, &ArrayInfo::layout>("layout", layout_text),
-         field<&D::arrays, &ArrayInfo::is_defined>("is_defined"),
-         field<&D::arrays, &ArrayInfo::dimensions>("dimensions"),
-         field<&D::arrays, &ArrayInfo::first_extent>("first_extent"),
-         field<&D::arrays, &ArrayInfo::has_strides>("has_strides"), device_type_column<kArrayDevice>(),
-         device_index_column<kArrayDevice>(), field<&D::arrays, &ArrayInfo::storage>("storage"),
-         field<&D::arrays, &ArrayInfo::storage_id>("storage_id"));
+constexpr auto kArrays = list(
+    field_name<&D::arrays, &ArrayInfo::dtype>("dtype", dtype_text),
+    field_name<&D::arrays, &ArrayInfo::layout>("layout", layout_text),
+    field<&D::arrays, &ArrayInfo::is_defined>("is_defined"),
+    field<&D::arrays, &ArrayInfo::dimensions>("dimensions"),
+    field<&D::arrays, &ArrayInfo::first_extent>("first_extent"),
+    field<&D::arrays, &ArrayInfo::has_strides>("has_strides"), device_type_column<kArrayDevice>(),
+    device_index_column<kArrayDevice>(), field<&D::arrays, &ArrayInfo::storage>("storage"),
+    field<&D::arrays, &ArrayInfo::storage_id>("storage_id"), field<&D::arrays, &ArrayInfo::object>("object"),
+    field_name<&D::arrays, &ArrayInfo::access>("access", access_text));
 constexpr auto kArrayExtents = list(whole<&D::array_extents>("extent"));
 
 template <auto Member, auto None>

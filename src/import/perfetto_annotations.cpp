@@ -282,6 +282,10 @@ Argument PerfettoValues::array_of(const Node& node) {
     info.is_defined = entry(node, "undefined") == nullptr;
     if (const Node* const storage = entry(node, "storage")) info.storage = storage->bits;
     if (const Node* const id = entry(node, "storage_id")) info.storage_id = id->bits;
+    if (const Node* const object = entry(node, "object")) info.object = object->bits;
+    if (const Node* const access = entry(node, "access"))
+        info.access = static_cast<ArrayAccess>(
+            std::min<std::uint64_t>(access->bits, static_cast<std::uint64_t>(ArrayAccess::Write)));
     std::vector<std::int64_t> extents;
     extents_of(entry(node, "shape"), extents);
     info.dimensions = static_cast<std::uint32_t>(extents.size());

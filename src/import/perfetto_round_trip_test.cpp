@@ -142,7 +142,7 @@ class Projection {
         const ArrayInfo& array = trace_.arrays()[argument.array];
         text += list(static_cast<int>(array.dtype), static_cast<int>(array.layout), array.is_defined,
                      array.has_strides, static_cast<int>(array.device.type), array.device.index,
-                     array.storage, array.storage_id) +
+                     array.storage, array.storage_id, array.object, static_cast<int>(array.access)) +
                 "x";
         for (std::uint32_t i = 0; i < array.dimensions * (array.has_strides ? 2 : 1); ++i)
             text += list(trace_.array_extents()[array.first_extent + i]);

@@ -160,6 +160,9 @@ void ValueEncoder::add_array(std::uint32_t key, std::uint8_t flags, const ArrayV
         std::memcpy(place + i * sizeof small, &small, sizeof small);
     }
     std::uint32_t array_flags = array.is_defined ? 0 : detail::kArrayUndefined;
+    array_flags |= static_cast<std::uint32_t>(array.access) * detail::kArrayRead;
+    const bool is_object = array.storage_id == 0 && array.object != 0;
+    if (is_object) array_flags |= detail::kArrayObject;
     std::size_t extents = round_up_8(dimensions * sizeof(std::uint32_t));
     if (dimensions % 2 != 0)
         std::memset(place + dimensions * sizeof(std::uint32_t), 0, sizeof(std::uint32_t));
@@ -185,7 +188,8 @@ void ValueEncoder::add_array(std::uint32_t key, std::uint8_t flags, const ArrayV
                                        std::uint64_t{static_cast<std::uint8_t>(array.device.type)} << 16 |
                                        std::uint64_t{array_flags} << 24 |
                                        std::uint64_t{static_cast<std::uint32_t>(array.device.index)} << 32,
-                                   reinterpret_cast<std::uintptr_t>(array.storage), array.storage_id};
+                                   reinterpret_cast<std::uintptr_t>(array.storage),
+                                   is_object ? array.object : array.storage_id};
     static_assert(sizeof words == kHeads && std::endian::native == std::endian::little);
     std::memcpy(cursor_, words, sizeof words);
     cursor_ = place + extents;
@@ -289,7 +293,11 @@ bool DecodedKeywords::read(std::span<const std::byte>& rest, KeyedValue& value, 
             array.sizes = std::span(extents).first(head.count);
             if (has_strides || is_dense) array.strides = std::span(extents).last(head.count);
             array.storage = reinterpret_cast<const void*>(facts.storage);
-            array.storage_id = facts.storage_id;
+            const bool is_object = (facts.flags & detail::kArrayObject) != 0;
+            (is_object ? array.object : array.storage_id) = facts.storage_id;
+            array.access = (facts.flags & detail::kArrayWritten) != 0 ? ArrayAccess::Write
+                           : (facts.flags & detail::kArrayRead) != 0  ? ArrayAccess::Read
+                                                                      : ArrayAccess::Unknown;
             value.value = Value(array);
             return true;
         }

@@ -294,6 +294,8 @@ class RandomTrace {
                        static_cast<std::int32_t>(below(3)) - 1};
         info.storage = random_();
         info.storage_id = random_() % 5;
+        info.object = random_();
+        info.access = static_cast<ArrayAccess>(below(3));
         std::vector<std::int64_t> extents(std::size_t{info.dimensions} * (info.has_strides ? 2 : 1));
         for (std::int64_t& extent : extents) extent = is_wild_ ? wild_signed() : below(512);
         if (is_wild_) info.device = wild_device();

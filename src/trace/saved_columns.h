@@ -88,7 +88,7 @@ SavedVector<Vector> vector(std::uint32_t column, Vector& values, NumberStyle sty
 // A failure here: the model has a new field. Give it a column below, and a line in find_difference().
 static_assert(sizeof(SiteInfo) == 28 && sizeof(ProcessInfo) == 32 && sizeof(ThreadInfo) == 72);
 static_assert(sizeof(TrackInfo) == 40 && sizeof(ArgumentSlice) == 12 && sizeof(Argument) == 16);
-static_assert(sizeof(ArrayInfo) == 40 && sizeof(RangeDetail) == 48 && sizeof(LinkInfo) == 16);
+static_assert(sizeof(ArrayInfo) == 48 && sizeof(RangeDetail) == 48 && sizeof(LinkInfo) == 16);
 static_assert(sizeof(Device) == 8 &&
               sizeof(TraceData) == 39 * sizeof(std::vector<int>) + sizeof(ClockInfo) + sizeof(WindowInfo));
 
@@ -168,7 +168,7 @@ void visit_details(Data& data, Visitor& visit) {
     visit.rows(kArrays, data.arrays, field(1, &A::dtype), field(2, &A::layout), field(3, &A::is_defined),
                field(4, &A::has_strides), field(5, type), field(6, index),
                field(7, &A::first_extent, kRising), field(8, &A::dimensions), field(9, &A::storage, kWide),
-               field(10, &A::storage_id, kWide));
+               field(10, &A::storage_id, kWide), field(11, &A::object, kWide), field(12, &A::access));
     visit.vectors(kArrayExtents, vector(1, data.array_extents));
     visit.rows(kRangeDetails, data.range_details, field(1, &RangeDetail::range, kRising),
                field(2, &RangeDetail::sequence, kRising), field(3, &RangeDetail::forward_thread),

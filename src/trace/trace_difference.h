@@ -53,7 +53,7 @@ inline auto fields_of(const ArgumentSlice& s) {
 }
 inline auto fields_of(const ArrayInfo& a) {
     return std::tie(a.dtype, a.layout, a.is_defined, a.has_strides, a.device, a.first_extent, a.dimensions,
-                    a.storage, a.storage_id);
+                    a.storage, a.storage_id, a.object, a.access);
 }
 inline auto fields_of(const RangeDetail& d) {
     return std::tie(d.range, d.sequence, d.forward_thread, d.id, d.call, d.part);

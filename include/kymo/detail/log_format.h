@@ -167,7 +167,11 @@ enum ArrayFlags : std::uint8_t {
     kArrayUndefined = 1 << 1,
     kArrayContiguous = 1 << 2,  ///< strides are those of a dense array, last dimension fastest: left out
     kArraySmall = 1 << 3,       ///< sizes and strides are u32 each, all of them padded to 8 bytes
+    kArrayObject = 1 << 4,      ///< what stands as the storage id is ArrayView::object
+    kArrayRead = 1 << 5,        ///< ArrayAccess; neither: not known
+    kArrayWritten = 1 << 6,
 };
+static_assert(kArrayRead * 2 == kArrayWritten);  // ArrayAccess, in two bits
 /// A value kind that is no value of the user's: sequence number and so on of the range itself.
 inline constexpr std::uint8_t kValueFacts = 0x40;
 struct RangeFacts {

@@ -32,6 +32,7 @@ struct ModuleType {
     PyObject* state = nullptr;
     PyObject* children = nullptr;
     PyObject* arrays = nullptr;  ///< a tuple of the exact types that count as arrays
+    bool has_tensors = false;    ///< those types are PyTorch's tensors
     std::string prefix;
     bool is_optimizer = false;
 };

@@ -125,4 +125,13 @@ void leave_thread(std::uint64_t token) noexcept {
     if (token != 0) wishes().table->leave(token);
 }
 
+bool describe_tensor(std::uintptr_t impl, void (*take)(const ArrayView&, void*), void* context) noexcept {
+    const ObserverTable* table = nullptr;
+    {
+        const std::lock_guard lock(wishes().mutex);
+        table = wishes().table;
+    }
+    return table != nullptr && table->describe_tensor(impl, take, context);
+}
+
 }  // namespace kymo::torch

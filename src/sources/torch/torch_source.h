@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string>
 
+#include <kymo/value.h>
+
 namespace kymo::torch {
 
 /// Loads the observer, a shared library, once; later calls do nothing. From then on every session has
@@ -22,5 +24,9 @@ void release_needs(std::uint32_t needs) noexcept;
 /// there.
 std::uint64_t enter_thread(bool shapes);
 void leave_thread(std::uint64_t token) noexcept;
+
+/// Says what a tensor is, given by its address (`Tensor._cdata`), which must live: `take` is called once,
+/// with what holds that long. False: it was not, since no session asks for that, or no observer is loaded.
+bool describe_tensor(std::uintptr_t impl, void (*take)(const ArrayView&, void*), void* context) noexcept;
 
 }  // namespace kymo::torch

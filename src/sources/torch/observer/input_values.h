@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ATen/core/TensorBase.h>
+#include <ATen/core/function_schema.h>
 #include <ATen/core/ivalue.h>
 
 #include <array>
@@ -10,6 +11,8 @@
 #include <span>
 
 #include <kymo/value.h>
+
+#include "tensor_objects.h"
 
 namespace kymo::torch {
 
@@ -95,6 +98,19 @@ class InputValues {
             ++count_;
         }
     }
+    /// The same, and arrays say which tensors they are and what the operator does with them. `schema` may be
+    /// null.
+    void add_identified(c10::ArrayRef<const c10::IValue> arguments, const c10::FunctionSchema* schema) {
+        is_identified_ = true;
+        for (std::size_t i = 0; i < arguments.size() && count_ != kMostValues; ++i) {
+            access_ = ArrayAccess::Unknown;
+            if (schema != nullptr && i < schema->arguments().size()) {
+                const c10::AliasInfo* const alias = schema->arguments()[i].alias_info();
+                access_ = alias != nullptr && alias->isWrite() ? ArrayAccess::Write : ArrayAccess::Read;
+            }
+            new (&values_[count_++]) Value(value_of(arguments[i], 0));
+        }
+    }
     /// One that is known by a key. Both must outlive it.
     Value add_keyed(const c10::IValue& argument) { return value_of(argument, 0); }
     std::span<const Value> values() const noexcept {
@@ -150,9 +166,15 @@ class InputValues {
             array->strides = {strides.data(), strides.size()};
         }
         if (tensor.has_storage()) array->storage = impl->unsafe_storage().data();
+        if (is_identified_) {
+            array->object = TensorObjects::find(tensor);
+            array->access = access_;
+        }
         return *array;
     }
 
+    bool is_identified_ = false;
+    ArrayAccess access_ = ArrayAccess::Unknown;
     std::size_t count_ = 0;
     std::size_t item_count_ = 0;
     std::size_t array_count_ = 0;

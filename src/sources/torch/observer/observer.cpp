@@ -22,6 +22,7 @@
 #include "observed_range.h"
 #include "operator_sites.h"
 #include "profiler_state.h"
+#include "tensor_objects.h"
 
 namespace kymo::torch {
 
@@ -82,22 +83,31 @@ c10::ArrayRef<const c10::IValue> arguments_of(const at::RecordFunction& range) n
     return count < all.size() ? all.slice(all.size() - count) : all;
 }
 
+void add_inputs(InputValues& inputs, const at::RecordFunction& range, std::uint32_t needs) {
+    if ((needs & kNeedsIdentities) == kNeedsIdentities) {
+        inputs.add_identified(arguments_of(range), schema_of(range));
+    } else {
+        inputs.add(arguments_of(range));
+    }
+}
+
 [[gnu::noinline]] void begin_with_inputs(Operation& operation, std::uint32_t site,
-                                         const OperationFacts& facts, const at::RecordFunction& range) {
+                                         const OperationFacts& facts, const at::RecordFunction& range,
+                                         std::uint32_t needs) {
     InputValues inputs;
-    inputs.add(arguments_of(range));
+    add_inputs(inputs, range, needs);
     operation.begin(site, facts, inputs.values());
 }
 
 /// One that is no operator: it may have keyword values too.
 [[gnu::noinline]] void begin_named(Operation& operation, std::uint32_t site, const OperationFacts& facts,
-                                   const at::RecordFunction& range) {
+                                   const at::RecordFunction& range, std::uint32_t needs) {
     InputValues inputs;
     std::vector<KeyedValue> keywords;
     std::unordered_map<std::string, c10::IValue> given;
     std::optional<CollectiveValues> collective;
     if (operation.inputs_wanted()) {
-        inputs.add(arguments_of(range));
+        add_inputs(inputs, range, needs);
         given = range.kwinputs();
         for (const auto& [key, value] : given) keywords.push_back({key, inputs.add_keyed(value)});
     }
@@ -132,9 +142,9 @@ c10::ArrayRef<const c10::IValue> arguments_of(const at::RecordFunction& range) n
     Operation& operation = kept->operation();
     const OperationFacts facts{range.seqNr(), forward_thread(range), nullptr};
     if (schema_of(range) == nullptr && (operation.inputs_wanted() || range.isNcclMeta())) {
-        begin_named(operation, site, facts, range);
+        begin_named(operation, site, facts, range, needs);
     } else if (operation.inputs_wanted() && !range.inputs().empty()) {
-        begin_with_inputs(operation, site, facts, range);
+        begin_with_inputs(operation, site, facts, range, needs);
     } else {
         operation.begin(site, facts);
     }
@@ -202,6 +212,8 @@ bool set_needs(std::uint32_t needs) noexcept {
             SharedState::retire();
             leave_states();  // on this thread; elsewhere it stays behind, without effect
         }
+        if ((before & kNeedsIdentities) == kNeedsIdentities && (needs & kNeedsIdentities) != kNeedsIdentities)
+            TensorObjects::clear();
         constexpr std::uint32_t kRegistered = kNeedsRanges | kNeedsInputs | kNeedsOutputs;
         if (((before ^ needs) & kRegistered) == 0 || is_over) return true;
         take_back();
@@ -247,6 +259,25 @@ void leave(std::uint64_t token) noexcept {
 
 void forked() noexcept {
     present_needs.store(0);
+    TensorObjects::forked();
+}
+
+bool describe_tensor(std::uintptr_t impl, void (*take)(const ArrayView&, void*), void* context) noexcept {
+    const std::uint32_t needs = present_needs.load(std::memory_order_relaxed);
+    if ((needs & kNeedsIdentities) != kNeedsIdentities) return false;
+    try {
+        // NOLINTNEXTLINE(performance-no-int-to-ptr): Python gives addresses as numbers
+        const auto tensor = c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>::reclaim_copy(
+            reinterpret_cast<c10::TensorImpl*>(impl));
+        const c10::IValue value{at::TensorBase(tensor)};
+        InputValues values;
+        values.add_identified(c10::ArrayRef<const c10::IValue>(&value, 1), nullptr);
+        if (!values.values()[0].array().is_defined) return false;
+        take(values.values()[0].array(), context);
+        return true;
+    } catch (const std::exception&) {
+        return false;
+    }
 }
 
 bool next_blind_thread(char* name, std::uint32_t bytes) noexcept {
@@ -254,7 +285,7 @@ bool next_blind_thread(char* name, std::uint32_t bytes) noexcept {
 }
 
 constexpr ObserverTable kTable{kObserverTableVersion, detail::kLayoutNumber, set_needs, enter, leave, forked,
-                               next_blind_thread};
+                               next_blind_thread,     describe_tensor};
 
 }  // namespace
 

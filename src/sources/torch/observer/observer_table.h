@@ -4,9 +4,11 @@
 
 #include <cstdint>
 
+#include <kymo/value.h>
+
 namespace kymo::torch {
 
-inline constexpr std::uint32_t kObserverTableVersion = 1;
+inline constexpr std::uint32_t kObserverTableVersion = 2;
 
 /// What the observer is to gather: the union over all that record or watch.
 enum ObserverNeeds : std::uint32_t {
@@ -16,6 +18,8 @@ enum ObserverNeeds : std::uint32_t {
     kNeedsMemory = 1 << 3,
     kNeedsOverloads = 1 << 4,  ///< operators are told apart by their overloads
 };
+/// With both, inputs say which tensors they are, and what the operator does with them.
+inline constexpr std::uint32_t kNeedsIdentities = kNeedsInputs | kNeedsMemory;
 
 /// None of these throws, waits for the interpreter, or starts and stops sessions. Any thread may call them.
 struct ObserverTable {
@@ -33,6 +37,9 @@ struct ObserverTable {
     /// A thread whose allocations are not seen, because another profiler is on it: its name goes into
     /// `name`. False: there is none that has not been told before.
     bool (*next_blind_thread)(char* name, std::uint32_t bytes);
+    /// Says what a tensor is, which tensor included, for as long as `take` runs. `impl` is its address
+    /// (`Tensor._cdata`); it must live. False: nobody wants that, or nothing is known of it.
+    bool (*describe_tensor)(std::uintptr_t impl, void (*take)(const ArrayView&, void*), void* context);
 };
 
 /// The name under which the library exports it: const ObserverTable* kymo_torch_observer().

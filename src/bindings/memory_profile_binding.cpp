@@ -1,0 +1,93 @@
+// memory_profile_binding.cpp: kymo::ArrayIds and kymo::MemoryProfile.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+
+#include <string>
+#include <vector>
+
+#include <kymo/memory_profile.h>
+
+#include "bindings/bind.h"
+
+namespace nb = nanobind;
+
+namespace kymo::bindings {
+namespace {
+
+/// (array, allocation), each None where there is none.
+nb::tuple id_object(const std::vector<ArrayId>& ids, std::size_t row) {
+    const ArrayId id = row < ids.size() ? ids[row] : ArrayId{};
+    const auto or_none = [](std::uint32_t number, bool is_none) {
+        return is_none ? nb::object(nb::none()) : nb::object(nb::int_(number));
+    };
+    return nb::make_tuple(or_none(id.array, id.array == kNoRow), or_none(id.allocation, id.allocation == 0));
+}
+
+std::string device_text(Device device) {
+    std::string text = device_type_name(device.type);
+    if (device.type != DeviceType::Cpu && device.index >= 0) text += ":" + std::to_string(device.index);
+    return text;
+}
+
+std::int64_t wall_clock(const Trace& trace, Row process) {
+    if (process >= trace.processes().size()) process = 0;
+    return trace.processes().empty() ? 0 : trace.processes()[process].realtime_offset_ns;
+}
+
+/// Of each allocation from 1 on: (array or None, device, address, bytes, versions).
+nb::list blocks(const MemoryProfile& profile) {
+    nb::list list;
+    for (const MemoryBlock& block : profile.blocks().subspan(1)) {
+        nb::object array = block.array == kNoRow ? nb::object(nb::none()) : nb::object(nb::int_(block.array));
+        list.append(
+            nb::make_tuple(array, device_text(block.device), block.address, block.bytes, block.versions));
+    }
+    return list;
+}
+
+/// Of each step: (node, whether it runs backward, edges); edges are (allocation, version, taken, freed,
+/// written).
+nb::list nodes(const MemoryProfile& profile) {
+    nb::list list;
+    for (const FlowNode& node : profile.nodes()) {
+        nb::list edges;
+        for (const FlowEdge& edge : node.edges) {
+            edges.append(
+                nb::make_tuple(edge.allocation, edge.version, edge.is_taken, edge.is_freed, edge.is_written));
+        }
+        list.append(nb::make_tuple(node.node, node.is_backward, edges));
+    }
+    return list;
+}
+
+/// (nanoseconds since 1970 or -1, action, allocation or 0, version, bytes, device).
+nb::list timeline(const MemoryProfile& profile) {
+    nb::list list;
+    for (const MemoryEvent& event : profile.timeline()) {
+        const std::int64_t time = event.time_ns == MemoryEvent::kBefore
+                                      ? -1
+                                      : event.time_ns + wall_clock(profile.trace(), event.process);
+        list.append(nb::make_tuple(time, static_cast<int>(event.action), event.allocation, event.version,
+                                   event.bytes, device_text(event.device)));
+    }
+    return list;
+}
+
+}  // namespace
+
+void bind_memory_profile(nb::module_& module) {
+    nb::class_<ArrayIds>(module, "ArrayIds", "Which arrays of a trace are the same, and in the same memory.")
+        .def("__init__", [](ArrayIds* place, const Trace& trace) { new (place) ArrayIds(array_ids(trace)); })
+        .def("of_array", [](const ArrayIds& ids, std::size_t row) { return id_object(ids.arrays, row); })
+        .def("of_report", [](const ArrayIds& ids, std::size_t row) { return id_object(ids.reports, row); });
+    nb::class_<MemoryProfile>(module, "MemoryProfile", "What the memory of a trace is for.")
+        .def(nb::init<Trace>(), nb::arg("trace"), nb::call_guard<nb::gil_scoped_release>())
+        .def("blocks", &blocks)
+        .def("nodes", &nodes)
+        .def("timeline", &timeline)
+        .def("category", [](const MemoryProfile& profile, std::uint32_t allocation, std::uint32_t version) {
+            return static_cast<int>(profile.category(allocation, version));
+        });
+}
+
+}  // namespace kymo::bindings
