@@ -22,12 +22,7 @@ KYMO_API void close_with_facts_slowly(Opened opened, std::uint32_t thread, const
 /// log from then on; until then a crash does not show them.
 [[gnu::always_inline]] inline void close_with_facts(const Opened opened, std::uint32_t number,
                                                     const RangeFacts& facts) noexcept {
-    struct Payload {
-        ValueHeader head;
-        RangeFacts facts;
-    };
-    constexpr std::size_t kBytes = sizeof(LongRecord) + sizeof(Payload);
-    static_assert(sizeof(Payload) == 32 && kBytes % kRecordUnit == 0);
+    constexpr std::size_t kBytes = sizeof(LongRecord);
     ThreadState* const thread = current_thread;
     if (load_relaxed(thread->is_inline) == 0 || load_relaxed(thread->busy) != 0 ||
         thread->block.thread != number) [[unlikely]] {
@@ -37,28 +32,28 @@ KYMO_API void close_with_facts_slowly(Opened opened, std::uint32_t thread, const
     std::atomic_signal_fence(std::memory_order_seq_cst);
     OpenSlot& slot = thread->slots[opened.index];
     const std::uint64_t what = load_relaxed(slot.what);
-    const bool is_usual = thread->depth == opened.index + 1 && load_relaxed(slot.start) == opened.start &&
-                          what < kMaxSites && thread->limit - thread->cursor >= std::ptrdiff_t{kBytes};
+    const auto sequence = static_cast<std::uint64_t>(facts.sequence);
+    bool is_usual = thread->depth == opened.index + 1 && load_relaxed(slot.start) == opened.start &&
+                    what < kMaxSites && thread->limit - thread->cursor >= std::ptrdiff_t{kBytes} &&
+                    facts.id == 0;
     if (is_usual) [[likely]] {
         std::byte* const place = thread->cursor;
-        const Payload payload{{0, kValueFacts, 0, 0}, facts};
-        LongRecord record{static_cast<std::uint8_t>(RecordKind::LongRange),
-                          0,
-                          kBytes / kRecordUnit,
-                          static_cast<std::uint32_t>(what),
-                          opened.start,
-                          0,
-                          opened.index,
-                          sizeof payload};
-        const std::uint64_t now = read_counter();
-        record.word2 = now < opened.start ? opened.start : now;
-        std::memcpy(place, &record, sizeof record);
-        std::memcpy(place + sizeof record, &payload, sizeof payload);
-        thread->cursor = place + kBytes;
-        __builtin_prefetch(place + kBytes + kPrefetchAhead, 1);
-        store_release(*thread->committed, static_cast<std::uint64_t>(thread->cursor - thread->chunk_data));
-        store_release(slot.start, std::uint64_t{0});
-        store_release(thread->depth, opened.index);
+        const std::uint64_t head = static_cast<std::uint64_t>(RecordKind::SequencedRange) |
+                                   std::uint64_t{opened.index} << 8 | kBytes / kRecordUnit << 16 | what << 32;
+        const std::uint64_t duration = read_counter() - opened.start;
+        is_usual = (duration | sequence | facts.forward_thread) >> 32 == 0;
+        if (is_usual) [[likely]] {
+            const std::uint64_t words[] = {head, opened.start, duration | sequence << 32,
+                                           facts.forward_thread};
+            static_assert(sizeof words == kBytes && kInlineDepth <= 256);
+            std::memcpy(place, words, sizeof words);
+            thread->cursor = place + kBytes;
+            __builtin_prefetch(place + kBytes + kPrefetchAhead, 1);
+            store_release(*thread->committed,
+                          static_cast<std::uint64_t>(thread->cursor - thread->chunk_data));
+            store_release(slot.start, std::uint64_t{0});
+            store_release(thread->depth, opened.index);
+        }
     }
     std::atomic_signal_fence(std::memory_order_seq_cst);
     store_relaxed(thread->busy, 0u);
