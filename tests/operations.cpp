@@ -646,4 +646,31 @@ TEST_F(Operations, ClosedInlineKeepTheirFactsWhereverTheChunkEnds) {
     EXPECT_EQ(next, kCount);
 }
 
+TEST_F(Operations, OpenedWithInputsKeepThemAndTheirFactsWhereverTheChunkEnds) {
+    constexpr std::int64_t kCount = 5000;  // several chunks
+    kymo::Session session(kymo::SessionOptions{.record_shapes = true});
+    const std::uint32_t site = kymo::detail::dynamic_site("inline", Scope::Function);
+    { KYMO_RANGE("first"); }
+    ASSERT_TRUE(kymo::detail::may_open_with_inputs(kymo::detail::current_thread, Scope::Function));
+    for (std::int64_t i = 0; i < kCount; ++i) {
+        const std::int64_t sizes[] = {i, 3};
+        kymo::ArrayView array;
+        array.sizes = sizes;
+        const kymo::Value inputs[] = {array, i};
+        const auto opened = kymo::detail::open_with_inputs(site, Scope::Function, {i, 0, 0}, inputs);
+        ASSERT_NE(opened.index, kymo::detail::kNotOpen);
+        kymo::detail::close_with_inputs(opened, kymo::detail::thread_number());
+    }
+    const kymo::Trace trace = session.stop();
+    std::int64_t next = 0;
+    for (const kymo::RangeDetail& detail : trace.range_details()) {
+        EXPECT_EQ(detail.sequence, next);
+        const auto inputs = trace.range_arguments(detail.range);
+        ASSERT_EQ(inputs.size(), 2u);
+        const kymo::ArrayInfo& array = trace.arrays()[inputs[0].array];
+        EXPECT_EQ(trace.array_extents()[array.first_extent], next++);
+    }
+    EXPECT_EQ(next, kCount);
+}
+
 }  // namespace

@@ -114,6 +114,13 @@ class Operation {
     std::span<const Value> outputs_;
 };
 
+namespace detail {
+/// Opens a range with facts and inputs, where may_open_with_inputs(): for close_with_inputs()
+/// (operator_path.h). What the values view need not outlive the call.
+KYMO_API Opened open_with_inputs(std::uint32_t site, Scope scope, const RangeFacts& facts,
+                                 std::span<const Value> inputs) noexcept;
+}  // namespace detail
+
 }  // namespace kymo
 
 /// The place where it stands, under a name that is a string literal: what Operation::begin takes.

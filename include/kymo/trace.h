@@ -177,11 +177,22 @@ enum PartFlags : std::uint32_t {
 
 /// What only a few ranges have. Sorted by range.
 struct RangeDetail {
+    constexpr RangeDetail() noexcept = default;
+    constexpr RangeDetail(Row the_range, std::int64_t the_sequence, std::uint32_t the_forward_thread,
+                          std::uint64_t the_id = 0, std::uint64_t the_call = 0,
+                          std::uint32_t the_part = 0) noexcept
+        : range(the_range),
+          forward_thread(the_forward_thread),
+          sequence(the_sequence),
+          id(the_id),
+          call(the_call),
+          part(the_part) {}
+
     Row range = kNoRow;
-    std::int64_t sequence = -1;  ///< number in the forward thread's sequence; -1: none
     std::uint32_t forward_thread =
-        0;                 ///< logical id of the thread of the forward range; 0: this is no backward one
-    std::uint64_t id = 0;  ///< as observers saw it, of operations; 0: none
+        0;  ///< logical id of the thread of the forward range; 0: this is no backward one
+    std::int64_t sequence = -1;  ///< number in the forward thread's sequence; -1: none
+    std::uint64_t id = 0;        ///< as observers saw it, of operations; 0: none
     std::uint64_t call =
         0;  ///< generators, coroutines: number of the call in its process; 0: a call of one part
     std::uint32_t part = 0;  ///< PartFlags

@@ -119,6 +119,9 @@ class NestingCheck {
                     for (Open& open : open_) open.depth -= open.depth > head.depth;
                 }
                 break;
+            case RecordKind::SequencedRange:
+                close_scope(unpack_sequenced(head).depth);
+                break;
             case RecordKind::Dropped:
                 close_scope(head.depth);
                 break;

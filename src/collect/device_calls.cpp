@@ -30,6 +30,7 @@ class CallInserter {
         find_places();
         drop_uncounted();
         move_numbers(replay_.payloads);
+        move_numbers(replay_.sequenced);
         move_numbers(replay_.parts);
         write_rows();
     }

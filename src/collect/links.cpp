@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 namespace kymo {
@@ -68,8 +69,22 @@ std::vector<Row> inherit_sequences(TraceData& data) {
     return rows;
 }
 
-/// Every range with a number, except those that only inherited it.
-std::vector<Candidate> find_candidates(const TraceData& data, const std::vector<Row>& inherited) {
+using KeySet = std::unordered_set<Key, KeyHash>;
+
+/// What backward ranges ask for.
+KeySet find_asked(const TraceData& data) {
+    KeySet asked;
+    for (const RangeDetail& detail : data.range_details) {
+        if (detail.forward_thread != 0 && detail.sequence >= 0)
+            asked.insert({detail.forward_thread, static_cast<std::uint64_t>(detail.sequence)});
+    }
+    return asked;
+}
+
+/// The backward ranges and the forward ranges that one of them asks for, except those that only inherited
+/// their number.
+std::vector<Candidate> find_candidates(const TraceData& data, const std::vector<Row>& inherited,
+                                       const KeySet& asked) {
     std::vector<Candidate> candidates;
     auto next_inherited = inherited.begin();
     auto track = data.tracks.begin();
@@ -80,9 +95,11 @@ std::vector<Candidate> find_candidates(const TraceData& data, const std::vector<
         if (detail.sequence < 0) continue;
         while (track != data.tracks.end() && row - track->first_range >= track->range_count) ++track;
         if (track == data.tracks.end()) break;
-        candidates.push_back({data.range_start_ns[row] + data.range_duration_ns[row], row,
-                              data.threads[track->thread].id, detail.forward_thread,
-                              static_cast<std::uint64_t>(detail.sequence)});
+        const std::uint32_t thread = data.threads[track->thread].id;
+        const auto sequence = static_cast<std::uint64_t>(detail.sequence);
+        if (detail.forward_thread == 0 && !asked.contains({thread, sequence})) continue;
+        candidates.push_back({data.range_start_ns[row] + data.range_duration_ns[row], row, thread,
+                              detail.forward_thread, sequence});
     }
     return candidates;
 }
@@ -90,7 +107,9 @@ std::vector<Candidate> find_candidates(const TraceData& data, const std::vector<
 }  // namespace
 
 void link_forward_backward(TraceData& data) {
-    std::vector<Candidate> candidates = find_candidates(data, inherit_sequences(data));
+    const KeySet asked = find_asked(data);
+    if (asked.empty()) return;
+    std::vector<Candidate> candidates = find_candidates(data, inherit_sequences(data), asked);
     std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
         if (a.end_ns != b.end_ns) return a.end_ns < b.end_ns;
         if ((a.forward_thread == 0) != (b.forward_thread == 0)) return a.forward_thread == 0;

@@ -53,6 +53,13 @@ TEST(Links, ABackwardRangeIsLinkedToTheForwardRangeOfItsThreadAndNumber) {
     EXPECT_EQ(links(build(log)), "forward>backward");
 }
 
+TEST(Links, NumbersInTheirRecordsLinkRangesToo) {
+    LogWriter log;
+    log.thread(1).sequenced_range("forward", 10, 20, 0, 5).sequenced_range("other", 20, 30, 0, 6);
+    log.thread(3).sequenced_range("backward", 40, 50, 0, 5, 1);
+    EXPECT_EQ(links(build(log)), "forward>backward");
+}
+
 // C31
 TEST(Links, OfForwardRangesWithOneNumberTheLastToStartIsLinked) {
     LogWriter log;

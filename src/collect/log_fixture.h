@@ -150,6 +150,10 @@ class ThreadLog {
     inline ThreadLog& long_range(std::string_view name, std::uint64_t start, std::uint64_t end,
                                  std::uint32_t depth, int flags = 0,
                                  const std::vector<std::byte>& payload = {}, Scope scope = Scope::User);
+    /// One of less than 2^32 ticks, with a number.
+    ThreadLog& sequenced_range(std::string_view name, std::uint64_t start, std::uint64_t end,
+                               std::uint32_t depth, std::uint32_t sequence, std::uint32_t forward_thread = 0,
+                               Scope scope = Scope::User);
     inline ThreadLog& instant(std::string_view name, std::uint64_t time);
     inline ThreadLog& long_instant(std::string_view name, std::uint64_t time,
                                    const std::vector<std::byte>& payload);
@@ -499,6 +503,12 @@ inline ThreadLog& ThreadLog::long_range(std::string_view name, std::uint64_t sta
                                         std::uint32_t depth, int flags, const std::vector<std::byte>& payload,
                                         Scope scope) {
     return put(detail::RecordKind::LongRange, flags, log_->site(name, scope), start, end, depth, payload);
+}
+inline ThreadLog& ThreadLog::sequenced_range(std::string_view name, std::uint64_t start, std::uint64_t end,
+                                             std::uint32_t depth, std::uint32_t sequence,
+                                             std::uint32_t forward_thread, Scope scope) {
+    return put(detail::RecordKind::SequencedRange, static_cast<int>(depth), log_->site(name, scope), start,
+               (end - start) | std::uint64_t{sequence} << 32, forward_thread);
 }
 inline ThreadLog& ThreadLog::instant(std::string_view name, std::uint64_t time) {
     return compact(static_cast<std::uint8_t>(detail::RecordKind::Instant), log_->site(name), time, time, 0);

@@ -1,6 +1,7 @@
 // log_records.h: taking the records of logs and streams apart, for every reader of them.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -49,6 +50,18 @@ inline CompactFields unpack(detail::CompactRecord record) noexcept {
     return {static_cast<std::uint8_t>(record.word0), static_cast<std::uint8_t>(record.word0 >> 8),
             record.word0 >> 16, static_cast<std::uint32_t>(record.word1 & (detail::kMaxSites - 1)),
             record.word1 >> detail::kSiteBits};
+}
+
+/// The fields of a SequencedRange.
+struct SequencedFields {
+    std::uint32_t depth;
+    std::uint64_t end;
+    std::uint32_t sequence;
+    std::uint32_t forward_thread;  ///< 0: none
+};
+inline SequencedFields unpack_sequenced(const detail::LongRecord& head) noexcept {
+    return {head.flags, std::max(head.time, head.time + static_cast<std::uint32_t>(head.word2)),
+            static_cast<std::uint32_t>(head.word2 >> 32), head.depth};
 }
 
 /// The fields of a Part.

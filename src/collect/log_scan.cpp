@@ -94,6 +94,14 @@ class SpanScanner {
                 piece.ranges += view_.intersects(head.time, std::max(head.time, head.word2)) &&
                                 view_.wants_site(head.site);
                 break;
+            case RecordKind::SequencedRange: {
+                const std::uint64_t end = unpack_sequenced(head).end;
+                saw(head.time, end);
+                const bool is_wanted = view_.intersects(head.time, end) && view_.wants_site(head.site);
+                piece.ranges += is_wanted;
+                piece.sequenced += is_wanted;
+                break;
+            }
             case RecordKind::LongInstant:
                 saw(head.time, head.time);
                 piece.instants += view_.intersects(head.time, head.time);

@@ -20,6 +20,7 @@ struct LogPiece {
 
     // Counts of what may be in the view: never too small.
     std::uint32_t ranges = 0;
+    std::uint32_t sequenced = 0;  ///< of them: SequencedRanges
     std::uint32_t instants = 0;
     std::uint32_t counters = 0;
     bool has_async = false;  ///< AsyncBegin or AsyncEnd

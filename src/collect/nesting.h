@@ -52,6 +52,21 @@ class NestingStack {
         while (top_->key >= key) pop();
         push(key, start, end, site, flags, payload, 0);
     }
+    /// One of a SequencedRange.
+    void push_sequenced(std::uint64_t start, const SequencedFields& fields, std::uint32_t site) {
+        const std::int64_t key = std::int64_t{fields.depth} * 2;
+        while (top_->key >= key) pop();
+        if (push(key, start, fields.end, site, 0, {}, 0)) {
+            top_->is_sequenced = true;
+            top_->sequence = fields.sequence;
+            top_->forward_thread = fields.forward_thread;
+        } else {
+            AsyncRow& aside = replay_.async_rows.back();
+            aside.is_sequenced = true;
+            aside.sequence = fields.sequence;
+            aside.forward_thread = fields.forward_thread;
+        }
+    }
     /// A movable range that nests, with `depth` scopes around it: between those and the next deeper ones, and
     /// within the movable ranges of the same depth that are still on the stack. `id` is for pop_async, not 0.
     /// False when it was put aside as async instead.
@@ -121,10 +136,13 @@ class NestingStack {
     void finish() {
         while (top_ != frames_.data()) pop();
         replay_.rows = slice_.capacity - next_row_;
-        std::reverse(replay_.payloads.begin(), replay_.payloads.end());
-        for (PayloadRef& ref : replay_.payloads) ref.row = static_cast<std::uint32_t>(replay_.rows - ref.row);
-        std::reverse(replay_.parts.begin(), replay_.parts.end());
-        for (PartRef& ref : replay_.parts) ref.row = static_cast<std::uint32_t>(replay_.rows - ref.row);
+        const auto turn_round = [&](auto& refs) {
+            std::reverse(refs.begin(), refs.end());
+            for (auto& ref : refs) ref.row = static_cast<std::uint32_t>(replay_.rows - ref.row);
+        };
+        turn_round(replay_.payloads);
+        turn_round(replay_.sequenced);
+        turn_round(replay_.parts);
     }
 
   private:
@@ -144,6 +162,9 @@ class NestingStack {
         std::uint32_t async = 0;
         std::uint16_t flags = 0;
         std::uint8_t part = 0;
+        bool is_sequenced = false;
+        std::uint32_t sequence = 0;
+        std::uint32_t forward_thread = 0;
         std::uint64_t call = 0;  ///< 0: part of none
     };
 
@@ -193,6 +214,7 @@ class NestingStack {
         frame.site = row;
         frame.async = async;
         frame.flags = flags;
+        frame.is_sequenced = false;
         frame.call = 0;
         last_aside_ = false;
         return true;
@@ -216,6 +238,10 @@ class NestingStack {
             // Counted from the end for now; finish() turns it round.
             replay_.payloads.push_back(
                 {static_cast<std::uint32_t>(slice_.capacity - row), frame.payload_bytes, frame.payload});
+        }
+        if (frame.is_sequenced) {
+            replay_.sequenced.push_back(
+                {static_cast<std::uint32_t>(slice_.capacity - row), frame.sequence, frame.forward_thread});
         }
         if (frame.call != 0) [[unlikely]] {
             replay_.parts.push_back(

@@ -19,8 +19,10 @@ struct TrueRange {
     int parent = -1;        ///< index, -1: none
     std::uint32_t depth = 0;
     std::uint32_t thread = 0;
-    std::uint64_t call = 0;  ///< that it is part of; 0: none
-    int part = 0;            ///< PartRecordFlags
+    std::uint64_t call = 0;      ///< that it is part of; 0: none
+    int part = 0;                ///< PartRecordFlags
+    std::int64_t sequence = -1;  ///< that its record has, without values; -1: none
+    std::uint32_t forward_thread = 0;
 };
 
 /// Values of all sorts, roles and facts; mostly a few.
@@ -132,6 +134,11 @@ inline std::vector<TrueRange> run_program(LogWriter& log, std::uint32_t thread, 
                 std::mt19937 other(static_cast<std::uint32_t>(now) + thread);
                 writer.long_range(range.name, range.start, now, range.depth, 0,
                                   random() % 2 == 0 ? random_values(log, other) : std::vector<std::byte>());
+            } else if (parts() % 3 == 0 && range.depth < 256 && (now - range.start) >> 32 == 0) {
+                range.sequence = parts() % 100;
+                range.forward_thread = parts() % 4 == 0 ? 1 : 0;
+                writer.sequenced_range(range.name, range.start, now, range.depth,
+                                       static_cast<std::uint32_t>(range.sequence), range.forward_thread);
             } else {
                 writer.range(range.name, range.start, now, range.depth);
             }

@@ -47,6 +47,11 @@ void expect_same(const Trace& trace, const std::vector<TrueRange>& truth, Window
         EXPECT_EQ(detail == nullptr ? 0 : detail->call, has_part ? range.call : 0);
         EXPECT_EQ(detail == nullptr ? 0 : detail->part,
                   has_part ? static_cast<std::uint32_t>(range.part) : 0);
+        if (range.sequence >= 0 && range.end <= window.stop) {
+            ASSERT_NE(detail, nullptr);
+            EXPECT_EQ(detail->sequence, range.sequence);
+            EXPECT_EQ(detail->forward_thread, range.forward_thread);
+        }
         int parent = range.parent;
         while (parent >= 0 && row_of.count(parent) == 0)
             parent = truth[static_cast<std::size_t>(parent)].parent;

@@ -137,6 +137,7 @@ class Replayer {
     }
 
     void run() {
+        replay_.sequenced.reserve(replay_.sequenced_capacity);
         keep_async();
         push_open();
         for (std::size_t i = replay_.pieces.size(); i-- != 0;) {
@@ -294,6 +295,9 @@ class Replayer {
             case RecordKind::LongRange:
                 run_long_range(head, payload);
                 break;
+            case RecordKind::SequencedRange:
+                run_sequenced(head);
+                break;
             case RecordKind::LongInstant:
                 add_instant(head.time, head.site, payload);
                 break;
@@ -341,6 +345,13 @@ class Replayer {
         }
         if (!view_.intersects(head.time, end) || !takes_part(head.site, head.time, end, head.depth)) return;
         nesting_.push_scope(head.depth, head.time, end, head.site, flags_of(head.flags), payload);
+    }
+
+    void run_sequenced(const LongRecord& head) {
+        const SequencedFields fields = unpack_sequenced(head);
+        if (!view_.intersects(head.time, fields.end)) return nesting_.pass_unseen();
+        if (!is_plain_ && !takes_part(head.site, head.time, fields.end, fields.depth)) return;
+        nesting_.push_sequenced(head.time, fields, head.site);
     }
 
     void run_async(const AsyncEvent& event) {
@@ -423,6 +434,9 @@ void drop_closed_ranges(ThreadReplay& replay) {
                 const auto head = read_as<LongRecord>(record);
                 if (head.kind == static_cast<std::uint8_t>(RecordKind::LongRange)) {
                     check(head.time, head.word2 <= head.time, head.site, head.depth);
+                } else if (head.kind == static_cast<std::uint8_t>(RecordKind::SequencedRange)) {
+                    const SequencedFields fields = unpack_sequenced(head);
+                    check(head.time, fields.end == head.time, head.site, fields.depth);
                 }
                 ++next_long;
                 at += static_cast<std::uint32_t>(bytes);

@@ -32,6 +32,13 @@ struct PayloadRef {
     const std::byte* data = nullptr;
 };
 
+/// A row with a sequence number, and no other values.
+struct SequenceRef {
+    std::uint32_t row = 0;
+    std::uint32_t sequence = 0;
+    std::uint32_t forward_thread = 0;  ///< 0: none
+};
+
 /// A row that is part of a call.
 struct PartRef {
     std::uint32_t row = 0;
@@ -55,6 +62,9 @@ struct AsyncRow {
     const std::byte* payload = nullptr;
     std::uint8_t part = 0;   ///< PartRecordFlags
     std::uint64_t call = 0;  ///< 0: it is part of none
+    bool is_sequenced = false;
+    std::uint32_t sequence = 0;
+    std::uint32_t forward_thread = 0;
 };
 
 struct InstantRow {
@@ -97,20 +107,22 @@ struct ThreadReplay {
     std::vector<AsyncEvent> async_events;         ///< in log order
     std::vector<std::uint32_t> unfinished_async;  ///< nesting ones that never ended, in order of their begins
     std::size_t range_capacity = 0;
+    std::size_t sequenced_capacity = 0;       ///< of them: SequencedRanges
     std::vector<DeviceCallRow> device_calls;  ///< in order of (start, longer first); not in range_capacity
 
     // Filled by replay_thread.
-    std::size_t rows = 0;              ///< nested rows, at the end of the slice
-    std::vector<PayloadRef> payloads;  ///< `row` counts from the first of the `rows`; ascending
-    std::vector<PartRef> parts;        ///< likewise
-    std::vector<TaskRef> tasks;        ///< in no order
-    std::vector<AsyncRow> async_rows;  ///< in no order
-    std::vector<InstantRow> instants;  ///< in log order
-    std::vector<CounterRow> counters;  ///< in log order
-    std::vector<MemoryRow> memory;     ///< in order of their times, then of the log
-    std::uint64_t damaged_memory = 0;  ///< allocation reports that are not whole
-    std::uint64_t adjusted = 0;        ///< ranges set right by up to kSlackNs to lie within their parents
-    std::uint64_t misplaced = 0;       ///< ranges whose times contradict their nesting: now async
+    std::size_t rows = 0;                ///< nested rows, at the end of the slice
+    std::vector<PayloadRef> payloads;    ///< `row` counts from the first of the `rows`; ascending
+    std::vector<SequenceRef> sequenced;  ///< likewise
+    std::vector<PartRef> parts;          ///< likewise
+    std::vector<TaskRef> tasks;          ///< in no order
+    std::vector<AsyncRow> async_rows;    ///< in no order
+    std::vector<InstantRow> instants;    ///< in log order
+    std::vector<CounterRow> counters;    ///< in log order
+    std::vector<MemoryRow> memory;       ///< in order of their times, then of the log
+    std::uint64_t damaged_memory = 0;    ///< allocation reports that are not whole
+    std::uint64_t adjusted = 0;          ///< ranges set right by up to kSlackNs to lie within their parents
+    std::uint64_t misplaced = 0;         ///< ranges whose times contradict their nesting: now async
 };
 
 /// How far counter reads may be out of order before times contradict the recorded nesting.

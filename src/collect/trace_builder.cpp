@@ -112,6 +112,7 @@ class TraceBuilder {
                 ThreadReplay& replay = replay_of(piece.thread);
                 replay.pieces.push_back(&piece);
                 replay.range_capacity += piece.ranges;
+                replay.sequenced_capacity += piece.sequenced;
                 state_.log_bytes += piece.end - piece.begin;
                 state_.dropped_in_log[piece.thread] += piece.dropped;
             }

@@ -108,6 +108,27 @@ TEST(TraceBuilder, DeepAndLongRangesUseTheLongForm) {
     EXPECT_EQ(trace.ranges().start_ns[2999], 3000);
 }
 
+TEST(TraceBuilder, RangesWithNumbersNestLikeOthersAndKeepThem) {
+    LogWriter log;
+    log.thread(1)
+        .sequenced_range("inner", 20, 30, 1, 7)
+        .sequenced_range("outer", 10, 40, 0, 0xffffffff, 3)
+        .sequenced_range("late", 45, 60, 0, 8);
+    log.thread(1).open("late", 45, 0);  // read before it was taken off the open stack
+    log.thread(2).sequenced_range("early", 20'000, 20'010, 1, 9).range("around", 50'000, 60'000, 0);
+    const Trace trace = build(log);
+    EXPECT_EQ(
+        outline(trace),
+        "thread 1: outer 10-40 { inner 20-30 } late 45-60\nthread 2: around 50000-60000\nthread 2 async: "
+        "early 20000-20010~\n");
+    ASSERT_EQ(trace.range_details().size(), 4u);
+    EXPECT_EQ(trace.range_detail(0)->sequence, 0xffffffff);
+    EXPECT_EQ(trace.range_detail(0)->forward_thread, 3u);
+    EXPECT_EQ(trace.range_detail(1)->sequence, 7);
+    EXPECT_EQ(trace.range_detail(2)->sequence, 8);
+    EXPECT_EQ(trace.range_detail(4)->sequence, 9);  // its times contradict its nesting: it is async
+}
+
 TEST(TraceBuilder, LostRecordsSeparateWhatCameBeforeThemFromWhatFollows) {
     LogWriter log;
     // Before the gap: x at depth 2, whose parent at depth 1 is among the lost. Behind it: another one of

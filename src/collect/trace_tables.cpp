@@ -144,8 +144,9 @@ class TableFiller {
 
     void add_thread_tracks(StringPool& strings, ArgumentDecoder& arguments) {
         DeviceCallValues call_values(*state_.data, strings);
+        reserve_details();
         for (std::size_t i = 0; i < state_.replays.size(); ++i) {
-            const ThreadReplay& replay = state_.replays[i];
+            ThreadReplay& replay = state_.replays[i];
             if (replay.rows == 0) continue;
             TrackInfo track;
             track.thread = thread_rows_.at(replay.thread);
@@ -161,16 +162,36 @@ class TableFiller {
                 }
                 add_site_values_before(end, arguments);
             };
+            auto sequenced = replay.sequenced.begin();
+            const auto add_sequenced_before = [&](Row end) {
+                for (; sequenced != replay.sequenced.end() && track.first_range + sequenced->row < end;
+                     ++sequenced)
+                    add_sequence(track.first_range + sequenced->row, sequenced->sequence,
+                                 sequenced->forward_thread);
+            };
             for (const PayloadRef& ref : replay.payloads) {
                 const Row row = track.first_range + ref.row;
                 add_values_before(row);
+                add_sequenced_before(row);
                 arguments.decode_range({ref.data, ref.bytes}, site_values_.take(row), row);
             }
             for (const PartRef& ref : replay.parts) {
                 parts_.push_back({track.first_range + ref.row, ref.flags, ref.call});
             }
             add_values_before(track.first_range + track.range_count);
+            add_sequenced_before(track.first_range + track.range_count);
+            replay.sequenced = {};
         }
+    }
+
+    void reserve_details() {
+        std::size_t count = 0;
+        for (const ThreadReplay& replay : state_.replays)
+            count += replay.sequenced.size() + replay.payloads.size();
+        state_.data->range_details.reserve(count);
+    }
+    void add_sequence(Row row, std::uint32_t sequence, std::uint32_t forward_thread) {
+        state_.data->range_details.push_back({row, sequence, forward_thread});
     }
 
     void add_site_values_before(Row end, ArgumentDecoder& arguments) {
@@ -212,6 +233,8 @@ class TableFiller {
                     arguments.decode_range({range.payload, range.payload_bytes}, of_site,
                                            static_cast<Row>(row));
                 }
+                if (range.is_sequenced)
+                    add_sequence(static_cast<Row>(row), range.sequence, range.forward_thread);
                 if (range.call != 0) parts_.push_back({static_cast<Row>(row), range.part, range.call});
                 ++track.range_count;
                 ++row;

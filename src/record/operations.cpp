@@ -31,6 +31,15 @@ std::uint32_t string_of(std::string_view key) noexcept {
     return Recorder::get().names().site(detail::dynamic_site(key, Scope::User)).name_id;
 }
 
+// Where a record with that payload will go: the log's memory is in no cache yet, and whoever next waits for
+// his stores would wait for it.
+void prefetch_log(std::size_t payload_bytes) noexcept {
+    constexpr std::size_t kLine = 64;
+    const std::byte* const place = detail::current_thread->cursor;
+    for (std::size_t at = 0; at < sizeof(detail::LongRecord) + payload_bytes + kLine; at += kLine)
+        __builtin_prefetch(place + at, 1);
+}
+
 // Puts facts, inputs and keywords onto the side stack. 0: there are none, or there is no room.
 std::uint32_t push_operation(std::uint64_t armed, const detail::RangeFacts& facts, const CallStack* stack,
                              std::span<const Value> inputs, std::span<const KeyedValue> keywords) noexcept {
@@ -55,7 +64,16 @@ std::uint32_t push_operation(std::uint64_t armed, const detail::RangeFacts& fact
     for (std::size_t i = 0; i < keywords.size(); ++i)
         encoder.add(keys[i], 0, keywords[i].value, {true, true});
     if (cut) encoder.mark_cut();
+    prefetch_log(static_cast<std::size_t>(encoder.end() - room.place));
     return detail::close_side(room, encoder.end());
+}
+
+detail::Opened open_with_side(std::uint32_t site, Scope scope, std::uint32_t side) noexcept {
+    ThreadState* const thread = detail::current_thread;
+    if (!detail::may_open(thread, site)) return open_recorded(site, scope, side);
+    detail::Opened opened = detail::open_slot(thread, site | std::uint64_t{side} << 32);
+    if (side != 0) opened.index = detail::kOpenUnusual;
+    return opened;
 }
 
 // Adds to what the innermost open range, which began at `start`, has on the side stack.
@@ -90,6 +108,12 @@ void detail::close_with_facts_slowly(Opened opened, std::uint32_t thread, const 
     if (thread != thread_number()) return close_elsewhere(opened, thread);
     push_more(opened.start, [&](ValueEncoder& encoder) { encoder.add_facts(facts); });
     close_recorded(opened.index, opened.start, now);
+}
+
+detail::Opened detail::open_with_inputs(std::uint32_t site, Scope scope, const RangeFacts& facts,
+                                        std::span<const Value> inputs) noexcept {
+    const std::uint64_t armed = load_relaxed(current_thread->armed);
+    return open_with_side(site, scope, push_operation(armed, facts, nullptr, inputs, {}));
 }
 
 std::int64_t peek_sequence() noexcept {
@@ -148,15 +172,9 @@ void Operation::start(std::uint32_t site, const OperationFacts& facts, std::span
     }
     const std::uint64_t armed = load_relaxed(detail::current_thread->armed);
     if ((armed & detail::kArmedRecorder) == 0) return;
-    const std::uint32_t side =
-        push_operation(armed, {facts.sequence, facts.forward_thread, id}, facts.stack, inputs, keywords);
-    ThreadState* const thread = detail::current_thread;
-    if (detail::may_open(thread, site)) {
-        opened_ = detail::open_slot(thread, site | std::uint64_t{side} << 32);
-        if (side != 0) opened_.index = detail::kOpenUnusual;
-    } else {
-        opened_ = open_recorded(site, scope_, side);
-    }
+    opened_ = open_with_side(
+        site, scope_,
+        push_operation(armed, {facts.sequence, facts.forward_thread, id}, facts.stack, inputs, keywords));
 }
 
 void Operation::finish() noexcept {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include <kymo/detail/operator_path.h>
 #include <kymo/detail/values.h>
 #include <kymo/observe.h>
 #include <kymo/range.h>
@@ -472,57 +473,6 @@ void close_recorded(std::uint32_t index, std::uint64_t start, std::uint64_t now)
     }
     pop_open(*state, index, now, 0);
 }
-
-namespace {
-
-// The innermost range, with values, at full speed. The caller has set `busy` and knows that ranges may be
-// recorded inline. False: it is something else.
-bool close_valued(ThreadState& state, std::uint64_t start) noexcept {
-    const std::uint32_t depth = state.depth;
-    if (depth == 0 || depth > detail::kOpenSlots || state.side_leaked != 0) return false;
-    OpenSlot& slot = state.slots[depth - 1];
-    const std::uint64_t what = load_relaxed(slot.what);
-    const auto side = static_cast<std::uint32_t>(what >> 32);
-    if (load_relaxed(slot.start) != start || side == 0 || (what >> detail::kSiteBits & 0xff) != 0)
-        return false;
-    const std::size_t offset = (side - 1) * std::size_t{8};
-    if (offset >= detail::kSideBytes) return false;
-    detail::SideEntry head;
-    std::memcpy(&head, state.side + offset, sizeof head);
-    const std::size_t bytes = (sizeof(LongRecord) + head.bytes + 15) / 16 * 16;
-    if (static_cast<std::size_t>(state.limit - state.cursor) < bytes ||
-        offset + sizeof head + bytes - sizeof(LongRecord) > detail::kSideBytes) {
-        return false;
-    }
-    auto* const record = reinterpret_cast<LongRecord*>(state.cursor);
-    // In pieces of sixteen bytes, as many as the record has room for: behind the values lies what they have
-    // left of the side stack.
-    const std::byte* from = state.side + offset + sizeof head;
-    auto* to = reinterpret_cast<std::byte*>(record + 1);
-    for (std::size_t left = bytes - sizeof(LongRecord); left != 0; left -= 16, from += 16, to += 16)
-        std::memcpy(to, from, 16);
-    std::uint64_t now = detail::read_counter();
-    if (now < start) {
-        now = start;
-        store_relaxed(state.clamped, state.clamped + 1);
-    }
-    record->kind = static_cast<std::uint8_t>(RecordKind::LongRange);
-    record->flags = 0;
-    record->units = static_cast<std::uint16_t>(bytes / detail::kRecordUnit);
-    record->site = static_cast<std::uint32_t>(what & (detail::kMaxSites - 1));
-    record->time = start;
-    record->word2 = now;
-    record->depth = depth - 1;
-    record->payload_bytes = head.bytes;
-    state.cursor += bytes;
-    commit(state);
-    state.side_used = static_cast<std::uint32_t>(offset);
-    store_release(slot.start, std::uint64_t{0});
-    store_release(state.depth, depth - 1);
-    return true;
-}
-
-}  // namespace
 
 namespace detail {
 inline namespace layout1 {

@@ -15,11 +15,6 @@ using detail::ValueHeader;
 namespace {
 
 constexpr int kMostNesting = 4;  // lists in lists
-constexpr std::size_t kMostDimensions = 64;
-
-std::size_t round_up_8(std::size_t bytes) noexcept {
-    return (bytes + 7) & ~std::size_t{7};
-}
 
 // A list of arrays is metadata like an array; any other list is a value.
 bool is_metadata(const Value& value) noexcept {
@@ -28,18 +23,6 @@ bool is_metadata(const Value& value) noexcept {
 }
 
 }  // namespace
-
-void ValueEncoder::put(const void* bytes, std::size_t count) noexcept {
-    std::memcpy(cursor_, bytes, count);
-    cursor_ += count;
-}
-
-void ValueEncoder::add_facts(const detail::RangeFacts& facts) noexcept {
-    if (!fits(sizeof(ValueHeader) + sizeof facts)) return;
-    const ValueHeader head{0, detail::kValueFacts, 0, 0};
-    put(&head, sizeof head);
-    put(&facts, sizeof facts);
-}
 
 void ValueEncoder::add_stack(std::span<const std::uint64_t> frames, bool is_cut) noexcept {
     if (frames.empty() || !fits(sizeof(ValueHeader) + sizeof(std::uint64_t))) return;
@@ -51,21 +34,6 @@ void ValueEncoder::add_stack(std::span<const std::uint64_t> frames, bool is_cut)
                            static_cast<std::uint16_t>(count)};
     put(&head, sizeof head);
     put(frames.data(), count * sizeof(std::uint64_t));
-}
-
-void ValueEncoder::add(std::uint32_t key, std::uint8_t flags, const Value& value, ValueNeeds needs) noexcept {
-    std::byte* const before = cursor_;
-    if (value.kind() == ValueKind::Array && needs.shapes) {
-        add_array(key, flags, value.array());
-    } else {
-        add_nested(key, flags, value, needs, 0);
-    }
-    if (cursor_ == before) return mark_cut();
-    last_ = before;
-}
-
-void ValueEncoder::mark_cut() noexcept {
-    if (last_ != nullptr) last_[offsetof(ValueHeader, flags)] |= std::byte{detail::kValueTruncated};
 }
 
 void ValueEncoder::add_nested(std::uint32_t key, std::uint8_t flags, const Value& value, ValueNeeds needs,
@@ -112,7 +80,7 @@ void ValueEncoder::add_string(std::uint32_t key, std::uint8_t flags, std::string
     put(&head, sizeof head);
     if (bytes % 8 != 0) std::memset(cursor_ + bytes - bytes % 8, 0, 8);
     if (bytes != 0) std::memcpy(cursor_, text.data(), bytes);
-    cursor_ += round_up_8(bytes);
+    cursor_ += padded(bytes);
 }
 
 void ValueEncoder::add_list(std::uint32_t key, std::uint8_t flags, std::span<const Value> items,
@@ -132,67 +100,6 @@ void ValueEncoder::add_list(std::uint32_t key, std::uint8_t flags, std::span<con
     }
     const ValueHeader head{key, static_cast<std::uint8_t>(ValueKind::List), flags, count};
     std::memcpy(place, &head, sizeof head);
-}
-
-void ValueEncoder::add_array(std::uint32_t key, std::uint8_t flags, const ArrayView& array) noexcept {
-    std::size_t dimensions = array.sizes.size();
-    if (dimensions > kMostDimensions) [[unlikely]] {
-        dimensions = kMostDimensions;
-        flags |= detail::kValueTruncated;
-    }
-    constexpr std::size_t kHeads = sizeof(ValueHeader) + sizeof(detail::ArrayHeader);
-    if (!fits(kHeads + 2 * dimensions * sizeof(std::int64_t))) return;  // the most that it can take
-    const std::int64_t* const sizes = array.sizes.data();
-    const std::int64_t* const strides =
-        array.strides.size() == array.sizes.size() ? array.strides.data() : nullptr;
-    std::byte* const place = cursor_ + kHeads;
-    // Most arrays are dense, and no dimension of theirs needs more than 32 bits: a third of the bytes. They
-    // are written so on the way, and again if that turns out to be wrong.
-    std::uint64_t all = 0;
-    std::uint64_t astray = strides != nullptr ? 0 : 1;
-    std::uint64_t dense = 1;
-    for (std::size_t i = dimensions; i-- != 0;) {
-        const auto size = static_cast<std::uint64_t>(sizes[i]);
-        all |= size;
-        if (strides != nullptr) astray |= static_cast<std::uint64_t>(strides[i]) ^ dense;
-        dense *= size;
-        const auto small = static_cast<std::uint32_t>(size);
-        std::memcpy(place + i * sizeof small, &small, sizeof small);
-    }
-    std::uint32_t array_flags = array.is_defined ? 0 : detail::kArrayUndefined;
-    array_flags |= static_cast<std::uint32_t>(array.access) * detail::kArrayRead;
-    const bool is_object = array.storage_id == 0 && array.object != 0;
-    if (is_object) array_flags |= detail::kArrayObject;
-    std::size_t extents = round_up_8(dimensions * sizeof(std::uint32_t));
-    if (dimensions % 2 != 0)
-        std::memset(place + dimensions * sizeof(std::uint32_t), 0, sizeof(std::uint32_t));
-    const bool is_dense = astray == 0;
-    if (is_dense) array_flags |= detail::kArrayContiguous;
-    if (all >> 32 == 0 && (is_dense || strides == nullptr)) [[likely]] {
-        array_flags |= detail::kArraySmall;
-    } else {
-        const std::size_t bytes = dimensions * sizeof(std::int64_t);
-        std::memcpy(place, sizes, bytes);
-        extents = bytes;
-        if (!is_dense && strides != nullptr) {
-            array_flags |= detail::kArrayStrides;
-            std::memcpy(place + bytes, strides, bytes);
-            extents = 2 * bytes;
-        }
-    }
-    // Both headers, in words.
-    const std::uint64_t words[] = {key | std::uint64_t{static_cast<std::uint8_t>(ValueKind::Array)} << 32 |
-                                       std::uint64_t{flags} << 40 | std::uint64_t{dimensions} << 48,
-                                   std::uint64_t{static_cast<std::uint8_t>(array.dtype)} |
-                                       std::uint64_t{static_cast<std::uint8_t>(array.layout)} << 8 |
-                                       std::uint64_t{static_cast<std::uint8_t>(array.device.type)} << 16 |
-                                       std::uint64_t{array_flags} << 24 |
-                                       std::uint64_t{static_cast<std::uint32_t>(array.device.index)} << 32,
-                                   reinterpret_cast<std::uintptr_t>(array.storage),
-                                   is_object ? array.object : array.storage_id};
-    static_assert(sizeof words == kHeads && std::endian::native == std::endian::little);
-    std::memcpy(cursor_, words, sizeof words);
-    cursor_ = place + extents;
 }
 
 DecodedKeywords::DecodedKeywords(std::span<const std::byte> payload, const NameTable& names) : names_(names) {
@@ -240,7 +147,7 @@ bool DecodedKeywords::read(std::span<const std::byte>& rest, KeyedValue& value, 
             return true;
         }
         case ValueKind::String: {
-            const std::byte* const place = take(round_up_8(head.count));
+            const std::byte* const place = take(ValueEncoder::padded(head.count));
             if (place == nullptr) return false;
             value.value = Value(std::string_view(reinterpret_cast<const char*>(place), head.count));
             return true;
@@ -266,7 +173,7 @@ bool DecodedKeywords::read(std::span<const std::byte>& rest, KeyedValue& value, 
             const bool is_small = (facts.flags & detail::kArraySmall) != 0;
             const bool is_dense = (facts.flags & detail::kArrayContiguous) != 0;
             const std::size_t count = std::size_t{head.count} * (has_strides ? 2 : 1);
-            const std::byte* const place_of_extents = take(round_up_8(count * (is_small ? 4 : 8)));
+            const std::byte* const place_of_extents = take(ValueEncoder::padded(count * (is_small ? 4 : 8)));
             if (place_of_extents == nullptr) return false;
             std::vector<std::int64_t>& extents = extents_.emplace_back(std::size_t{2} * head.count);
             for (std::size_t i = 0; i < count; ++i) {

@@ -88,7 +88,7 @@ SavedVector<Vector> vector(std::uint32_t column, Vector& values, NumberStyle sty
 // A failure here: the model has a new field. Give it a column below, and a line in find_difference().
 static_assert(sizeof(SiteInfo) == 28 && sizeof(ProcessInfo) == 32 && sizeof(ThreadInfo) == 72);
 static_assert(sizeof(TrackInfo) == 40 && sizeof(ArgumentSlice) == 12 && sizeof(Argument) == 16);
-static_assert(sizeof(ArrayInfo) == 48 && sizeof(RangeDetail) == 48 && sizeof(LinkInfo) == 16);
+static_assert(sizeof(ArrayInfo) == 48 && sizeof(RangeDetail) == 40 && sizeof(LinkInfo) == 16);
 static_assert(sizeof(Device) == 8 &&
               sizeof(TraceData) == 39 * sizeof(std::vector<int>) + sizeof(ClockInfo) + sizeof(WindowInfo));
 

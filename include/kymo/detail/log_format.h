@@ -92,6 +92,8 @@ enum class RecordKind : std::uint8_t {
                           ///< DeviceCallPayload
     DeviceClock = 0x8d,   ///< time = by the device's account; word 2 = ticks to add to it, an int64; depth =
                           ///< ticks that this can be off by; payload = DevicePlace
+    SequencedRange = 0x8e,  ///< a closed scope with a sequence number: time = start, flags = its depth,
+                            ///< word 2 = duration:32 | number:32, depth = RangeFacts::forward_thread
 };
 
 enum RecordFlags : std::uint8_t {

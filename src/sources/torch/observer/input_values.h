@@ -179,8 +179,8 @@ class InputValues {
     std::size_t item_count_ = 0;
     std::size_t array_count_ = 0;
     std::array<Place<Value>, kMostValues> values_;
+    std::array<Place<ArrayView>, kMostArrays> arrays_;  // beside the values: what is usual is in one page
     std::array<Place<Value>, kMostItems> items_;
-    std::array<Place<ArrayView>, kMostArrays> arrays_;
 };
 
 }  // namespace kymo::torch

@@ -55,21 +55,22 @@ class KeptRange : public at::ObserverContext {
   public:
     static void* operator new(std::size_t) { return RangeMemory::take(kBytes); }
     static void operator delete(void* place) noexcept { RangeMemory::give(place); }
-    bool is_plain() const noexcept { return is_plain_; }
+    enum class Kind : std::uint8_t { Plain, Input, Full };
+    Kind kind() const noexcept { return kind_; }
 
   protected:
-    explicit KeptRange(bool is_plain) noexcept : is_plain_(is_plain) {}
+    explicit KeptRange(Kind kind) noexcept : kind_(kind) {}
     static constexpr std::size_t kBytes = 192;  ///< of any of them
 
   private:
-    bool is_plain_;
+    Kind kind_;
 };
 
 /// The usual one, opened inline: a scope, and what ties forward and backward halves together.
 class PlainRange final : public KeptRange {
   public:
     PlainRange(detail::Opened opened, std::int64_t sequence, std::uint32_t forward_thread) noexcept
-        : KeptRange(true),
+        : KeptRange(Kind::Plain),
           thread_(detail::thread_number()),
           opened_(opened),
           facts_{sequence, forward_thread, 0} {
@@ -88,6 +89,20 @@ class PlainRange final : public KeptRange {
     detail::RangeFacts facts_;
 };
 
+/// One with inputs that nobody watches.
+class InputRange final : public KeptRange {
+  public:
+    InputRange(detail::Opened opened, std::uint32_t thread) noexcept
+        : KeptRange(Kind::Input), thread_(thread), opened_(opened) {
+        static_assert(sizeof(InputRange) <= kBytes);
+    }
+    [[gnu::always_inline]] void end() const noexcept { detail::close_with_inputs(opened_, thread_); }
+
+  private:
+    std::uint32_t thread_;
+    detail::Opened opened_;
+};
+
 /// The context of the work that a thread of PyTorch's does for another thread, for as long as the outermost
 /// range of it lasts.
 struct FollowedContext {
@@ -97,11 +112,11 @@ struct FollowedContext {
     std::uint32_t thread = current_thread_id();
 };
 
-/// Any other: watched, with inputs, or of work that is followed.
+/// Any other: watched, with outputs or keywords, or of work that is followed.
 class FullRange final : public KeptRange {
   public:
     FullRange(Scope scope, std::unique_ptr<FollowedContext> followed) noexcept
-        : KeptRange(false), followed_(std::move(followed)), operation_(scope) {
+        : KeptRange(Kind::Full), followed_(std::move(followed)), operation_(scope) {
         static_assert(sizeof(FullRange) <= kBytes);
     }
     ~FullRange() override {

@@ -151,12 +151,30 @@ void add_inputs(InputValues& inputs, const at::RecordFunction& range, std::uint3
     return kept;
 }
 
+/// An operator with inputs, while only sessions want them.
+[[gnu::noinline]] std::unique_ptr<at::ObserverContext> start_with_inputs(const at::RecordFunction& range,
+                                                                         Scope scope, std::uint32_t needs) {
+    const std::uint32_t site = operator_sites.find(*schema_of(range), scope, (needs & kNeedsOverloads) != 0);
+    if (site == kNoSite || site == 0) return nullptr;
+    if ((needs & kNeedsMemory) != 0) watch_allocations();
+    learn_thread(range.threadId());
+    const detail::RangeFacts facts{range.seqNr(), forward_thread(range), 0};
+    InputValues inputs;
+    inputs.add(arguments_of(range));
+    const detail::Opened opened = detail::open_with_inputs(site, scope, facts, inputs.values());
+    if (opened.index == detail::kNotOpen) return nullptr;
+    return std::make_unique<InputRange>(opened, detail::thread_number());
+}
+
 std::unique_ptr<at::ObserverContext> start_range(const at::RecordFunction& range) {
     const auto scope = static_cast<Scope>(range.scope());
     detail::ThreadState* const thread = detail::current_thread;
     const std::uint32_t needs = present_needs.load(std::memory_order_relaxed);
-    if (!detail::may_open_operator(thread, scope) || range.isNcclMeta()) [[unlikely]]
-        return start_fully(range, scope);
+    if (!detail::may_open_operator(thread, scope) || range.isNcclMeta()) [[unlikely]] {
+        const bool is_usual = (needs & kNeedsOutputs) == 0 && detail::may_open_with_inputs(thread, scope) &&
+                              schema_of(range) != nullptr && !range.isNcclMeta();
+        return is_usual ? start_with_inputs(range, scope, needs) : start_fully(range, scope);
+    }
     const std::uint32_t site = site_of(range, scope, needs);
     if (site == kNoSite) return nullptr;
     if (!detail::may_open(thread, site)) [[unlikely]]
@@ -177,8 +195,9 @@ std::unique_ptr<at::ObserverContext> start_range(const at::RecordFunction& range
 void end_range(const at::RecordFunction& range, at::ObserverContext* context) {
     auto* const kept = static_cast<KeptRange*>(context);
     if (kept == nullptr) return;
-    if (kept->is_plain()) [[likely]]
+    if (kept->kind() == KeptRange::Kind::Plain) [[likely]]
         return static_cast<PlainRange*>(kept)->end();
+    if (kept->kind() == KeptRange::Kind::Input) return static_cast<InputRange*>(kept)->end();
     Operation& operation = static_cast<FullRange*>(kept)->operation();
     if (operation.outputs_wanted() && !range.outputs().empty()) return end_with_outputs(operation, range);
     operation.end();
