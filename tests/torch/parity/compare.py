@@ -1,4 +1,7 @@
-"""compare.py [FILE]: what PyTorch's profiler and kymo.torch say of the same programs, as a table."""
+"""compare.py [FILE]: what PyTorch's profiler and kymo.torch say of the same programs, as a table.
+
+Sections of FILE about devices that this machine does not have stay as they are.
+"""
 
 import collections
 import json
@@ -107,15 +110,25 @@ of the operators that add up gradients.
 """
 
 
+def kept_sections(file, devices):
+    """The sections of an older file for devices that this machine does not have."""
+    if file is None or not file.exists():
+        return []
+    sections = file.read_text().split("\n## ")[1:]
+    return [f"\n## {section}" for section in sections if section.partition(":")[0].lower() not in devices]
+
+
 def main():
+    file = Path(sys.argv[1]) if len(sys.argv) > 1 else None
+    devices = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
+    version, python = torch.__version__.partition("+")[0], platform.python_version()
     text = INTRODUCTION
-    for device in ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]:
-        version = torch.__version__.partition("+")[0]
-        python = platform.python_version()
+    for device in devices:
         text += f"\n## {device.upper()}: PyTorch {version}, Python {python}, {platform.machine()}\n\n{table(device)}\n"
+    text += "".join(kept_sections(file, devices))
     print(text)
-    if len(sys.argv) > 1:
-        Path(sys.argv[1]).write_text(text)
+    if file is not None:
+        file.write_text(text)
 
 
 if __name__ == "__main__":
