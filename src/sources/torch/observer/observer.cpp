@@ -160,7 +160,7 @@ void add_inputs(InputValues& inputs, const at::RecordFunction& range, std::uint3
     learn_thread(range.threadId());
     const detail::RangeFacts facts{range.seqNr(), forward_thread(range), 0};
     InputValues inputs;
-    inputs.add(arguments_of(range));
+    add_inputs(inputs, range, needs);
     const detail::Opened opened = detail::open_with_inputs(site, scope, facts, inputs.values());
     if (opened.index == detail::kNotOpen) return nullptr;
     return std::make_unique<InputRange>(opened, detail::thread_number());
