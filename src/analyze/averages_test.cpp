@@ -404,9 +404,11 @@ TEST(Averages, WhatAnEngineRunsOnItsThreadHasTheFunctionsOfTheThreadThatItRunsFo
     fixture.thread("engine", {{"early", -10, 5},
                               {"evaluate", 30, 10, {{"grad", 32, 5}}},
                               {"between", 150, 10},
+                              {"autograd::engine::evaluate_function: early", 170, 10},
                               {"late", 210, 10},
-                              {"own", 220, 10}});
-    fixture.data().range_details = {{3, 1, 1, 0}, {4, 4, 1, 0}, {6, 5, 1, 0}, {7, 6, 1, 0}};
+                              {"own", 220, 10},
+                              {"autograd::engine::evaluate_function: last", 240, 20}});
+    fixture.data().range_details = {{3, 1, 1, 0}, {4, 4, 1, 0}, {6, 5, 1, 0}, {8, 6, 1, 0}};
     const Averages listed = list_ranges(fixture.trace());
     const std::vector<std::string> step{"train.py(1): step"}, log{"train.py(9): log"}, nothing;
     EXPECT_EQ(row(listed, "early").stack, nothing);  // nobody had begun
@@ -415,6 +417,9 @@ TEST(Averages, WhatAnEngineRunsOnItsThreadHasTheFunctionsOfTheThreadThatItRunsFo
     EXPECT_EQ(row(listed, "between").stack, nothing);
     EXPECT_EQ(row(listed, "late").stack, log);
     EXPECT_EQ(row(listed, "own").stack, nothing);
+    // Engines go on for whom they ran before, while that one waits.
+    EXPECT_EQ(row(listed, "autograd::engine::evaluate_function: early").stack, nothing);
+    EXPECT_EQ(row(listed, "autograd::engine::evaluate_function: last").stack, log);
 }
 
 TEST(Averages, ReportsInNoRangeAreRowsOfTheirOwn) {

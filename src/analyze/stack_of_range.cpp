@@ -5,6 +5,8 @@
 #include <tuple>
 #include <utility>
 
+#include "trace/engine_ranges.h"
+
 namespace kymo {
 namespace {
 
@@ -67,6 +69,24 @@ void RangeStacks::find_callers() {
         if (is_called_.empty()) is_called_.resize(ranges.size());
         function_around_[detail.range] = caller;
         is_called_[detail.range] = true;
+    }
+    if (is_called_.empty()) return;
+    for (const TrackInfo& track : trace_.tracks()) lend_callers(track);
+}
+
+// What adds up gradients names no thread: it runs for the one that the engine ran for before.
+void RangeStacks::lend_callers(const TrackInfo& track) {
+    const RangeColumns ranges = trace_.ranges();
+    Row caller = kNoRow;
+    for (Row row = track.first_range; row < track.first_range + track.range_count; ++row) {
+        if (ranges.parent[row] != kNoRow) continue;
+        if (is_called_[row]) {
+            caller = function_around_[row];
+        } else if (caller != kNoRow && is_engine_range(trace_.range_name(row)) &&
+                   ranges.start_ns[caller] + ranges.duration_ns[caller] >= ranges.start_ns[row]) {
+            function_around_[row] = caller;
+            is_called_[row] = true;
+        }
     }
 }
 

@@ -51,6 +51,7 @@ class RangeStacks {
     void find_forward_ranges();
     /// For the outermost ranges of a thread that works for another: the functions open there.
     void find_callers();
+    void lend_callers(const TrackInfo& track);
     Row function_at(const TrackInfo& track, std::int64_t time_ns) const;
 
     const Trace& trace_;

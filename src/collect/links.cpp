@@ -2,15 +2,14 @@
 #include "collect/links.h"
 
 #include <algorithm>
-#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
+#include "trace/engine_ranges.h"
+
 namespace kymo {
 namespace {
-
-constexpr std::string_view kEvaluate = "autograd::engine::evaluate_function: ";
 
 struct Key {
     std::uint64_t thread;
@@ -37,7 +36,7 @@ struct Candidate {
 bool is_evaluation(const TraceData& data, Row range) {
     const std::uint32_t site = data.range_site[range];
     if (site >= data.sites.size() || data.sites[site].scope != Scope::Function) return false;
-    return std::string_view(data.strings[data.sites[site].name]).starts_with(kEvaluate);
+    return is_engine_range(data.strings[data.sites[site].name]);
 }
 
 /// The rows, ascending, that take over their first child's number. Their details are made or changed.

@@ -1,0 +1,13 @@
+// engine_ranges.h: how PyTorch's engine names what it runs.
+#pragma once
+
+#include <string_view>
+
+namespace kymo {
+
+/// Around each node of a backward pass, on whatever thread the engine chose.
+inline bool is_engine_range(std::string_view name) noexcept {
+    return name.starts_with("autograd::engine::evaluate_function: ");
+}
+
+}  // namespace kymo
