@@ -4,8 +4,10 @@ import torch
 
 from kymo import _activities
 from kymo._activities import ProfilerActivity, _ExperimentalConfig
+from kymo._schedule import ProfilerAction
 
 _THEIRS = torch.profiler.ProfilerActivity
+_THEIR_ACTION = torch.profiler.ProfilerAction
 
 
 def supported_activities():
@@ -31,3 +33,15 @@ def own_config(config):
     if isinstance(config, torch._C._profiler._ExperimentalConfig):
         return _ExperimentalConfig(*config.__getstate__())
     return config
+
+
+def own_schedule(schedule):
+    """A schedule that gives Kymo's actions where this one gives PyTorch's."""
+    if not callable(schedule):
+        return schedule
+
+    def own(step):
+        action = schedule(step)
+        return ProfilerAction[action.name] if isinstance(action, _THEIR_ACTION) else action
+
+    return own

@@ -33,6 +33,7 @@ def build():
     with open(os.path.join(folder, key, "lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # another process may be at it
         if not os.path.exists(path):
+            _compiler()
             print(
                 f"kymo: compiling for PyTorch {torch.__version__}, this once (half a minute)",
                 file=sys.stderr,
@@ -105,13 +106,15 @@ def _flags():
 
 
 def _compiler():
+    """The compiler, and what CXX has behind its name (or before: `ccache g++`)."""
+    import shlex
     import shutil
 
     asked = os.environ.get("CXX")
-    for name in [asked] if asked else ["c++", "g++", "clang++"]:
-        path = shutil.which(name)
+    for words in [shlex.split(asked)] if asked else [["c++"], ["g++"], ["clang++"]]:
+        path = shutil.which(words[0]) if words else None
         if path is not None:
-            return path
+            return [path, *words[1:]]
     raise Error(
         f"kymo.torch needs a C++ compiler, once, to fit itself to PyTorch {torch.__version__}: "
         + (f"{asked} (CXX) was not found" if asked else "none of c++, g++, clang++ was found")
@@ -127,7 +130,7 @@ def compile_library(source, path):
     root = os.path.dirname(torch.__file__)
     made = f"{path}.{os.getpid()}"
     command = [
-        *(compiler, *_flags()),
+        *(*compiler, *_flags()),
         *("-I", _headers(), "-isystem", os.path.join(root, "include")),
         *(source, "-o", made, "-L", os.path.join(root, "lib"), "-ltorch_cpu", "-lc10", native.library_path()),
     ]
@@ -138,7 +141,7 @@ def compile_library(source, path):
             file.write(" ".join(command) + "\n" + done.stdout + done.stderr)
         lines = [line for line in done.stderr.splitlines() if "error" in line] or done.stderr.splitlines()
         raise Error(
-            f"{compiler} could not compile kymo.torch for PyTorch {torch.__version__}: "
+            f"{' '.join(compiler)} could not compile kymo.torch for PyTorch {torch.__version__}: "
             f"{lines[0].strip() if lines else 'it said nothing'} (all of it is in {log})"
         )
     os.rename(made, path)

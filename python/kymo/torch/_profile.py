@@ -3,10 +3,9 @@
 import torch
 
 from kymo import _profile
-from kymo._kymo import hold_tracer, release_tracer
 from kymo._kymo import torch as native
 from kymo.torch import _flag, _ranks, _steps
-from kymo.torch._activities import own_activities, own_activity, own_config
+from kymo.torch._activities import own_activities, own_activity, own_config, own_schedule
 from kymo.torch._emitters import ExecutionTraceObserver
 from kymo.torch._observer import load
 
@@ -17,17 +16,27 @@ class profile(_profile.profile):
     its own, named by the rank.
     """
 
-    def __init__(self, enabled=True, *, activities=None, experimental_config=None, activity_filters=None, **options):
+    def __init__(
+        self,
+        enabled=True,
+        *,
+        activities=None,
+        schedule=None,
+        experimental_config=None,
+        activity_filters=None,
+        **options,
+    ):
         super().__init__(
             enabled,
             activities=own_activities(activities),
+            schedule=own_schedule(schedule),
             experimental_config=own_config(experimental_config),
             activity_filters={own_activity(key): names for key, names in (activity_filters or {}).items()} or None,
             **options,
         )
         self._output = self.output  # as it was asked for
         self._state = 0  # what native.enter() gave
-        self._held = 0
+        self._held = None  # what is held of the observer while it records
 
     @staticmethod
     def _observer_from_environment():
@@ -54,21 +63,32 @@ class profile(_profile.profile):
             native.release(held)
             raise
         self._held = held
-        _steps.watch()
-        _flag.hold()
-        self._state = native.enter(self.record_shapes)
+        try:
+            _steps.watch()
+            _flag.hold()
+            self._state = native.enter(self.record_shapes)
+        except BaseException:
+            self._stop_session()
+            raise
 
     def _stop_session(self):
         if self._session is None:
             return
-        hold_tracer()  # what follows is not the program's
-        try:
-            native.leave(self._state)
-            _flag.release()
-            _steps.unwatch()
-        finally:
-            release_tracer()
         try:
             super()._stop_session()
         finally:
-            native.release(self._held)
+            self._leave()
+
+    def _close(self):
+        self._leave()  # one that was dropped is not stopped
+        super()._close()
+
+    def _leave(self):
+        """PyTorch is as it was; to be called more than once without harm."""
+        held, self._held = self._held, None
+        if held is None:
+            return
+        native.leave(self._state)
+        _flag.release()
+        _steps.unwatch()
+        native.release(held)

@@ -15,8 +15,8 @@ def rank():
     """The rank of this process: that of the default group, or what ``torchrun`` says; None when there is none."""
     if _is_distributed():
         return dist.get_rank()
-    text = os.environ.get("RANK", "")
-    return int(text) if text.isdigit() and int(os.environ.get("WORLD_SIZE", "1") or 1) > 1 else None
+    own, world = os.environ.get("RANK", ""), os.environ.get("WORLD_SIZE", "")
+    return int(own) if own.isdigit() and world.isdigit() and int(world) > 1 else None
 
 
 def take_node_id():

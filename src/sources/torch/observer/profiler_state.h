@@ -26,14 +26,15 @@ namespace kymo::torch {
 
 namespace profiler = ::torch::profiler::impl;
 
-/// PyTorch believes whatever stands in that place to be a ProfilerStateBase.
+/// PyTorch believes whatever stands in that place to be a ProfilerStateBase, and what is of the kind KINETO to be
+/// its own. So it is of a kind that counts as profiling, and that nothing of PyTorch's takes for itself when it stops.
 class CarriedState final : public profiler::ProfilerStateBase {
   public:
     /// How many live ones carry a context: somebody follows tasks.
     static inline std::atomic<std::uint32_t> carriers{0};
 
     CarriedState(Context context, bool shapes)
-        : ProfilerStateBase(profiler::ProfilerConfig(profiler::ProfilerState::KINETO, shapes)),
+        : ProfilerStateBase(profiler::ProfilerConfig(profiler::ProfilerState::CPU, shapes)),
           context_(std::move(context)) {
         if (!context_.is_empty()) carriers.fetch_add(1);
     }
