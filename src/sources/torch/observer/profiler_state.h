@@ -26,8 +26,9 @@ namespace kymo::torch {
 
 namespace profiler = ::torch::profiler::impl;
 
-/// PyTorch believes whatever stands in that place to be a ProfilerStateBase, and what is of the kind KINETO to be
-/// its own. So it is of a kind that counts as profiling, and that nothing of PyTorch's takes for itself when it stops.
+/// PyTorch believes whatever stands in that place to be a ProfilerStateBase, and what is of the kind KINETO
+/// to be its own. So it is of a kind that counts as profiling, and that nothing of PyTorch's takes for itself
+/// when it stops.
 class CarriedState final : public profiler::ProfilerStateBase {
   public:
     /// How many live ones carry a context: somebody follows tasks.
