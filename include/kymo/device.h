@@ -44,6 +44,26 @@ enum class DeviceWorkKind : std::uint8_t {
     Timed = 7,      ///< the time between two events of a device, around a range of the host
 };
 
+/// The activity that has to be asked for to get such work; 0: it is of no kind that this Kymo knows.
+constexpr std::uint32_t device_activity(DeviceWorkKind kind) noexcept {
+    switch (kind) {
+        case DeviceWorkKind::Kernel:
+            return kDeviceKernels;
+        case DeviceWorkKind::Timed:
+            return kDeviceTimes;
+        case DeviceWorkKind::Copy:
+        case DeviceWorkKind::Migration:
+            return kDeviceCopies;
+        case DeviceWorkKind::Set:
+            return kDeviceSets;
+        case DeviceWorkKind::Wait:
+            return kDeviceWaits;
+        case DeviceWorkKind::Overhead:
+            return kDeviceOverhead;
+    }
+    return 0;
+}
+
 /// The launch of a kernel. Zeros: not known.
 struct KernelShape {
     std::uint32_t grid[3] = {};

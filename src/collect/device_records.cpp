@@ -15,25 +15,6 @@ using namespace detail;
 
 namespace {
 
-std::uint32_t activity_of(DeviceWorkKind kind) noexcept {
-    switch (kind) {
-        case DeviceWorkKind::Kernel:
-            return kDeviceKernels;
-        case DeviceWorkKind::Timed:
-            return kDeviceTimes;
-        case DeviceWorkKind::Copy:
-        case DeviceWorkKind::Migration:
-            return kDeviceCopies;
-        case DeviceWorkKind::Set:
-            return kDeviceSets;
-        case DeviceWorkKind::Wait:
-            return kDeviceWaits;
-        case DeviceWorkKind::Overhead:
-            return kDeviceOverhead;
-    }
-    return 0;
-}
-
 /// The others are the host's accounts.
 bool is_by_device_clock(DeviceWorkKind kind) noexcept {
     return kind == DeviceWorkKind::Kernel || kind == DeviceWorkKind::Copy || kind == DeviceWorkKind::Set ||
@@ -41,7 +22,7 @@ bool is_by_device_clock(DeviceWorkKind kind) noexcept {
 }
 
 bool is_known(DeviceWorkKind kind) noexcept {
-    return activity_of(kind) != 0;
+    return device_activity(kind) != 0;
 }
 
 std::size_t fixed_bytes(DeviceWorkKind kind) noexcept {
@@ -153,7 +134,7 @@ class DeviceReader {
         if (!state_.view.intersects(start, end)) return;
         const bool is_wanted = place.device_type < 32 &&
                                (state_.view.device_types >> place.device_type & 1) != 0 &&
-                               (state_.view.device_activities & activity_of(kind)) != 0;
+                               (state_.view.device_activities & device_activity(kind)) != 0;
         if (!is_wanted) return;
         DeviceWorkRow row;
         row.start_ns = state_.fit->to_ns(start);

@@ -16,21 +16,28 @@ class _OverOperators:
             return super().__enter__()
         load()
         _wait_for_device()
-        super().__enter__()
-        self._needs = native.NEEDS_RANGES
+        needs = native.NEEDS_RANGES
         if self.record_shapes:
-            self._needs |= native.NEEDS_INPUTS | native.NEEDS_OUTPUTS
-        native.hold(self._needs)
+            needs |= native.NEEDS_INPUTS | native.NEEDS_OUTPUTS
+        native.hold(needs)
+        try:
+            super().__enter__()
+        except BaseException:
+            native.release(needs)
+            raise
+        self._needs = needs
         _flag.hold()
         return self
 
     def _stop(self):
         if self._emitter is None:
             return
-        _wait_for_device()
-        native.release(self._needs)
-        _flag.release()
-        super()._stop()
+        try:
+            _wait_for_device()
+        finally:
+            native.release(self._needs)
+            _flag.release()
+            super()._stop()
 
 
 def _wait_for_device():

@@ -14,21 +14,6 @@ bool wants(const DeviceNeeds& needs, std::uint32_t activity) noexcept {
     return (needs.activities & activity) != 0;
 }
 
-std::uint32_t activity_of(DeviceWorkKind kind) noexcept {
-    switch (kind) {
-        case DeviceWorkKind::Copy:
-            return kDeviceCopies;
-        case DeviceWorkKind::Set:
-            return kDeviceSets;
-        case DeviceWorkKind::Wait:
-            return kDeviceWaits;
-        case DeviceWorkKind::Overhead:
-            return kDeviceOverhead;
-        default:
-            return kDeviceKernels;
-    }
-}
-
 void sleep_until(std::uint64_t ticks) noexcept {
     for (std::uint64_t now = device_ticks(); now < ticks; now = device_ticks()) {
         const double left = std::min(ticks_to_ns(static_cast<double>(ticks - now)), 1e8);
@@ -115,7 +100,7 @@ std::uint32_t Simulation::launch(const char* name, std::vector<Job> jobs) {
     return call(name, jobs.front().device, [&](State& state, std::uint64_t now, std::uint32_t correlation) {
         for (Job& job : jobs) {
             job.correlation = correlation;
-            job.is_recorded = wants(state.needs, activity_of(job.kind));
+            job.is_recorded = wants(state.needs, device_activity(job.kind));
             if (jobs.size() > 1) job.graph_node = ++state.last_node;
         }
         state.machine.give(std::move(jobs), now, state.settings);

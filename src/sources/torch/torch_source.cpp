@@ -27,6 +27,14 @@ struct Wishes {
     std::uint32_t of_sessions = 0;
     std::array<std::uint32_t, 32> holds{};  // by bit of ObserverNeeds
 
+    void hold(std::uint32_t needs) noexcept {
+        for (std::size_t bit = 0; bit < holds.size(); ++bit) holds[bit] += needs >> bit & 1;
+    }
+    void release(std::uint32_t needs) noexcept {
+        for (std::size_t bit = 0; bit < holds.size(); ++bit) {
+            if ((needs >> bit & 1) != 0 && holds[bit] != 0) --holds[bit];
+        }
+    }
     bool tell() noexcept {
         std::uint32_t needs = of_sessions;
         for (std::size_t bit = 0; bit < holds.size(); ++bit)
@@ -98,16 +106,16 @@ void hold_needs(std::uint32_t needs) {
     Wishes& all = wishes();
     const std::lock_guard lock(all.mutex);
     if (all.table == nullptr) throw Error("the observer of PyTorch's operators is not loaded");
-    for (std::size_t bit = 0; bit < all.holds.size(); ++bit) all.holds[bit] += needs >> bit & 1;
-    if (!all.tell()) throw Error("PyTorch did not let itself be observed");
+    all.hold(needs);
+    if (all.tell()) return;
+    all.release(needs);
+    throw Error("PyTorch did not let itself be observed");
 }
 
 void release_needs(std::uint32_t needs) noexcept {
     Wishes& all = wishes();
     const std::lock_guard lock(all.mutex);
-    for (std::size_t bit = 0; bit < all.holds.size(); ++bit) {
-        if ((needs >> bit & 1) != 0 && all.holds[bit] != 0) --all.holds[bit];
-    }
+    all.release(needs);
     all.tell();
 }
 
