@@ -76,7 +76,7 @@ function(kymo_python_tests)
     endif()
     if(KYMO_SANITIZE MATCHES "address" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
         set(preload "")
-        foreach(library IN ITEMS libasan.so libstdc++.so)
+        foreach(library IN ITEMS libasan.so libstdc++.so.6)
             execute_process(COMMAND "${CMAKE_CXX_COMPILER}" -print-file-name=${library} OUTPUT_VARIABLE path
                             OUTPUT_STRIP_TRAILING_WHITESPACE)
             get_filename_component(path "${path}" REALPATH)

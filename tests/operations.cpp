@@ -26,6 +26,10 @@ thread_local std::uint64_t allocations = 0;
     if (void* const place = std::malloc(bytes)) return place;
     throw std::bad_alloc();
 }
+[[gnu::noinline]] void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+    ++allocations;
+    return std::malloc(bytes);
+}
 [[gnu::noinline]] void operator delete(void* place) noexcept {
     std::free(place);
 }

@@ -30,7 +30,7 @@ case "$preset" in
         export UBSAN_OPTIONS="print_stacktrace=1:${UBSAN_OPTIONS:-}"
         ;;
     tsan)
-        export TSAN_OPTIONS="halt_on_error=1:second_deadlock_stack=1:${TSAN_OPTIONS:-}"
+        export TSAN_OPTIONS="halt_on_error=1:second_deadlock_stack=1:suppressions=$PWD/tests/tsan.supp:${TSAN_OPTIONS:-}"
         # Older ThreadSanitizers cannot start where the kernel randomises many address bits.
         setarch "$(uname -m)" -R true 2>/dev/null && prefix=(setarch "$(uname -m)" -R)
         ;;

@@ -137,7 +137,8 @@ TEST(CallCounts, InATreeASuspendedCallCountsWhereItBegan) {
     const Trace trace = program.finish();
     const auto count_of = [](const CallTree& tree, std::string_view name, std::string_view parent) {
         for (const CallTreeNode& node : tree.nodes) {
-            const std::string_view above = node.parent == kNoRow ? "" : tree.nodes[node.parent].name;
+            const std::string_view above =
+                node.parent == kNoRow ? std::string_view() : tree.nodes[node.parent].name;
             if (node.name == name && above == parent) return node.count;
         }
         return std::uint64_t{0};

@@ -97,8 +97,8 @@ TEST(GpuFindings, LongGapsWithNothingQueuedAreTheHosts) {
     EXPECT_EQ(rules(make(2000)), std::set<std::string>());
     const GpuUse use = make(4000);
     EXPECT_EQ(rules(use), std::set<std::string>{"host_bound"});
-    const GpuEvidence* const host =
-        evidence(finding(use, "host_bound"), "the thread meanwhile: data.py(3): load");
+    const GpuFinding found = finding(use, "host_bound");
+    const GpuEvidence* const host = evidence(found, "the thread meanwhile: data.py(3): load");
     ASSERT_NE(host, nullptr);
     EXPECT_EQ(host->time_ns, 2 * 4000 * kUs);
 }

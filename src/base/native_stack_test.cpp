@@ -42,8 +42,10 @@ __attribute__((noinline)) Addresses level(Addresses (*innermost)()) {
     return addresses;
 }
 
+volatile std::size_t skipped = 0;
+
 Addresses plain() {
-    return here();
+    return here(skipped);
 }
 
 /// Whether an address lies in the function, taken to be no longer than this.
@@ -78,7 +80,9 @@ TEST(NativeStack, GoesOutToWhereTheThreadBegan) {
 
 TEST(NativeStack, LeavesOutWhatIsSkippedAndKeepsToItsRoom) {
     const Addresses all = level<3>(plain);
-    const Addresses fewer = level<3>([] { return here(2); });
+    skipped = 2;
+    const Addresses fewer = level<3>(plain);
+    skipped = 0;
     EXPECT_EQ(fewer.size() + 2, all.size());
     EXPECT_EQ(level<3>([] { return here(0, 3); }).size(), 3U);
     EXPECT_TRUE(level<3>([] { return here(0, 0); }).empty());
@@ -223,7 +227,8 @@ TEST(LoadedModules, TellWhoHoldsAnAddress) {
     const LoadedModule* own = modules->find(reinterpret_cast<std::uintptr_t>(&rule_of));
     ASSERT_NE(own, nullptr);
     EXPECT_NE(own->path.find("base_test"), std::string::npos);
-    const LoadedModule* libc = modules->find(reinterpret_cast<std::uintptr_t>(dlsym(RTLD_DEFAULT, "fork")));
+    const LoadedModule* libc =
+        modules->find(reinterpret_cast<std::uintptr_t>(dlsym(RTLD_DEFAULT, "gnu_get_libc_version")));
     ASSERT_NE(libc, nullptr);
     EXPECT_NE(libc->path.find("/libc"), std::string::npos);
     EXPECT_EQ(libc->build_id.size(), 40U);

@@ -107,8 +107,7 @@ void ChromeArguments::append_type(const Argument& value) {
     const std::string_view type = input_type_text(trace_, value);
     char* out = out_.room(type.size() + 2);
     *out++ = '"';
-    std::memcpy(out, type.data(), type.size());
-    out += type.size();
+    out = std::copy(type.begin(), type.end(), out);
     *out++ = '"';
     out_.take(out);
 }

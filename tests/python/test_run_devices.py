@@ -1,5 +1,6 @@
 """``kymo run --gpu``: what a device did is in the capture and in the summary; a program runs without one too."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -40,8 +41,7 @@ def test_the_summary_says_what_the_device_did(program, tmp_path):
     out, errors, code = recorded([program.name], tmp_path, run_options=("--gpu=simulated",))
     assert (out, code) == ("trained\n", 0)
     (line,) = [line for line in errors.splitlines() if line.startswith("gpu ")]
-    assert "busy" in line and "slow_kernel 9" in line and "bead_kernel 1" in line and "(20x)" in line
-    assert line.index("slow_kernel") < line.index("bead_kernel")
+    assert re.search(r"busy .*: slow_kernel (9|8\.9)\S* ms \(1x\), bead_kernel (1|99\d)\S* [mu]s \(20x\)", line)
 
 
 @needs_simulated
