@@ -684,7 +684,9 @@ TEST(Signals, HandlersMayRecordAnywhereWithoutHarm) {
         if (trace.range_name(row) == "in a signal handler") continue;
         ASSERT_EQ(trace.ranges().flags[row] & kymo::kAsync, 0) << trace.range_name(row);
         if (trace.range_name(row) == "inner") {
-            ASSERT_EQ(trace.range_name(trace.ranges().parent[row]), "outer");
+            ASSERT_EQ(trace.range_name(trace.ranges().parent[row]), "outer")
+                << "row " << row << " of " << trace.ranges().size() << " at " << trace.ranges().start_ns[row]
+                << " of " << trace.window().end_ns << " ns, " << trace.problems().size() << " problems";
         }
     }
     for (const kymo::ThreadInfo& thread : trace.threads()) EXPECT_EQ(thread.resyncs, 0u);

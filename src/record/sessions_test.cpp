@@ -13,6 +13,7 @@
 #include <kymo/kymo.h>
 
 #include "record/clock.h"
+#include "record/inside_mutex.h"
 #include "record/recorder.h"
 
 #if defined(__SANITIZE_THREAD__)
@@ -342,6 +343,32 @@ TEST(Usage, AThreadRemembersNoChunkOfAFileThatIsFinished) {
     }
     unlink(path.c_str());
     rmdir(name);
+}
+
+// As a signal handler does that lands where its thread holds the recorder's lock.
+TEST(Sessions, WhatCannotBeClosedInsideTheRecorderIsLostAndNotLeftOpen) {
+    const auto handle = [] { KYMO_RANGE("in a handler"); };
+    Session session(SessionOptions{});
+    handle();
+    {
+        InsideMutex mutex;
+        const std::lock_guard lock(mutex);
+        for (int i = 0; i < 100'000; ++i) handle();
+    }
+    {
+        KYMO_RANGE("outer");
+        KYMO_RANGE("inner");
+    }
+    const Trace trace = session.stop();
+    ASSERT_EQ(trace.threads().size(), 1u);
+    const ThreadInfo& thread = trace.threads()[0];
+    EXPECT_GT(thread.dropped, 0u);
+    EXPECT_EQ(thread.resyncs, 0u);
+    EXPECT_EQ(trace.ranges().size() + thread.dropped, 100'003u);
+    const auto inner = static_cast<Row>(trace.ranges().size() - 1);
+    EXPECT_EQ(trace.range_name(inner), "inner");
+    EXPECT_EQ(trace.range_name(trace.ranges().parent[inner]), "outer");
+    for (const std::uint16_t flags : trace.ranges().flags) EXPECT_EQ(flags & (kAsync | kUnfinished), 0);
 }
 
 }  // namespace

@@ -75,17 +75,18 @@ SlowPath::SlowPath() noexcept {
         }
         return;
     }
-    ++inside_depth;
-    std::atomic_signal_fence(std::memory_order_seq_cst);
+    // Busy first and longest: a signal handler that lands in between opens nothing that it could not close.
     if (state->owner != nullptr) store_relaxed(state->busy, 1u);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    ++inside_depth;
 }
 
 SlowPath::~SlowPath() {
     if (!entered_) return;
+    --inside_depth;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
     ThreadState* const state = detail::current_thread;
     if (state->owner != nullptr) store_relaxed(state->busy, 0u);
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    --inside_depth;
 }
 
 ThreadState* ready_thread() noexcept {
@@ -460,9 +461,24 @@ Opened open_recorded(std::uint32_t site, Scope scope, std::uint32_t side) noexce
     return push_open(*state, site, 0, side);
 }
 
+namespace {
+
+// A signal handler that has interrupted the recorder opens ranges inline; where one's end would need the
+// recorder it is lost, but does not stay open.
+void abandon_innermost(std::uint32_t index, std::uint64_t start) noexcept {
+    ThreadState& state = *detail::current_thread;
+    if (state.owner == nullptr || load_relaxed(state.busy) != 0 || index >= detail::kInlineDepth ||
+        state.depth != index + 1 || load_relaxed(state.slots[index].start) != start)
+        return;
+    store_release(state.slots[index].start, std::uint64_t{0});
+    store_release(state.depth, index);
+}
+
+}  // namespace
+
 void close_recorded(std::uint32_t index, std::uint64_t start, std::uint64_t now) noexcept {
     SlowPath path;
-    if (!path) return;
+    if (!path) return abandon_innermost(index, start);
     ThreadState* const state = detail::current_thread->owner != nullptr ? ending_thread() : nullptr;
     if (state == nullptr) return;  // the thread has ended, or is in between fork's handlers
     if (!Clock::is_inline()) now = Clock::now();

@@ -346,7 +346,7 @@ def test_exported_timelines_show_the_categories(tmp_path):
     train(model, optimizer, inputs, targets)  # makes the state
     prof = recorded(lambda: [train(model, optimizer, inputs, targets) for _ in range(2)])
     for name in ("memory.json", "memory.raw.json", "memory.html"):
-        prof.export_memory_timeline(str(tmp_path / name))
+        prof.export_memory_timeline(str(tmp_path / name), device="cpu")
     times, sizes = json.loads((tmp_path / "memory.json").read_text())
     assert len(times) == len(sizes) and times == sorted(times) and {len(row) for row in sizes} == {9}
     assert all(size >= 0 for row in sizes for size in row)
@@ -372,7 +372,7 @@ def test_exported_timelines_are_those_of_pytorchs_own_profiler(tmp_path):
         train(model, optimizer, torch.ones(8, 20), torch.ones(8, 10))
 
     ours, theirs = recorded_by_both(work)
-    ours.export_memory_timeline(str(tmp_path / "ours.raw.json"))
+    ours.export_memory_timeline(str(tmp_path / "ours.raw.json"), device="cpu")
     theirs.export_memory_timeline(str(tmp_path / "theirs.raw.json.gz"), device="cpu")
     import gzip
 
