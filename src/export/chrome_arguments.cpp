@@ -269,14 +269,23 @@ void ChromeArguments::append_values(std::span<const Argument> values) {
     const ChromeValueCache::Known* const known = is_empty_ ? cache_.find(values) : nullptr;
     if (known != nullptr) {
         out_.put(known->text);
+        if (const Argument* const own = cache_.own(); own != nullptr) {
+            out_.integer(own->integer);
+            out_.put(known->rest);
+        }
         is_empty_ = false;
         given_ |= known->given;
         return;
     }
     const bool is_first = is_empty_;
     const std::uint64_t start = out_.position();
+    own_end_ = 0;
     render_values(values);
-    if (is_first) cache_.learn(out_.since(start), given_);
+    if (!is_first) return;
+    if (cache_.own() == nullptr)
+        cache_.learn(out_.since(start), {}, 0, given_);
+    else if (own_end_ != 0)
+        cache_.learn(out_.since(start), out_.since(own_end_), own_end_ - own_start_, given_);
 }
 
 // One text, as viewers know it: ";" after each frame.
@@ -345,6 +354,7 @@ const ChromeArguments::Key& ChromeArguments::key_of(StringId id) {
         for (const ChromeNumberKey& known : kChromeNumberKeys) {
             if (known.key == name) key.number = known.number;
         }
+        if (key.number == kCorrelation) cache_.set_own_key(id);
         keys_.push_back(std::move(key));
         key_index_[id] = static_cast<std::uint32_t>(keys_.size());
     }
@@ -362,7 +372,10 @@ bool ChromeArguments::append_integer(const Argument& value) {
     *out = ',';
     out += is_empty_ ? 0 : 1;
     is_empty_ = false;
-    out_.take(put_integer(key.text.put(out), value.integer));
+    out_.take(key.text.put(out));
+    own_start_ = &value == cache_.own() ? out_.position() : own_start_;
+    out_.integer(value.integer);
+    own_end_ = &value == cache_.own() ? out_.position() : own_end_;
     return true;
 }
 

@@ -153,6 +153,9 @@ class ChromeArguments {
     // Canonical numbers of the keys of the event at hand: below 64 as bits, others as they are.
     std::uint64_t used_early_ = 0;
     std::vector<std::uint32_t> used_;
+    // Where in the text the number is that belongs to no other range; an end of 0: nowhere yet.
+    std::uint64_t own_start_ = 0;
+    std::uint64_t own_end_ = 0;
 };
 
 }  // namespace kymo

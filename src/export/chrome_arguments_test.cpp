@@ -244,5 +244,39 @@ TEST_F(ChromeArgumentsTest, ValuesThatDifferAnywhereAreNotTakenForThoseSeenBefor
     }
 }
 
+// Values that are known but for the number that is each range's own.
+TEST_F(ChromeArgumentsTest, EveryRangeHasItsOwnCorrelationWhateverElseComesAgain) {
+    const auto values_of = [&](std::int64_t correlation, std::int64_t registers, bool is_twice) {
+        Argument own = integer(correlation), twice = integer(-correlation), rest = integer(registers);
+        own.key = twice.key = fixture_.string("correlation");
+        rest.key = fixture_.string("registers");
+        own.role = twice.role = rest.role = ArgumentRole::Keyword;
+        return is_twice ? std::vector<Argument>{rest, own, twice} : std::vector<Argument>{own, rest};
+    };
+    std::vector<std::vector<Argument>> all;
+    std::string expected;
+    for (std::int64_t i = 1; i <= 40; ++i) {
+        const std::int64_t registers = i % 3;
+        all.push_back(values_of(i * i, registers, i % 2 == 0));
+        const std::string own = "\"correlation\":" + std::to_string(i * i);
+        const std::string rest = "\"registers\":" + std::to_string(registers);
+        expected += i % 2 == 0 ? rest + "," + own + ",\"correlation (3)\":" + std::to_string(-i * i) + "\n"
+                               : own + "," + rest + "\n";
+    }
+    const Trace trace = fixture_.trace();
+    std::ostringstream stream;
+    OutputFile file(stream);
+    ChromeText out(file);
+    ChromeArguments arguments(trace, out);
+    for (const std::vector<Argument>& values : all) {
+        arguments.begin();
+        arguments.append_values(values);
+        arguments.append_number(kCorrelation, 77);  // given already
+        out.put('\n');
+    }
+    file.commit();
+    EXPECT_EQ(stream.str(), expected);
+}
+
 }  // namespace
 }  // namespace kymo

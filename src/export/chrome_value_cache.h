@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,35 +19,48 @@
 namespace kymo {
 
 /// Remembers the texts of lists of values: most ranges of a program have what some range before had. Arrays
-/// count by their types and extents. Gives up where values hardly ever come again.
+/// count by their types and extents, and a number that is each range's own does not count: there the text has
+/// a gap. Gives up where values hardly ever come again.
 class ChromeValueCache {
   public:
     static constexpr std::size_t kLongestText = 1024;
 
     struct Known {
-        Stamp text;
+        Stamp text;               ///< up to the gap, if there is one
+        Stamp rest;               ///< behind it
         std::uint32_t given = 0;  ///< ChromeNumbers that the values give
     };
 
     explicit ChromeValueCache(const Trace& trace)
         : arrays_(trace.arrays()), extents_(trace.array_extents()) {}
 
+    /// Integers under this key are each range's own.
+    void set_own_key(StringId key) noexcept { own_key_ = key; }
+
     /// Null: not known. Then learn() may be told, before the next find().
     const Known* find(std::span<const Argument> values) {
         size_ = 0;
+        own_ = nullptr;
         if (misses_ > hits_ + kPatience || !gather(values)) return nullptr;
         slot_ = hash_ % kSlots;
         if (slots_.empty()) slots_.resize(kSlots);
-        const Slot& slot = slots_[slot_];
-        const bool is_same = slot.content.size() == size_ && std::memcmp(slot.content.data(), content_.data(),
-                                                                         size_ * sizeof content_[0]) == 0;
+        const Slot* const slot = slots_[slot_].get();
+        const bool is_same =
+            slot != nullptr && slot->content.size() == size_ &&
+            std::memcmp(slot->content.data(), content_.data(), size_ * sizeof content_[0]) == 0;
         ++(is_same ? hits_ : misses_);
-        return is_same ? &slot.known : nullptr;
+        return is_same ? &slot->known : nullptr;
     }
-    void learn(std::string_view text, std::uint32_t given) {
+    /// Of the values that were looked for last: that which belongs into the gap, or null.
+    const Argument* own() const noexcept { return own_; }
+    /// `rest`: the end of `text` that stands behind the gap, `gap` bytes wide.
+    void learn(std::string_view text, std::string_view rest, std::size_t gap, std::uint32_t given) {
         if (size_ == 0 || text.empty() || text.size() > kLongestText) return;
-        slots_[slot_].content.assign(content_.begin(), content_.begin() + static_cast<std::ptrdiff_t>(size_));
-        slots_[slot_].known = {Stamp(std::string(text)), given};
+        text.remove_suffix(rest.size() + gap);
+        if (slots_[slot_] == nullptr) slots_[slot_] = std::make_unique<Slot>();
+        Slot& slot = *slots_[slot_];
+        slot.content.assign(content_.begin(), content_.begin() + static_cast<std::ptrdiff_t>(size_));
+        slot.known = {Stamp(std::string(text)), Stamp(std::string(rest)), given};
     }
 
   private:
@@ -54,7 +68,7 @@ class ChromeValueCache {
     static constexpr std::size_t kPatience = 4 * kSlots;
     static constexpr std::size_t kMostWords = 64;
     struct Slot {
-        std::vector<std::uint64_t> content;  ///< empty: a free slot
+        std::vector<std::uint64_t> content;
         Known known;
     };
 
@@ -80,6 +94,10 @@ class ChromeValueCache {
                     sum += word[2 + i] * (factor += 2);
                 }
                 word += count;
+            } else if (value.key == own_key_ && value.kind == ValueKind::Int &&
+                       value.role == ArgumentRole::Keyword && own_ == nullptr) {
+                own_ = &value;
+                word[1] = 0;
             } else {
                 sum += word[1] * (factor += 2);
             }
@@ -99,11 +117,13 @@ class ChromeValueCache {
 
     const std::span<const ArrayInfo> arrays_;
     const std::span<const std::int64_t> extents_;
+    StringId own_key_ = ~StringId{0};
+    const Argument* own_ = nullptr;
     std::array<std::uint64_t, kMostWords> content_{};
     std::size_t size_ = 0;  ///< of content_
     std::uint64_t hash_ = 0;
     std::size_t slot_ = 0;
-    std::vector<Slot> slots_;
+    std::vector<std::unique_ptr<Slot>> slots_;  ///< null: a free one
     std::size_t hits_ = 0;
     std::size_t misses_ = 0;
 };
