@@ -1,12 +1,15 @@
 """Kymo's profiler and PyTorch's in one program, mixed as programs mix them."""
 
 import gc
+import subprocess
+import sys
 
 import pytest
 import torch
 import torch.profiler
 from torch.autograd import profiler as torch_profiler
 
+import kymo
 from kymo.torch import profile
 
 
@@ -120,3 +123,20 @@ def test_a_size_of_the_world_that_is_no_number_means_no_rank(monkeypatch):
     monkeypatch.setenv("RANK", "1")
     monkeypatch.setenv("WORLD_SIZE", "many")
     assert _ranks.rank() is None
+
+
+def test_a_program_that_uses_pytorchs_profiler_runs_under_kymo_run(tmp_path):
+    (tmp_path / "program.py").write_text(
+        """
+import torch, torch.profiler
+with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True) as theirs:
+    torch.ones(3).relu()
+print(sum(event.name == "aten::relu" for event in theirs.events()))
+"""
+    )
+    command = [sys.executable, "-m", "kymo", "run", "--torch", "--no-calls", "-q", "-o", "run.kymo", "program.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert (done.stdout, done.returncode) == ("1\n", 0), done.stderr
+    trace = kymo.load(tmp_path / "run.kymo")
+    assert [event.name for event in trace.events()].count("aten::relu") == 1
+    assert trace.problems == []
