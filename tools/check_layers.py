@@ -27,7 +27,7 @@ MODEL = ["include/kymo/trace.h", "include/kymo/scope.h", "include/kymo/value.h",
 ROOMS = {
     PUBLIC:               [DETAIL],
     "include/kymo/python": [PUBLIC],
-    DETAIL:               ["include/kymo/scope.h", "include/kymo/traceback.h"],
+    DETAIL:               ["include/kymo/scope.h", "include/kymo/traceback.h", "include/kymo/value.h"],
     "src/base":           ["include/kymo/error.h"],
     "src/record":         [PUBLIC, DETAIL, "src/base"],
     "src/sources/python": [PUBLIC, DETAIL, "src/record", "src/base"],

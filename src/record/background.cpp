@@ -55,7 +55,7 @@ bool Recorder::wants_extent() noexcept {
             may_claim = std::max(may_claim, session->max_bytes - session->claimed_bytes);
         }
     }
-    const std::size_t ready = current_store().free_large();
+    const std::size_t ready = current_store().free_warm();
     return recorded && ready < ahead_ && ready * kLargeBlocks * kBlockBytes < may_claim;
 }
 
@@ -69,23 +69,31 @@ void Recorder::background_loop() noexcept {
         if (!out_of_space && wants_extent()) {
             const std::shared_ptr<Spool> spool = spool_;
             BlockStore& store = current_store();
-            const std::size_t missing = ahead_ - std::min(ahead_, store.free_large());
-            // A few blocks at a time: the first are wanted soonest.
-            BlockStore::Extent extent =
-                store.reserve(std::min<std::size_t>(missing, 16) * kLargeBlocks * kBlockBytes);
-            extending_ = true;
-            lock.unlock();
-            const int error = store.map_extent(extent);
-            if (error == 0) BlockStore::prefault(extent);
-            lock.lock();
-            if (error == 0) {
-                store.add(extent);
+            if (Block* const cold = store.take_cold()) {
+                extending_ = true;
+                lock.unlock();
+                BlockStore::warm(*cold);
+                lock.lock();
+                store.add_warm(cold);
             } else {
-                store.unreserve(extent);
+                const std::size_t missing = ahead_ - std::min(ahead_, store.free_warm());
+                // A few blocks at a time: the first are wanted soonest.
+                BlockStore::Extent extent =
+                    store.reserve(std::min<std::size_t>(missing, 16) * kLargeBlocks * kBlockBytes);
+                extending_ = true;
+                lock.unlock();
+                const int error = store.map_extent(extent);
+                if (error == 0) BlockStore::prefault(extent);
+                lock.lock();
+                if (error == 0) {
+                    store.add(extent);
+                } else {
+                    store.unreserve(extent);
+                }
+                out_of_space = error != 0;
             }
             extending_ = false;
             wake_.notify_all();  // somebody may wait to close the store
-            out_of_space = error != 0;
             continue;
         }
         if (is_any_open()) {

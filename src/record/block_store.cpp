@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <span>
 
 #include <kymo/detail/counter.h>
 
@@ -39,6 +40,21 @@ int allocate_on_disk(int fd, std::size_t offset, std::size_t bytes) noexcept {
         bytes -= static_cast<std::size_t>(written);
     }
     return 0;
+}
+
+// Of blocks that nobody writes to yet.
+void fault_in(std::byte* address, std::size_t bytes) noexcept {
+    if (madvise(address, bytes, MADV_POPULATE_WRITE) == 0) return;
+    for (std::size_t at = 0; at < bytes; at += 4096)  // older kernels
+        *reinterpret_cast<volatile char*>(address + at) = 0;
+}
+
+// What a cold large block has lost. The page of the header stays: it counts the block's generations.
+std::span<std::byte> coolable(const Block& block) noexcept {
+    const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    constexpr std::size_t kBytes = kBlockBytes * kLargeBlocks;
+    if (page >= kBytes) return {};
+    return {reinterpret_cast<std::byte*>(block.header) + page, kBytes - page};
 }
 
 }  // namespace
@@ -111,10 +127,7 @@ std::string BlockStore::reason(int error) const {
 }
 
 void BlockStore::prefault(const Extent& extent) noexcept {
-    if (madvise(extent.address, extent.bytes, MADV_POPULATE_WRITE) == 0) return;
-    for (std::size_t at = 0; at < extent.bytes; at += 4096) {  // older kernels; the blocks are nobody's yet
-        *reinterpret_cast<volatile char*>(extent.address + at) = 0;
-    }
+    fault_in(extent.address, extent.bytes);
 }
 
 void BlockStore::add(const Extent& extent) {
@@ -181,16 +194,42 @@ void BlockStore::give_back(Block* block) noexcept {
 
 void BlockStore::cool(std::size_t keep_bytes) noexcept {
     if (is_file()) return;
-    const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-    constexpr std::size_t kBytes = kBlockBytes * kLargeBlocks;
-    const std::size_t keep = std::min(keep_bytes / kBytes, free_large_.size());  // those that are taken next
+    // Those that are taken next are kept.
+    const std::size_t keep = std::min(keep_bytes / (kBlockBytes * kLargeBlocks), free_large_.size());
     for (std::size_t i = 0; i < free_large_.size() - keep; ++i) {
         Block& block = *free_large_[i];
-        if (block.is_cold || page >= kBytes) continue;
-        // The page of the header stays: it counts the block's generations.
-        block.is_cold =
-            madvise(reinterpret_cast<std::byte*>(block.header) + page, kBytes - page, MADV_DONTNEED) == 0;
+        const std::span<std::byte> memory = coolable(block);
+        if (block.is_cold || memory.empty()) continue;
+        block.is_cold = madvise(memory.data(), memory.size(), MADV_DONTNEED) == 0;
     }
+}
+
+std::vector<Block*>::const_iterator BlockStore::first_warm() const noexcept {
+    return std::find_if(free_large_.rbegin(), free_large_.rend(),
+                        [](const Block* each) { return each->is_cold; })
+        .base();
+}
+
+std::size_t BlockStore::free_warm() const noexcept {
+    return static_cast<std::size_t>(free_large_.end() - first_warm());
+}
+
+Block* BlockStore::take_cold() noexcept {
+    const auto behind = first_warm();
+    if (frozen_ || behind == free_large_.begin()) return nullptr;
+    Block* const block = *(behind - 1);
+    free_large_.erase(behind - 1);
+    return block;
+}
+
+void BlockStore::warm(const Block& block) noexcept {
+    const std::span<std::byte> memory = coolable(block);
+    fault_in(memory.data(), memory.size());
+}
+
+void BlockStore::add_warm(Block* block) noexcept {
+    block->is_cold = false;
+    free_large_.insert(first_warm(), block);  // where one was taken from: there is room
 }
 
 std::size_t BlockStore::used_file_bytes() const noexcept {

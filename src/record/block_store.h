@@ -41,7 +41,7 @@ struct Block {
 
 /// Where blocks come from: anonymous memory, or a file whose blocks are allocated on disk before they are
 /// mapped (so that a full disk is an error here and never a SIGBUS in the program). Grows by extents, which
-/// stay mapped until it dies. Every call but map_extent and prefault needs the recorder's
+/// stay mapped until it dies. Every call but map_extent, prefault and warm needs the recorder's
 /// lock.
 class BlockStore {
   public:
@@ -66,9 +66,16 @@ class BlockStore {
     /// Marks it Free and keeps it for the next taker.
     void give_back(Block* block) noexcept;
     std::size_t free_large() const noexcept { return free_large_.size(); }
+    /// Those of them that have their memory: taken first.
+    std::size_t free_warm() const noexcept;
     /// Anonymous memory: gives the memory of free large blocks back to the system, all but `keep_bytes` of
     /// it. The blocks can be taken as before; their pages come back when they are written.
     void cool(std::size_t keep_bytes) noexcept;
+    /// One of those, out of the list until add_warm() puts it back; null: there is none. To be warmed
+    /// meanwhile, without the lock.
+    Block* take_cold() noexcept;
+    static void warm(const Block& block) noexcept;
+    void add_warm(Block* block) noexcept;
 
     /// A piece of address space to be, reserved under the lock, then mapped without it, then added under it.
     struct Extent {
@@ -107,6 +114,7 @@ class BlockStore {
         std::unique_ptr<Block[]> blocks;  // one per kBlockBytes; runs use their first
     };
     int map_file(Extent& extent) noexcept;
+    std::vector<Block*>::const_iterator first_warm() const noexcept;
 
     HeldFile file_;
     bool frozen_ = false;
@@ -115,7 +123,7 @@ class BlockStore {
     std::size_t bytes_ = 0;
     std::vector<Mapped> mapped_;
     std::vector<Block*> free_small_;
-    std::vector<Block*> free_large_;
+    std::vector<Block*> free_large_;  // the cold ones first
 };
 
 }  // namespace kymo

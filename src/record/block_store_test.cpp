@@ -137,6 +137,30 @@ TEST(BlockStore, GivesTheMemoryOfFreeBlocksBackButForWhatItIsToldToKeep) {
     EXPECT_EQ(again->data()[again->capacity() - 1], std::byte{0});
 }
 
+TEST(BlockStore, WarmsWhatIsTakenNext) {
+    BlockStore store;
+    grow(store, 4 * kLargeBlocks * kBlockBytes);
+    Block* blocks[4];
+    for (Block*& block : blocks) block = store.take(kLargeBlocks);
+    for (Block* const block : blocks) std::memset(block->data(), 1, block->capacity());
+    const std::size_t all = resident_pages(*blocks[0]);
+    EXPECT_EQ(store.take_cold(), nullptr);
+    for (Block* const block : blocks) store.give_back(block);
+    EXPECT_EQ(store.free_warm(), 4u);
+    EXPECT_EQ(store.take_cold(), nullptr);
+    store.cool(kLargeBlocks * kBlockBytes);
+    EXPECT_EQ(store.free_warm(), 1u);
+    Block* const cold = store.take_cold();
+    ASSERT_EQ(cold, blocks[2]);
+    EXPECT_EQ(store.free_large(), 3u);
+    EXPECT_EQ(resident_pages(*cold), 1u);
+    BlockStore::warm(*cold);
+    store.add_warm(cold);
+    EXPECT_EQ(resident_pages(*cold), all);
+    EXPECT_EQ(store.free_warm(), 2u);
+    for (const int i : {3, 2, 1, 0}) EXPECT_EQ(store.take(kLargeBlocks), blocks[i]);
+}
+
 TEST(BlockStore, WritesThroughToItsFile) {
     const int fd = temporary_file();
     const int reader = dup(fd);

@@ -31,15 +31,6 @@ std::uint32_t string_of(std::string_view key) noexcept {
     return Recorder::get().names().site(detail::dynamic_site(key, Scope::User)).name_id;
 }
 
-// Where a record with that payload will go: the log's memory is in no cache yet, and whoever next waits for
-// his stores would wait for it.
-void prefetch_log(std::size_t payload_bytes) noexcept {
-    constexpr std::size_t kLine = 64;
-    const std::byte* const place = detail::current_thread->cursor;
-    for (std::size_t at = 0; at < sizeof(detail::LongRecord) + payload_bytes + kLine; at += kLine)
-        __builtin_prefetch(place + at, 1);
-}
-
 // Puts facts, inputs and keywords onto the side stack. 0: there are none, or there is no room.
 std::uint32_t push_operation(std::uint64_t armed, const detail::RangeFacts& facts, const CallStack* stack,
                              std::span<const Value> inputs, std::span<const KeyedValue> keywords) noexcept {
@@ -64,16 +55,14 @@ std::uint32_t push_operation(std::uint64_t armed, const detail::RangeFacts& fact
     for (std::size_t i = 0; i < keywords.size(); ++i)
         encoder.add(keys[i], 0, keywords[i].value, {true, true});
     if (cut) encoder.mark_cut();
-    prefetch_log(static_cast<std::size_t>(encoder.end() - room.place));
+    detail::prefetch_log(detail::current_thread, static_cast<std::size_t>(encoder.end() - room.place));
     return detail::close_side(room, encoder.end());
 }
 
 detail::Opened open_with_side(std::uint32_t site, Scope scope, std::uint32_t side) noexcept {
     ThreadState* const thread = detail::current_thread;
     if (!detail::may_open(thread, site)) return open_recorded(site, scope, side);
-    detail::Opened opened = detail::open_slot(thread, site | std::uint64_t{side} << 32);
-    if (side != 0) opened.index = detail::kOpenUnusual;
-    return opened;
+    return side != 0 ? detail::open_valued(thread, site, side) : detail::open_slot(thread, site);
 }
 
 // Adds to what the innermost open range, which began at `start`, has on the side stack.

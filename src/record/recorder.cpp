@@ -321,10 +321,11 @@ void Recorder::attend_log(ThreadEntry& entry) noexcept {
 
 Block* Recorder::take_block(std::size_t blocks, int& error) noexcept {
     BlockStore& store = current_store();
+    const bool is_late = blocks != 1 && store.free_warm() == 0;
     Block* block = store.take(blocks);
+    // The background thread has fallen behind (or has had no reason yet): more lead from now on.
+    if (block == nullptr || is_late) ahead_ = std::min<std::size_t>(ahead_ * 2, 64);
     if (block == nullptr) {
-        // The background thread has fallen behind (or has had no reason yet): more lead from now on.
-        ahead_ = std::min<std::size_t>(ahead_ * 2, 64);
         // Each time by more: an extension made by the recording thread itself is a pause of the program.
         const std::size_t large = kLargeBlocks * kBlockBytes;
         BlockStore::Extent extent = store.reserve(blocks == 1 ? large : ahead_ / 2 * large);

@@ -322,7 +322,7 @@ class Recorder {
     bool background_runs_ = false;
     bool background_stops_ = false;          ///< it is to end
     bool background_idles_ = false;          ///< it waits for a session to start
-    bool extending_ = false;                 ///< it is mapping an extent without the lock
+    bool extending_ = false;                 ///< it is mapping or warming without the lock
     std::vector<detail::CostRecord> costs_;  ///< measured once, at the first start
     std::size_t ahead_ = 2;                  ///< large blocks to keep ready
     void start_background() noexcept;

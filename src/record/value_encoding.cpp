@@ -24,13 +24,16 @@ bool is_metadata(const Value& value) noexcept {
 
 }  // namespace
 
+namespace detail {
+inline namespace layout1 {
+
 void ValueEncoder::add_stack(std::span<const std::uint64_t> frames, bool is_cut) noexcept {
     if (frames.empty() || !fits(sizeof(ValueHeader) + sizeof(std::uint64_t))) return;
     const std::size_t room =
         (static_cast<std::size_t>(limit_ - cursor_) - sizeof(ValueHeader)) / sizeof(std::uint64_t);
     const std::size_t count = std::min(frames.size(), room);
     const bool is_short = is_cut || count < frames.size();
-    const ValueHeader head{0, detail::kValueStack, is_short ? detail::kValueTruncated : std::uint8_t{0},
+    const ValueHeader head{0, kValueStack, is_short ? kValueTruncated : std::uint8_t{0},
                            static_cast<std::uint16_t>(count)};
     put(&head, sizeof head);
     put(frames.data(), count * sizeof(std::uint64_t));
@@ -53,7 +56,7 @@ void ValueEncoder::add_nested(std::uint32_t key, std::uint8_t flags, const Value
         case ValueKind::List:
             return add_list(key, flags, value.list(), needs, nesting);
         case ValueKind::Array:
-            return add_array(key, flags, value.array());
+            return put_array(key, flags, value.array());
         default:
             break;
     }
@@ -64,17 +67,15 @@ void ValueEncoder::add_nested(std::uint32_t key, std::uint8_t flags, const Value
         const double real = value.real();
         std::memcpy(&word, &real, sizeof word);
     }
-    if (!fits(sizeof head + sizeof word)) return;
-    put(&head, sizeof head);
-    put(&word, sizeof word);
+    put_scalar(key, flags, kind, word);
 }
 
 void ValueEncoder::add_string(std::uint32_t key, std::uint8_t flags, std::string_view text) noexcept {
     if (!fits(sizeof(ValueHeader))) return;
     const std::size_t room =
         (static_cast<std::size_t>(limit_ - cursor_) - sizeof(ValueHeader)) & ~std::size_t{7};
-    const std::size_t bytes = std::min({text.size(), detail::kMaxStringBytes, room});
-    if (bytes < text.size()) flags |= detail::kValueTruncated;
+    const std::size_t bytes = std::min({text.size(), kMaxStringBytes, room});
+    if (bytes < text.size()) flags |= kValueTruncated;
     const ValueHeader head{key, static_cast<std::uint8_t>(ValueKind::String), flags,
                            static_cast<std::uint16_t>(bytes)};
     put(&head, sizeof head);
@@ -91,9 +92,9 @@ void ValueEncoder::add_list(std::uint32_t key, std::uint8_t flags, std::span<con
     std::uint16_t count = 0;
     for (const Value& item : items) {
         std::byte* const before = cursor_;
-        if (count < detail::kMaxListItems) add_nested(0, 0, item, needs, nesting + 1);
+        if (count < kMaxListItems) add_nested(0, 0, item, needs, nesting + 1);
         if (cursor_ == before) {
-            flags |= detail::kValueTruncated;
+            flags |= kValueTruncated;
             break;
         }
         ++count;
@@ -101,6 +102,9 @@ void ValueEncoder::add_list(std::uint32_t key, std::uint8_t flags, std::span<con
     const ValueHeader head{key, static_cast<std::uint8_t>(ValueKind::List), flags, count};
     std::memcpy(place, &head, sizeof head);
 }
+
+}  // namespace layout1
+}  // namespace detail
 
 DecodedKeywords::DecodedKeywords(std::span<const std::byte> payload, const NameTable& names) : names_(names) {
     while (!payload.empty()) {

@@ -66,6 +66,21 @@ KYMO_API void close_with_facts_slowly(Opened opened, std::uint32_t thread, const
     return (load_relaxed(thread->armed) & (wanted | kArmedOutOfLine)) == wanted;
 }
 
+/// Opens a range of a registered site whose values are on the side stack. The caller has asked may_open().
+[[gnu::always_inline]] inline Opened open_valued(ThreadState* thread, std::uint32_t site,
+                                                 std::uint32_t side) noexcept {
+    return {open_slot(thread, site | std::uint64_t{side} << 32).start, kOpenUnusual};
+}
+
+/// Where a record with that payload will go: the log's memory is in no cache yet, and whoever next waits for
+/// his stores would wait for it.
+[[gnu::always_inline]] inline void prefetch_log(const ThreadState* thread,
+                                                std::size_t payload_bytes) noexcept {
+    constexpr std::size_t kLine = 64;
+    for (std::size_t at = 0; at < sizeof(LongRecord) + payload_bytes + kLine; at += kLine)
+        __builtin_prefetch(thread->cursor + at, 1);
+}
+
 /// Closes the innermost range, with values, at full speed. The caller has set `busy` and knows that ranges
 /// may be recorded inline. False: it is something else, and nothing was done.
 [[gnu::always_inline]] inline bool close_valued(ThreadState& state, std::uint64_t start) noexcept {

@@ -63,6 +63,12 @@ inline std::uint32_t close_side(const SideRoom& room, std::byte* end) noexcept {
     return offset / 8 + 1;
 }
 
+/// Leaves it without an entry. Only of a room that is inline.
+inline void drop_side_room() noexcept {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    store_relaxed(current_thread->busy, 0u);
+}
+
 template <class T>
 concept TextLike = std::convertible_to<const T&, std::string_view>;
 template <class T>

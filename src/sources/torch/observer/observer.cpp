@@ -19,6 +19,7 @@
 
 #include "collective_values.h"
 #include "input_values.h"
+#include "input_writer.h"
 #include "observed_range.h"
 #include "operator_sites.h"
 #include "profiler_state.h"
@@ -77,10 +78,11 @@ std::uint32_t site_of(const at::RecordFunction& range, Scope scope, std::uint32_
 }
 
 /// Of a boxed call the arguments are the last ones on the stack.
-c10::ArrayRef<const c10::IValue> arguments_of(const at::RecordFunction& range) noexcept {
-    const c10::ArrayRef<const c10::IValue> all = range.inputs();
-    const std::size_t count = range.num_inputs();
+c10::ArrayRef<const c10::IValue> last_of(c10::ArrayRef<const c10::IValue> all, std::size_t count) noexcept {
     return count < all.size() ? all.slice(all.size() - count) : all;
+}
+c10::ArrayRef<const c10::IValue> arguments_of(const at::RecordFunction& range) noexcept {
+    return last_of(range.inputs(), range.num_inputs());
 }
 
 void add_inputs(InputValues& inputs, const at::RecordFunction& range, std::uint32_t needs) {
@@ -151,17 +153,27 @@ void add_inputs(InputValues& inputs, const at::RecordFunction& range, std::uint3
     return kept;
 }
 
+[[gnu::noinline]] detail::Opened open_unusual(std::uint32_t site, const detail::RangeFacts& facts,
+                                              const at::RecordFunction& range, std::uint32_t needs) {
+    InputValues inputs;
+    add_inputs(inputs, range, needs);
+    return detail::open_with_inputs(site, static_cast<Scope>(range.scope()), facts, inputs.values());
+}
+
 /// An operator with inputs, while only sessions want them.
 [[gnu::noinline]] std::unique_ptr<at::ObserverContext> start_with_inputs(const at::RecordFunction& range,
-                                                                         Scope scope, std::uint32_t needs) {
-    const std::uint32_t site = operator_sites.find(*schema_of(range), scope, (needs & kNeedsOverloads) != 0);
+                                                                         const c10::FunctionSchema& schema,
+                                                                         std::uint32_t needs) {
+    const auto scope = static_cast<Scope>(range.scope());
+    const std::uint32_t site = operator_sites.find(schema, scope, (needs & kNeedsOverloads) != 0);
     if (site == kNoSite || site == 0) return nullptr;
     if ((needs & kNeedsMemory) != 0) watch_allocations();
     learn_thread(range.threadId());
     const detail::RangeFacts facts{range.seqNr(), forward_thread(range), 0};
-    InputValues inputs;
-    add_inputs(inputs, range, needs);
-    const detail::Opened opened = detail::open_with_inputs(site, scope, facts, inputs.values());
+    detail::Opened opened{0, detail::kNotOpen};
+    if ((needs & kNeedsIdentities) != kNeedsIdentities)
+        opened = InputWriter::open(site, facts, last_of(range.inputs(), schema.arguments().size()));
+    if (opened.index == detail::kNotOpen) opened = open_unusual(site, facts, range, needs);
     if (opened.index == detail::kNotOpen) return nullptr;
     return std::make_unique<InputRange>(opened, detail::thread_number());
 }
@@ -171,9 +183,10 @@ std::unique_ptr<at::ObserverContext> start_range(const at::RecordFunction& range
     detail::ThreadState* const thread = detail::current_thread;
     const std::uint32_t needs = present_needs.load(std::memory_order_relaxed);
     if (!detail::may_open_operator(thread, scope) || range.isNcclMeta()) [[unlikely]] {
+        const c10::FunctionSchema* const schema = schema_of(range);
         const bool is_usual = (needs & kNeedsOutputs) == 0 && detail::may_open_with_inputs(thread, scope) &&
-                              schema_of(range) != nullptr && !range.isNcclMeta();
-        return is_usual ? start_with_inputs(range, scope, needs) : start_fully(range, scope);
+                              schema != nullptr && !range.isNcclMeta();
+        return is_usual ? start_with_inputs(range, *schema, needs) : start_fully(range, scope);
     }
     const std::uint32_t site = site_of(range, scope, needs);
     if (site == kNoSite) return nullptr;

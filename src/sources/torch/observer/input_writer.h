@@ -1,0 +1,136 @@
+// input_writer.h: the inputs of the usual operator, written straight to where they wait until it ends.
+#pragma once
+
+#include <ATen/core/ivalue.h>
+#include <c10/core/DispatchKeySet.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+
+#include <kymo/detail/operator_path.h>
+#include <kymo/detail/value_encoder.h>
+#include <kymo/detail/values.h>
+
+#include "input_values.h"
+
+namespace kymo::torch {
+
+/// Opens a range with its facts and inputs. Not for inputs that say which tensors they are.
+class InputWriter {
+  public:
+    /// Opened::index is kNotOpen: something is not usual, and nothing was done.
+    static detail::Opened open(std::uint32_t site, const detail::RangeFacts& facts,
+                               c10::ArrayRef<const c10::IValue> arguments) {
+        constexpr detail::Opened kNothing{0, detail::kNotOpen};
+        detail::ThreadState* const thread = detail::current_thread;
+        if (!detail::may_open(thread, site)) [[unlikely]]
+            return kNothing;
+        Entry entry;
+        if (!entry.room.is_inline) [[unlikely]]
+            return kNothing;
+        // From here on nothing may run that records, so nothing that is not PyTorch's own.
+        const bool with_scalars = (detail::load_relaxed(thread->armed) & detail::kArmedConcrete) != 0;
+        InputWriter writer(entry.room, {true, with_scalars});
+        if (facts.sequence >= 0 || facts.forward_thread != 0) writer.encoder_.add_facts(facts);
+        for (const c10::IValue& argument : arguments) {
+            if (!writer.add(argument)) [[unlikely]]
+                return kNothing;
+        }
+        std::byte* const end = writer.encoder_.end();
+        if (end == entry.room.place) [[unlikely]]  // there are none
+            return kNothing;
+        detail::prefetch_log(thread, static_cast<std::size_t>(end - entry.room.place));
+        return detail::open_valued(thread, site, entry.close(end));
+    }
+
+  private:
+    /// Its place on the side stack; given up if it is not closed.
+    struct Entry {
+        Entry() = default;
+        Entry(const Entry&) = delete;
+        Entry& operator=(const Entry&) = delete;
+        ~Entry() {
+            if (room.is_inline && !is_closed) detail::drop_side_room();
+        }
+        std::uint32_t close(std::byte* end) noexcept {
+            is_closed = true;
+            return detail::close_side(room, end);
+        }
+        detail::SideRoom room = detail::open_side();
+        bool is_closed = false;
+    };
+    InputWriter(const detail::SideRoom& room, detail::ValueNeeds needs) noexcept
+        : encoder_(room.place, room.limit), needs_(needs) {}
+
+    /// Whether nothing but memory is read for what is known of a tensor: its sizes are not made by a program.
+    static bool is_plain(const c10::TensorImpl* impl) noexcept {
+        constexpr c10::DispatchKeySet kPlain =
+            c10::DispatchKeySet({c10::DispatchKey::Dense, c10::DispatchKey::ADInplaceOrView,
+                                 c10::DispatchKey::Conjugate, c10::DispatchKey::Negative}) |
+            c10::autograd_dispatch_keyset | c10::autocast_dispatch_keyset |
+            c10::DispatchKeySet({c10::BackendComponent::CPUBit, c10::BackendComponent::CUDABit});
+        const c10::DispatchKeySet keys = impl->key_set();
+        return (keys | kPlain) == kPlain && keys.has_any(c10::DispatchKeySet(c10::DispatchKey::Dense)) &&
+               !impl->has_symbolic_sizes_strides();
+    }
+    /// The same of any value.
+    static bool is_plain(const c10::IValue& value) {
+        if (value.isTensor()) {
+            const c10::TensorImpl* const impl = value.toTensor().unsafeGetTensorImpl();
+            return !value.toTensor().defined() || is_plain(impl);
+        }
+        if (!value.isList()) return true;
+        const c10::ArrayRef<c10::IValue> items = value.toListRef();
+        return std::all_of(items.begin(), items.end(),
+                           [](const c10::IValue& item) { return is_plain(item); });
+    }
+
+    [[gnu::always_inline]] bool add(const c10::IValue& argument) {
+        constexpr std::uint8_t kInput = detail::kValueInput;
+        if (argument.isTensor()) {
+            const c10::TensorImpl* const impl = argument.toTensor().unsafeGetTensorImpl();
+            if (is_plain(impl)) [[likely]] {
+                encoder_.add_array(0, kInput, view_of(*impl));
+                return true;
+            }
+        } else if (needs_.concrete) {
+            if (argument.isInt()) {
+                encoder_.add_scalar(0, kInput, ValueKind::Int, static_cast<std::uint64_t>(argument.toInt()));
+                return true;
+            }
+            if (argument.isDouble()) {
+                encoder_.add_scalar(0, kInput, ValueKind::Double,
+                                    std::bit_cast<std::uint64_t>(argument.toDouble()));
+                return true;
+            }
+            if (argument.isBool()) {
+                encoder_.add_scalar(0, kInput, ValueKind::Bool, argument.toBool() ? 1 : 0);
+                return true;
+            }
+        }
+        return add_other(argument);
+    }
+    [[gnu::always_inline]] static ArrayView view_of(const c10::TensorImpl& impl) {
+        ArrayView view;
+        view.dtype = dtype_of(c10::typeMetaToScalarType(impl.dtype()));
+        view.device = device_of(impl.device());
+        const c10::IntArrayRef sizes = impl.sizes();
+        const c10::IntArrayRef strides = impl.strides();
+        view.sizes = {sizes.data(), sizes.size()};
+        view.strides = {strides.data(), strides.size()};
+        if (impl.has_storage()) view.storage = impl.unsafe_storage().data();
+        return view;
+    }
+    [[gnu::noinline]] bool add_other(const c10::IValue& argument) {
+        if (!is_plain(argument)) return false;
+        InputValues values;
+        encoder_.add(0, detail::kValueInput, values.add_keyed(argument), needs_);
+        return true;
+    }
+
+    detail::ValueEncoder encoder_;
+    detail::ValueNeeds needs_;
+};
+
+}  // namespace kymo::torch

@@ -1,0 +1,103 @@
+"""test_input_kinds.py: inputs of operators, whichever way they are written."""
+
+import pytest
+import torch
+from torch.profiler import profile as torch_profile
+from torch.utils._python_dispatch import return_and_correct_aliasing
+
+from kymo.torch import profile
+
+
+class Sized(torch.Tensor):
+    """Its sizes are made up by a program, which runs operators."""
+
+    asked = 0
+
+    @staticmethod
+    def __new__(cls, inner):
+        return torch.Tensor._make_wrapper_subclass(
+            cls, inner.shape, dtype=inner.dtype, dispatch_sizes_strides_policy="sizes"
+        )
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        if func in (torch.ops.aten.size.default, torch.ops.aten.sym_size.default):
+            Sized.asked += 1
+            torch.ones(3).neg_()
+            return args[0].inner.shape
+        inner = torch.utils._pytree.tree_map_only(cls, lambda each: each.inner, (args, kwargs or {}))
+        out = func(*inner[0], **inner[1])
+        wrapped = cls(out) if isinstance(out, torch.Tensor) else out
+        return return_and_correct_aliasing(func, args, kwargs or {}, wrapped)
+
+
+def strided():
+    a = torch.ones(4, 6)
+    return a.t().add(a.t()[:, :1], alpha=2)
+
+
+def lists():
+    a = torch.ones(2, 3)
+    return torch.cat([a, a.view(3, 2).t()], 1).sum([0, 1], keepdim=True).reshape([1])
+
+
+def scalars():
+    a = torch.ones(3, dtype=torch.float64)
+    return torch.clamp(a, 0.5, None).to(torch.float16).mul_(2).add_(1.5).to(torch.bool)
+
+
+def indices():
+    a = torch.arange(12).view(3, 4)
+    return a[:, torch.tensor([0, 2])], torch.nn.functional.pad(a, [1, 1], "constant", 0)
+
+
+def zero_dimensions():
+    return torch.tensor(3.0) * torch.ones(()) + torch.empty(0, 5).sum()
+
+
+def deep():
+    return torch.ones([1] * 20).expand([1] * 19 + [7]).contiguous()
+
+
+def meta():
+    return torch.ones(2**33, device="meta").view(2**16, -1) + 1
+
+
+def sparse():
+    a = torch.eye(3).to_sparse()
+    return torch.sparse.mm(a, torch.ones(3, 2))
+
+
+def inputs_of(prof):
+    events = [e for e in prof.events() if e.name.startswith("aten::")]
+    assert events
+    return [(e.name, e.input_shapes, e.concrete_inputs) for e in events]
+
+
+@pytest.mark.parametrize(
+    "work", (strided, lists, scalars, indices, zero_dimensions, deep, meta, sparse), ids=lambda each: each.__name__
+)
+def test_inputs_are_the_same_whichever_way_they_are_written(work):
+    work()
+    with profile(record_shapes=True) as straight:
+        work()
+    with profile(record_shapes=True, profile_memory=True) as identified:  # these go through values
+        work()
+    with torch_profile(record_shapes=True) as theirs:
+        work()
+    found = inputs_of(straight)
+    assert found == inputs_of(identified)
+    assert [each[:2] for each in found] == [each[:2] for each in inputs_of(theirs)]
+
+
+def test_operators_that_run_while_sizes_are_asked_for_are_recorded():
+    value = Sized(torch.ones(5))
+    with profile(record_shapes=True) as prof:
+        before = Sized.asked
+        torch.stack([value, value])
+        asked = Sized.asked - before
+    assert asked > 0
+    assert sum(e.name == "aten::neg_" for e in prof.events()) == asked
