@@ -347,7 +347,10 @@ TEST(Usage, AThreadRemembersNoChunkOfAFileThatIsFinished) {
 
 // As a signal handler does that lands where its thread holds the recorder's lock.
 TEST(Sessions, WhatCannotBeClosedInsideTheRecorderIsLostAndNotLeftOpen) {
-    const auto handle = [] { KYMO_RANGE("in a handler"); };
+    const auto handle = [] {
+        KYMO_RANGE("in a handler");
+        KYMO_RANGE("with a value", "n", 1);
+    };
     Session session(SessionOptions{});
     handle();
     {
@@ -364,7 +367,7 @@ TEST(Sessions, WhatCannotBeClosedInsideTheRecorderIsLostAndNotLeftOpen) {
     const ThreadInfo& thread = trace.threads()[0];
     EXPECT_GT(thread.dropped, 0u);
     EXPECT_EQ(thread.resyncs, 0u);
-    EXPECT_EQ(trace.ranges().size() + thread.dropped, 100'003u);
+    EXPECT_EQ(trace.ranges().size() + thread.dropped, 200'004u);
     const auto inner = static_cast<Row>(trace.ranges().size() - 1);
     EXPECT_EQ(trace.range_name(inner), "inner");
     EXPECT_EQ(trace.range_name(trace.ranges().parent[inner]), "outer");

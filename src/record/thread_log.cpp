@@ -465,20 +465,23 @@ namespace {
 
 // A signal handler that has interrupted the recorder opens ranges inline; where one's end would need the
 // recorder it is lost, but does not stay open.
-void abandon_innermost(std::uint32_t index, std::uint64_t start) noexcept {
+void abandon_innermost(std::uint64_t start) noexcept {
     ThreadState& state = *detail::current_thread;
-    if (state.owner == nullptr || load_relaxed(state.busy) != 0 || index >= detail::kInlineDepth ||
-        state.depth != index + 1 || load_relaxed(state.slots[index].start) != start)
+    const std::uint32_t depth = state.depth;
+    if (state.owner == nullptr || load_relaxed(state.busy) != 0 || depth == 0 || depth > detail::kOpenSlots)
         return;
-    store_release(state.slots[index].start, std::uint64_t{0});
-    store_release(state.depth, index);
+    OpenSlot& slot = state.slots[depth - 1];
+    if (load_relaxed(slot.start) != start) return;
+    drop_side(state, static_cast<std::uint32_t>(load_relaxed(slot.what) >> 32));
+    store_release(slot.start, std::uint64_t{0});
+    store_release(state.depth, depth - 1);
 }
 
 }  // namespace
 
 void close_recorded(std::uint32_t index, std::uint64_t start, std::uint64_t now) noexcept {
     SlowPath path;
-    if (!path) return abandon_innermost(index, start);
+    if (!path) return abandon_innermost(start);
     ThreadState* const state = detail::current_thread->owner != nullptr ? ending_thread() : nullptr;
     if (state == nullptr) return;  // the thread has ended, or is in between fork's handlers
     if (!Clock::is_inline()) now = Clock::now();
