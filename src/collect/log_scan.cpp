@@ -126,6 +126,8 @@ class SpanScanner {
             case RecordKind::ContextMark:
                 piece.has_marks = true;
                 break;
+            case RecordKind::Adopted:
+                break;
             case RecordKind::Dropped:
                 if (view_.intersects(head.time, head.time)) piece.dropped += head.word2;
                 break;

@@ -114,6 +114,17 @@ class NestingStack {
             if (frame->key >= key || start_ns <= frame->start) frame->key += 2;
         }
     }
+    /// Scopes that had begun before were put onto the open stack here, the first at `depth`: what was
+    /// recorded before, at that depth or deeper, lies within them as far as they had begun then.
+    void pass_adopted(std::uint32_t depth, std::uint64_t time) {
+        const std::int64_t key = std::int64_t{depth} * 2;
+        const std::int64_t time_ns = to_ns(time);
+        last_start_ = 0;
+        while (top_->key >= key && top_->start > time_ns) pop();
+        if (top_->key < key) return;
+        top_->key = key - 1;
+        top_->is_adopted = true;
+    }
     /// The range that was given last is part of a call, if `start` (ticks, the low 48 bits) is its own.
     void set_part(std::uint64_t start, std::uint64_t call, std::uint8_t flags) noexcept {
         if (last_start_ == 0 || (last_start_ & kPartStartMask) != start) return;
@@ -163,6 +174,7 @@ class NestingStack {
         std::uint16_t flags = 0;
         std::uint8_t part = 0;
         bool is_sequenced = false;
+        bool is_adopted = false;
         std::uint32_t sequence = 0;
         std::uint32_t forward_thread = 0;
         std::uint64_t call = 0;  ///< 0: part of none
@@ -188,6 +200,10 @@ class NestingStack {
         if (behind_gap_) [[unlikely]] {
             behind_gap_ = false;
             while (end_ns < top_->start - kSlackNs) pop();
+        }
+        if (top_->is_adopted && end_ns <= top_->start) [[unlikely]] {
+            do pop();
+            while (top_->key >= key);
         }
         if (end_ns > top_->limit || start_ns < top_->start) [[unlikely]] {
             if (end_ns - kSlackNs > top_->limit || start_ns + kSlackNs < top_->start) {
@@ -215,6 +231,7 @@ class NestingStack {
         frame.async = async;
         frame.flags = flags;
         frame.is_sequenced = false;
+        frame.is_adopted = false;
         frame.call = 0;
         last_aside_ = false;
         return true;

@@ -314,6 +314,9 @@ class Replayer {
             case RecordKind::Dropped:
                 nesting_.pass_dropped(head.depth);
                 break;
+            case RecordKind::Adopted:
+                if (view_.intersects(head.time, head.time)) nesting_.pass_adopted(head.depth, head.time);
+                break;
             case RecordKind::ContextMark:
                 contexts_.pass_back(head);
                 break;

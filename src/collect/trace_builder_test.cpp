@@ -150,6 +150,26 @@ TEST(TraceBuilder, AMissingChunkDoesNotMakeLaterRangesParentsOfEarlierOnes) {
     EXPECT_EQ(outline(build(log)), "thread 1: a 10000-50000 { x 12000-14000 p 30000-40000 }\n");
 }
 
+TEST(TraceBuilder, WhatWasRecordedBeforeRunningCallsWereMetLiesWithinThem) {
+    LogWriter log;
+    log.thread(1)
+        .range("long ago", 20'000, 40'000, 0)
+        .range("leaf", 210'000, 220'000, 1)
+        .range("early", 200'000, 230'000, 0)
+        .range("early", 250'000, 260'000, 0)
+        .adopted(300'000, 0)
+        .range("met", 310'000, 330'000, 2)
+        .range("inner", 110'000, 400'000, 1)
+        .range("outer", 100'000, 500'000, 0)
+        .range("later", 600'000, 700'000, 0);
+    const Trace trace = build(log);
+    EXPECT_EQ(
+        outline(trace),
+        "thread 1: long ago 20000-40000 outer 100000-500000 { inner 110000-400000 { early 200000-230000 { "
+        "leaf 210000-220000 } early 250000-260000 met 310000-330000 } } later 600000-700000\n");
+    EXPECT_EQ(problem_codes(trace), "");
+}
+
 TEST(TraceBuilder, RangesThatEndedOutOfOrderGoToAsyncTracksAndTheirChildrenToTheirParent) {
     LogWriter log;
     // a { b { e } c { d } } where b ends while c is open: c moves from depth 2 to depth 1.

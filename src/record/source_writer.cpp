@@ -68,9 +68,25 @@ Opened open_before(std::uint32_t site, std::uint64_t start, std::uint32_t side) 
         return {0, detail::kNotOpen};
     Opened opened = push_open(*state, site, 0, side);
     if (opened.index == detail::kNotOpen) return opened;
-    opened.start = std::max<std::uint64_t>(start, 1);
-    detail::store_release(Recorder::get().slot(*state, state->depth - 1)->start, opened.start);
+    Recorder& recorder = Recorder::get();
+    // It is not outside of what is open already, whatever it was.
+    const std::uint64_t around =
+        state->depth > 1 ? load_relaxed(recorder.slot(*state, state->depth - 2)->start) : 1;
+    opened.start = std::max(start, around);
+    detail::store_release(recorder.slot(*state, state->depth - 1)->start, opened.start);
     return opened;
+}
+
+void begin_adoption() noexcept {
+    const SlowPath path;
+    ThreadState* const state = path ? ready_thread() : nullptr;
+    if (state == nullptr || (load_relaxed(state->armed) & detail::kArmedRecorder) == 0) return;
+    const std::uint64_t now = Clock::now();
+    if (!ensure_room(*state, sizeof(detail::LongRecord), now)) return;
+    detail::LongRecord* const record = append_long(*state, detail::RecordKind::Adopted, 0);
+    record->time = now;
+    record->depth = state->depth;
+    commit(*state);
 }
 
 void close_late(Opened opened) noexcept {

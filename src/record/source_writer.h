@@ -50,6 +50,10 @@ KYMO_API bool attach_thread() noexcept;
 /// that detail::close_side() gave; 0: none. kNotOpen: there was no room, or nothing records.
 KYMO_API detail::Opened open_before(std::uint32_t site, std::uint64_t start, std::uint32_t side) noexcept;
 
+/// Says that ranges are going to be opened that began before: what the thread has recorded since then lies in
+/// them.
+KYMO_API void begin_adoption() noexcept;
+
 /// Closes a range of the calling thread whose end was not seen: it ends now and is marked unfinished.
 KYMO_API void close_late(detail::Opened opened) noexcept;
 

@@ -360,6 +360,10 @@ def test_an_audit_hook_may_end_threads_while_hooks_are_set(run_python):
     assert run_python(AUDITED.format(what="threads and threads.pop(0).end()")) == "2 []\n2 []\n"
 
 
+def test_what_a_thread_records_while_hooks_are_set_lies_within_its_calls(run_python):
+    assert run_python(AUDITED.format(what="import gc; gc.collect()")) == "2 []\n2 []\n"
+
+
 @uses_profile_hook
 def test_an_audit_hook_may_refuse_the_hook(run_python):
     printed = run_python(AUDITED.format(what='raise RuntimeError("no")'))

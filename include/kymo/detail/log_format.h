@@ -94,6 +94,7 @@ enum class RecordKind : std::uint8_t {
                           ///< ticks that this can be off by; payload = DevicePlace
     SequencedRange = 0x8e,  ///< a closed scope with a sequence number: time = start, flags = its depth,
                             ///< word 2 = duration:32 | number:32, depth = RangeFacts::forward_thread
+    Adopted = 0x8f,  ///< time; scopes that began earlier follow on the open stack, the first at `depth`
 };
 
 enum RecordFlags : std::uint8_t {

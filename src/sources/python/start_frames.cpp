@@ -133,6 +133,7 @@ std::vector<AdoptedFrame> StartFramesOfThreads::adopt(PyThreadState* state) {
            found.frames[still_running] == running[still_running].frame &&
            site_of(found.words[still_running]) == running[still_running].site)
         ++still_running;
+    begin_adoption();
     for (std::size_t i = 0; i < found.frames.size(); ++i) {
         detail::Opened opened{0, detail::kNotOpen};
         if (found.sites[i] != 0) {
