@@ -23,6 +23,8 @@ set_target_properties(kymo_python PROPERTIES OUTPUT_NAME _kymo LIBRARY_OUTPUT_DI
                                              INSTALL_RPATH "$ORIGIN/lib")
 target_include_directories(kymo_python PRIVATE "${PROJECT_SOURCE_DIR}/src")
 target_link_libraries(kymo_python PRIVATE kymo::kymo)
+set_source_files_properties("${PROJECT_SOURCE_DIR}/src/bindings/module.cpp"
+                            PROPERTIES COMPILE_DEFINITIONS KYMO_VERSION="${PROJECT_VERSION}")
 
 # What pip builds, whatever else the folder builds.
 add_custom_target(kymo_package DEPENDS kymo kymo_python ${kymo_devices})

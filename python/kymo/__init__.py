@@ -40,6 +40,7 @@ from kymo._trace import TraceTable, load
 # Importing the package is to cost next to nothing: what marks ranges is here at once, the rest when it is asked for.
 # None: a module of that name.
 _LATER = {
+    "__version__": "_kymo",
     "DeviceActivity": "_devices",
     "DeviceActivitySource": "_devices",
     "DeviceRuntime": "_devices",

@@ -41,5 +41,6 @@ def main(folders, arguments, options=()):
     start = find(folders, "_start")
     if start is not None:
         os.environ["KYMO_PACKAGE"] = os.path.dirname(start)
-    sys.stdout.flush()
+    if sys.stdout is not None:  # it was closed when we began
+        sys.stdout.flush()
     os.execv(path, ["kymo", *arguments[1:]])

@@ -15,6 +15,7 @@ NB_MODULE(_kymo, module) {
         !kymo::bindings::add_mark_functions(module.ptr()) || !kymo::bindings::add_open_ranges(module.ptr()) ||
         !kymo::bindings::add_traceback(module.ptr()))
         throw nb::python_error();
+    module.attr("__version__") = KYMO_VERSION;
     kymo::bindings::bind_errors(module);
     kymo::bindings::bind_trace(module);
     kymo::bindings::bind_context(module);

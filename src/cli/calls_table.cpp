@@ -43,11 +43,19 @@ bool are_host_calls(const Averages& averages) {
     std::uint64_t calls = 0;
     std::uint64_t all = 0;
     for (const AverageRow& row : averages.rows) {
-        if (row.device_type != DeviceType::Cpu || row.scope == Scope::DeviceRuntime) continue;
+        if (row.device_type != DeviceType::Cpu || row.scope == Scope::DeviceRuntime ||
+            row.scope == Scope::GarbageCollection)
+            continue;
         calls += is_call(row) ? row.range_count : 0;
         all += row.range_count;
     }
     return calls > 0 && calls * 2 >= all;
+}
+
+std::uint64_t count_calls(const Averages& averages) {
+    std::uint64_t calls = 0;
+    for (const AverageRow& row : averages.rows) calls += is_call(row) ? row.count : 0;
+    return calls;
 }
 
 bool are_calls(const Averages& averages) {

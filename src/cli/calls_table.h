@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include <kymo/averages.h>
@@ -12,7 +13,9 @@ namespace kymo::cli {
 
 /// What calls are summed up with: totals that count no time twice.
 AverageOptions call_options(GroupBy by = GroupBy::Name);
-/// Whether the rows are mostly calls of Python.
+/// How many calls the rows stand for; one that is suspended is one, however often it goes on.
+std::uint64_t count_calls(const Averages& averages);
+/// Whether the rows are mostly calls of Python (and collections of its garbage).
 bool are_calls(const Averages& averages);
 /// The same of what the processor did, whatever a device did beside it.
 bool are_host_calls(const Averages& averages);

@@ -109,6 +109,13 @@ std::vector<std::string> device_facts(const Trace& trace) {
     return facts;
 }
 
+/// Whether nothing was recorded but what the interpreter does by itself.
+bool is_only_garbage(const Trace& trace, const Averages& averages) {
+    const auto is_garbage = [](const AverageRow& row) { return row.scope == Scope::GarbageCollection; };
+    return trace.instants().size() + trace.counters().size() == 0 &&
+           std::all_of(averages.rows.begin(), averages.rows.end(), is_garbage);
+}
+
 std::string window_of(const Trace& trace) {
     return format_duration(static_cast<double>(trace.window().end_ns - trace.window().start_ns));
 }
@@ -119,7 +126,7 @@ std::string calls_summary(const Trace& trace, const std::string& path, Averages&
     make_printable(averages);
     std::string text =
         fmt::format("kymo: {}: {} in {}, {}\n\n", styled(terminal, Style::Bold, printable(path)),
-                    format_plural(trace.ranges().size(), "call"), window_of(trace), size_of(path));
+                    format_plural(count_calls(averages), "call"), window_of(trace), size_of(path));
     text += calls_text(averages, "function", "self", false, kHotFunctions, terminal);
     const auto fact = [&](std::string_view title, const std::string& what) {
         if (!what.empty()) text += styled(terminal, Style::Dim, fmt::format("{:<10}", title)) + what + "\n";
@@ -187,7 +194,7 @@ RunSummary summarize_run(const std::vector<std::string>& captures, std::string_v
             Averages averages = key_averages(trace, call_options());
             if (i > 0) {
                 others.add(trace, path, averages);
-            } else if (events == 0) {
+            } else if (events == 0 || is_only_garbage(trace, averages)) {
                 main = fmt::format("kymo: {}: {}\n{}", styled(terminal, Style::Bold, printable(path)),
                                    why_empty, problem_lines(trace, terminal));
             } else if (are_host_calls(averages)) {

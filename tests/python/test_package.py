@@ -140,3 +140,7 @@ def test_the_cmake_folder_is_that_of_this_package():
     assert folder.is_relative_to(FOLDER)
     assert (folder / "kymoConfig.cmake").exists()
     assert (folder / "kymoTargets.cmake").exists()
+
+
+def test_the_version_is_that_of_the_command():
+    assert kymo.__version__ in command("--version").stdout

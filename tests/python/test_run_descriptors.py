@@ -1,9 +1,11 @@
 """``kymo run`` of programs that close all descriptors, as daemons do, and open files of their own after."""
 
 import resource
+import subprocess
+import sys
 
 import pytest
-from running import captures, functions, recorded
+from running import captures, environment, functions, recorded
 
 import kymo
 
@@ -72,3 +74,11 @@ def test_a_capture_that_was_closed_and_removed_is_written_again_as_far_as_it_goe
     assert all(path.read_text() == "hello" for path in tmp_path.glob("victim*"))
     assert 0 < functions(capture)["empty"] < CALLS
     assert "descriptor_closed" in [code for code, _, _ in kymo.load(capture).problems]
+
+
+@pytest.mark.parametrize("stream", ["<&-", ">&-", "2>&-"])
+def test_a_program_runs_with_a_standard_stream_closed(tmp_path, stream):
+    arguments = f'-c \'open("ran", "w").close()\' {stream}'
+    command = f"{sys.executable} -m kymo run -q -o x.kymo {arguments}"
+    assert subprocess.run(["sh", "-c", command], cwd=tmp_path, env=environment(), timeout=120).returncode == 0
+    assert (tmp_path / "ran").exists() and (tmp_path / "x.kymo").exists()

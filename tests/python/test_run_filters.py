@@ -55,3 +55,32 @@ def test_depth_and_number_of_calls_have_limits(tmp_path, option, value):
 def test_short_calls_are_left_out(tmp_path):
     found = counts(tmp_path, "--min-duration", "10s")
     assert found["leaf"] == 0
+
+
+GARBAGE = """import gc
+
+def numbers():
+    yield from range(1000)
+
+def collect():
+    for _ in range(20):
+        gc.collect()
+
+sum(numbers())
+collect()
+"""
+
+
+def test_the_summary_counts_calls_and_not_their_parts_nor_collections(tmp_path):
+    (tmp_path / "program.py").write_text(GARBAGE)
+    _, errors, code = recorded(["program.py"], tmp_path, run_options=("--no-c-calls", "--include", "__main__"))
+    assert code == 0
+    assert ": 3 calls in " in errors  # the module, numbers, collect
+    assert "gc        2" in errors and "): numbers" in errors
+
+
+def test_collections_alone_are_nothing(tmp_path):
+    (tmp_path / "program.py").write_text(GARBAGE)
+    _, errors, code = recorded(["program.py"], tmp_path, run_options=("--include", "no_such_module"))
+    assert code == 0
+    assert "nothing: no call was made that the options take" in errors
