@@ -11,13 +11,13 @@
 #include <string_view>
 #include <vector>
 
+#include <kymo/call_pattern.h>
 #include <kymo/error.h>
 #include <kymo/observe.h>
 
 #include "bindings/bind.h"
 #include "bindings/errors.h"
 #include "bindings/guarded_session.h"
-#include "sources/python/call_patterns.h"
 #include "sources/python/module_calls.h"
 #include "sources/python/python_text.h"
 #include "sources/python/tracer.h"
@@ -75,7 +75,7 @@ std::vector<std::string> patterns_of(const nb::object& given, const char* option
                                   nb::cast<std::string>(nb::str(each.type().attr("__name__"))))
                                      .c_str());
         python::with_text(each.ptr(), [&](std::string_view text) { patterns.emplace_back(text); });
-        if (const char* const fault = python::fault_of_pattern(patterns.back()))
+        if (const char* const fault = fault_of_call_pattern(patterns.back()))
             throw nb::value_error(
                 (std::string(option) + ": the pattern '" + patterns.back().c_str() + "' " + fault).c_str());
     }

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include <kymo/call_pattern.h>
 #include <kymo/error.h>
 #include <kymo/nvtx.h>
 #include <kymo/scope.h>
@@ -175,13 +176,19 @@ class RunVerb final : public Verb {
         return ",devices=" + escaped(gpu_);
     }
 
+    static std::string pattern_setting(const std::string& name, const std::string& pattern) {
+        if (const char* const fault = fault_of_call_pattern(pattern))
+            throw Error("run: --" + name + ": the pattern '" + pattern + "' " + fault);
+        return "," + name + "=" + escaped(pattern);
+    }
+
     /// What is recorded of Python's calls. Their names, and that they come last, are what the package's start
     /// file looks for.
     std::string call_settings() const {
         if (c_calls_ && no_c_calls_) throw Error("run: --c-calls and --no-c-calls exclude each other");
         std::string text;
-        for (const std::string& pattern : include_) text += ",include=" + escaped(pattern);
-        for (const std::string& pattern : exclude_) text += ",exclude=" + escaped(pattern);
+        for (const std::string& pattern : include_) text += pattern_setting("include", pattern);
+        for (const std::string& pattern : exclude_) text += pattern_setting("exclude", pattern);
         if (fold_libraries_) text += ",fold_libraries=on";
         if (!min_duration_.empty()) {
             const std::optional<std::uint64_t> ns = parse_duration(min_duration_);

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include <kymo/call_pattern.h>
 #include <kymo/error.h>
 #include <kymo/execution_trace.h>
 
@@ -134,15 +135,21 @@ std::uint64_t parse_number(const std::string& key, const std::string& text) {
     return number;
 }
 
+const std::string& parse_pattern(const std::string& key, const std::string& text) {
+    if (const char* const fault = fault_of_call_pattern(text))
+        throw Error(key + "=" + text + ": the pattern " + fault);
+    return text;
+}
+
 /// Which of the Python calls. False: no such key.
 template <class Options>
 bool set_call_option(Options& options, const std::string& key, const std::string& value) {
     if constexpr (requires { options.calls; }) {
         auto& calls = options.calls;
         if (key == "include") {
-            calls.include.push_back(value);
+            calls.include.push_back(parse_pattern(key, value));
         } else if (key == "exclude") {
-            calls.exclude.push_back(value);
+            calls.exclude.push_back(parse_pattern(key, value));
         } else if (key == "fold_libraries") {
             calls.fold_libraries = parse_switch(key, value);
         } else if (key == "call_lines") {

@@ -35,6 +35,8 @@ check "run: arguments arrive as they are" 0 '^\[a b\] \[--\] \[-o\] \[\]' \
 check "run: no such program" 127 '^kymo: \./nope: No such file or directory' "$kymo" run -- ./nope
 check "run: not a program" 126 '^kymo: /: Permission denied' "$kymo" run -- /
 check "run: no program" 2 'the program is missing' "$kymo" run
+check "run: no pattern" 2 "^kymo: run: --include: the pattern '\[' has a '\[' that is not closed" "$kymo" run --include '[' -- true
+check "run: an empty pattern" 2 "^kymo: run: --exclude: the pattern '' is empty" "$kymo" run --exclude '' -- true
 check "run: wrong size" 2 "'12q' is no size" "$kymo" run --max 12q -- true
 check "run: wrong scope" 2 "there is no scope 'nonsense'" "$kymo" run --scopes user,nonsense -- true
 check "run: no such folder" 2 '^kymo: nowhere/: ' "$kymo" run -o nowhere/x.kymo -- true

@@ -1,6 +1,8 @@
 // call_patterns.cpp: globs, followed through all their states at once: no pattern is slow.
 #include "sources/python/call_patterns.h"
 
+#include <kymo/call_pattern.h>
+
 namespace kymo::python {
 
 namespace {
@@ -9,25 +11,7 @@ bool is_file_pattern(std::string_view text) noexcept {
     return text.find('/') != std::string_view::npos || text.ends_with(".py") || text.starts_with('<');
 }
 
-// Where the set that begins at `at` ends; npos: it does not.
-std::size_t end_of_set(std::string_view text, std::size_t at) noexcept {
-    std::size_t first = at + 1;
-    if (first < text.size() && text[first] == '!') ++first;
-    return first < text.size() ? text.find(']', first + 1) : std::string_view::npos;
-}
-
 }  // namespace
-
-const char* fault_of_pattern(std::string_view text) noexcept {
-    if (text.empty()) return "is empty";
-    if (text.find('\0') != std::string_view::npos) return "has a NUL in it";
-    for (std::size_t i = 0; i < text.size(); ++i) {
-        if (text[i] != '[') continue;
-        i = end_of_set(text, i);
-        if (i == std::string_view::npos) return "has a '[' that is not closed";
-    }
-    return nullptr;
-}
 
 CallPattern::CallPattern(std::string_view text)
     : is_of_file_(is_file_pattern(text)), separator_(is_of_file_ ? '/' : '.') {
@@ -44,7 +28,8 @@ CallPattern::CallPattern(std::string_view text)
                 token.kind = Token::Kind::Deep;
                 ++i;
             }
-        } else if (const std::size_t end = text[i] == '[' ? end_of_set(text, i) : std::string_view::npos;
+        } else if (const std::size_t end =
+                       text[i] == '[' ? detail::end_of_pattern_set(text, i) : std::string_view::npos;
                    end != std::string_view::npos) {
             token.kind = Token::Kind::Set;
             token.is_negated = text[i + 1] == '!';

@@ -34,7 +34,4 @@ class CallPattern {
     char separator_;
 };
 
-/// Why a text is no pattern; null: it is one.
-const char* fault_of_pattern(std::string_view text) noexcept;
-
 }  // namespace kymo::python

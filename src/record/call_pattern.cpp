@@ -1,0 +1,23 @@
+// call_pattern.cpp: what is wrong with a pattern, for all who take one.
+#include <kymo/call_pattern.h>
+
+namespace kymo {
+
+std::size_t detail::end_of_pattern_set(std::string_view text, std::size_t at) noexcept {
+    std::size_t first = at + 1;
+    if (first < text.size() && text[first] == '!') ++first;
+    return first < text.size() ? text.find(']', first + 1) : std::string_view::npos;
+}
+
+const char* fault_of_call_pattern(std::string_view text) noexcept {
+    if (text.empty()) return "is empty";
+    if (text.find('\0') != std::string_view::npos) return "has a NUL in it";
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        if (text[i] != '[') continue;
+        i = detail::end_of_pattern_set(text, i);
+        if (i == std::string_view::npos) return "has a '[' that is not closed";
+    }
+    return nullptr;
+}
+
+}  // namespace kymo
