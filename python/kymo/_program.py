@@ -1,9 +1,10 @@
 """Records a program from its first line to its end, and the processes that it forks: what ``kymo run`` does."""
 
+import atexit
 import os
 import sys
 
-from kymo._kymo import begin_again, begin_with_program, finish_recording
+from kymo._kymo import begin_again, begin_with_program, finish_recording, finish_with_interpreter
 
 _ending = None
 
@@ -26,12 +27,19 @@ def _begin_in_child():
         _ending = _Ending(util)
 
 
+def _end():
+    """An interpreter that nobody kept from being interrupted ends by the signal itself: nothing runs behind that."""
+    if getattr(sys, "last_type", None) is KeyboardInterrupt:
+        finish_with_interpreter()
+
+
 def record():
     """To be called while the interpreter starts. Other processes of the program get captures of their own, unless
     the environment says that there are to be none: then nothing of what it says stays in it."""
     alone = os.environ.pop("KYMO_CHILDREN", "") == "0"
     if alone:
         os.environ.pop("KYMO_TORCH", None)
+    atexit.register(_end)  # the first: it is called last
     begin_with_program(alone)
     if not alone:
         os.register_at_fork(after_in_child=_begin_in_child)

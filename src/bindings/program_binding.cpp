@@ -13,6 +13,8 @@ void bind_program(nanobind::module_& module) {
                "In a forked process: starts what the environment asks for, and the recording of calls.");
     module.def("finish_recording", &python::finish_program,
                "Ends the sessions that have a file, as the end of the process does.");
+    module.def("finish_with_interpreter", &python::finish_with_interpreter,
+               "Ends them when the interpreter has ended.");
 }
 
 }  // namespace kymo::bindings

@@ -554,6 +554,7 @@ def test_ctrl_c_ends_it_as_it_ends_python(tmp_path, by_key):
     assert lines[0] == "Traceback (most recent call last):" and lines[-1] == "KeyboardInterrupt"
     assert "kymo" not in errors.decode().replace(str(tmp_path), "")
     assert functions(tmp_path / "x.kymo")["turn"] >= 1
+    assert kymo.load(tmp_path / "x.kymo").problems == []  # it was completed
 
 
 def test_a_crash_in_c_keeps_the_calls(tmp_path):

@@ -50,4 +50,8 @@ void finish_program() noexcept {
     apply_tracer();
 }
 
+void finish_with_interpreter() noexcept {
+    Py_AtExit([] { finish_recording(); });
+}
+
 }  // namespace kymo::python

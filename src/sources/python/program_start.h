@@ -14,5 +14,7 @@ void begin_again() noexcept;
 
 /// For a process that ends by _exit(): its captures are complete.
 void finish_program() noexcept;
+/// The same when the interpreter has ended, for one that ends by a signal then.
+void finish_with_interpreter() noexcept;
 
 }  // namespace kymo::python
