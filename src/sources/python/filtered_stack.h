@@ -88,6 +88,14 @@ class FilteredStack {
         depth_ = cut_ = 0;
         for (Entry& entry : entries_) entry.note &= ~(kCounted | kCut);
     }
+    /// Calls into C are not seen any more: ends those that are open, on behalf of thread `thread`.
+    void forget_c_calls(std::uint32_t thread) noexcept {
+        std::erase_if(entries_, [=](const Entry& entry) {
+            if ((entry.key & CallKey::kC) == 0) return false;
+            if (entry.opened.index != detail::kNotOpen) detail::close_elsewhere(entry.opened, thread);
+            return true;
+        });
+    }
     /// Ends what is open, on behalf of thread `thread`. `is_late`: its ends will not be seen.
     void close_all(std::uint32_t thread, bool is_late) noexcept {
         while (!entries_.empty()) {

@@ -302,6 +302,14 @@ void pause_frame_hook() noexcept {
         _PyInterpreterState_SetEvalFrameFunc(interpreter, inner_eval);
 }
 
+std::vector<AdoptedFrame> leave_adopted_frames(PyThreadState* state) noexcept {
+    FrameThread* const trace = own_thread.trace.get();
+    if (trace == nullptr || trace->adopted.empty()) return {};
+    settle(state, *trace);
+    trace->adopted_top = nullptr;
+    return std::exchange(trace->adopted, {});
+}
+
 void stop_frame_hook() noexcept {
     // Somebody who came later has us behind his own hook: we stay, and pass everything on.
     pause_frame_hook();

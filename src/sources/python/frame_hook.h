@@ -26,12 +26,15 @@ struct FrameThread {
     std::uint32_t depth = 0;            ///< with a filter: recorded calls that have begun since tracing did
 };
 
-/// Both need the GIL. Starting may take over the calls that another hook has open.
+/// Both need the GIL.
 bool start_frame_hook() noexcept;
 /// The filter is another one.
 void refilter_frame_hook() noexcept;
-/// Takes the hook out; calls that are open still end when they do.
+/// Takes the hook out; calls that it has seen begin still end when they do.
 void pause_frame_hook() noexcept;
+/// The running calls of the calling thread that the hook, which is out, has not seen begin: they are the
+/// caller's now.
+std::vector<AdoptedFrame> leave_adopted_frames(PyThreadState* state) noexcept;
 void stop_frame_hook() noexcept;
 /// In the child of a fork: the other threads are not there, whatever they were doing.
 void frame_hook_forked() noexcept;

@@ -489,7 +489,7 @@ long register_callbacks(PyObject* module, bool c_calls) noexcept {
 
 }  // namespace
 
-void refilter_monitoring(bool c_calls) noexcept {
+void change_monitoring(bool c_calls, bool all_c_calls) noexcept {
     PyObject* const module = monitoring_module();
     if (module == nullptr || !has_tool(module)) {
         Py_XDECREF(module);
@@ -498,9 +498,15 @@ void refilter_monitoring(bool c_calls) noexcept {
     c_function_sites.forget();
     {
         std::lock_guard lock(threads_mutex);
-        for (MonitoredThread* const thread : threads) thread->filtered.forget_filter();
+        for (MonitoredThread* const thread : threads) {
+            thread->filtered.forget_filter();
+            if (c_calls) continue;
+            thread->filtered.forget_c_calls(thread->thread);
+            thread->stack.forget_c_calls(thread->thread);
+        }
     }
-    register_callbacks(module, c_calls);
+    keeps_call_events = all_c_calls;
+    call(module, "set_events", "(il)", tool, register_callbacks(module, c_calls));
     call(module, "restart_events", "()");
     Py_DECREF(module);
 }

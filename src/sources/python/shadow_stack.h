@@ -126,6 +126,23 @@ class ShadowStack {
             close_late({usual_[index].start, index});
         }
     }
+    /// Calls into C are not seen any more: ends those that are open, on behalf of thread `thread`.
+    void forget_c_calls(std::uint32_t thread) noexcept {
+        std::size_t kept = 0;
+        for (std::size_t i = 0; i < used_; ++i) {
+            if ((list_[i].key & CallKey::kC) == 0)
+                list_[kept++] = list_[i];
+            else if (list_[i].opened.index != detail::kNotOpen)
+                detail::close_elsewhere(list_[i].opened, thread);
+        }
+        used_ = kept;
+        list_depth_ = used_ == 0 ? 0 : list_[used_ - 1].depth;
+        for (std::uint32_t index = detail::kInlineDepth; index-- != 0;) {
+            if ((usual_[index].key & CallKey::kC) == 0) continue;
+            usual_[index].key = 0;
+            detail::close_elsewhere({usual_[index].start, index}, thread);
+        }
+    }
     /// Ends the ranges of all calls of the calling thread and gives the calls, the outermost first.
     std::vector<SuspendedCall> suspend() {
         struct Found {
