@@ -76,7 +76,7 @@ thread_local OwnThread own_thread;
         MonitoredThread& trace = *own_thread.trace;
         detail::current_thread->tracer = &trace;
         trace.thread = detail::thread_number();
-        const bool is_met = watch_greenlets(trace.stack);
+        const bool is_met = watch_greenlets(&trace.stack, &trace.filtered);
         if (tool < 0) return nullptr;  // that has ended tracing
         trace.period = is_met ? period : period - 1;
         const std::vector<AdoptedFrame> adopted = start_frames.adopt(PyThreadState_Get());

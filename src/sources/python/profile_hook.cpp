@@ -163,12 +163,12 @@ bool is_dropped(ProfileThread* self) noexcept {
 void meet(ProfileThread* self) noexcept {
     if (!attach_thread()) return;
     self->thread = detail::thread_number();
-    self->is_met = watch_greenlets(self->stack);
+    self->is_met = watch_greenlets(&self->stack, &self->filtered);
     if (is_dropped(self)) return;
     try {
         PyThreadState* const state = PyThreadState_Get();
-        std::vector<AdoptedFrame> adopted = start_frames.adopt(state);
-        if (adopted.empty()) adopted = leave_adopted_frames(state);
+        settle_frame_thread(current_frame(state));
+        const std::vector<AdoptedFrame> adopted = start_frames.adopt(state);
         call_filter.is_on ? self->filtered.adopt(adopted) : self->stack.adopt(adopted);
     } catch (const std::bad_alloc&) {  // then its outer calls are missing
     }
@@ -222,12 +222,14 @@ void start_filtered_c(FilteredStack& stack, _PyInterpreterFrame* frame, std::uin
 // Ends a call that has begun with a filter or without. `frame`: the one that makes the event.
 void close_any(ProfileThread* self, std::uintptr_t key, _PyInterpreterFrame* frame) noexcept {
     const auto end_its_part = [=](std::uint64_t start) { end_part(frame, start, !is_suspended(frame)); };
+    bool is_there;
     if (!call_filter.is_on) {
-        if (self->filtered.is_empty() || self->stack.holds(key)) return self->stack.close(key, end_its_part);
-        self->filtered.close(key, end_its_part);
-    } else if (!self->filtered.close(key, end_its_part)) {
-        self->stack.close(key, end_its_part);
+        const bool is_plain = self->filtered.is_empty() || self->stack.holds(key);
+        is_there = is_plain ? self->stack.close(key, end_its_part) : self->filtered.close(key, end_its_part);
+    } else {
+        is_there = self->filtered.close(key, end_its_part) || self->stack.close(key, end_its_part);
     }
+    if (!is_there && key == CallKey::python(frame)) end_adopted_frame(frame);
 }
 
 // A call of this may have made a thread.

@@ -74,9 +74,10 @@ class ShadowStack {
     /// A call that is not recorded.
     void skip(std::uintptr_t key) noexcept { push({{0, detail::kNotOpen}, key, 0}); }
 
-    /// A return, of whatever call. `end_part(start)` is called before the end of a part.
+    /// A return, of whatever call. `end_part(start)` is called before the end of a part. False: the call is
+    /// not there.
     template <class EndPart>
-    void close(std::uintptr_t key, EndPart end_part) noexcept {
+    bool close(std::uintptr_t key, EndPart end_part) noexcept {
         const std::uint32_t index = detail::current_thread->depth - 1;
         const bool is_innermost =
             index < detail::kInlineDepth && index >= list_depth_ && CallKey::is_of(usual_[index].key, key) &&
@@ -85,11 +86,12 @@ class ShadowStack {
         if (is_innermost) {
             entry = take_usual(index);
         } else if (!take(key, entry)) {
-            return;
+            return false;
         }
-        if (entry.opened.index == detail::kNotOpen) return;
+        if (entry.opened.index == detail::kNotOpen) return true;
         if (CallKey::is_part(entry.key)) end_part(entry.opened.start);
         detail::close_range(entry.opened);
+        return true;
     }
     void close(std::uintptr_t key) noexcept {
         close(key, [](std::uint64_t) {});

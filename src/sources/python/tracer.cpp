@@ -13,6 +13,8 @@
 #include "sources/python/filtered_calls.h"
 #include "sources/python/frame_hook.h"
 #include "sources/python/gc_ranges.h"
+#include "sources/python/greenlets.h"
+#include "sources/python/interpreter_frames.h"
 #include "sources/python/live_calls.h"
 #include "sources/python/module_calls.h"
 #include "sources/python/monitoring.h"
@@ -150,9 +152,14 @@ void check_hook() noexcept {
 
 // The event of sys.setprofile(): once, and while no profile hook is there, since the program's audit hooks
 // run.
-bool is_hook_allowed(Mode mode) noexcept {
-    if (mode == Mode::PythonCalls || PySys_Audit("sys.setprofile", nullptr) == 0) return true;
+bool is_profile_hook_allowed() noexcept {
+    if (PySys_Audit("sys.setprofile", nullptr) == 0) return true;
     drop_error();
+    return false;
+}
+
+bool is_hook_allowed(Mode mode) noexcept {
+    if (mode == Mode::PythonCalls || is_profile_hook_allowed()) return true;
     note_problem("python_calls_missing", "an audit hook of the program refuses profile hooks");
     return false;
 }
@@ -165,8 +172,41 @@ void start_profiling(Mode mode) noexcept {
                  "thread are not recorded");
 }
 
+bool has_foreign_profile_hook() noexcept {
+    for (PyThreadState* state = PyInterpreterState_ThreadHead(PyInterpreterState_Main()); state != nullptr;
+         state = PyThreadState_Next(state)) {
+        if (state->c_profilefunc != nullptr) return true;
+    }
+    return false;
+}
+
+// The program has switched greenlets. The frame hook has its calls on the C stack, which is swapped with
+// them: the profile hook, which knows its calls, takes over. Calls of `origin`, which ran, stay open around
+// those of the others.
+void leave_frame_hook(PyObject* origin) noexcept {
+    if (is_applying || is_profiling || is_paused || present_mode != Mode::PythonCalls) return;
+    const KeptError error;
+    is_applying = true;  // audit hooks run
+    const bool is_possible = !has_foreign_profile_hook() && is_profile_hook_allowed();
+    if (is_possible) {
+        PyObject* const frame = PyObject_GetAttrString(origin, "gr_frame");
+        pause_frame_hook();
+        if (frame != nullptr && PyFrame_Check(frame))
+            settle_frame_thread(reinterpret_cast<PyFrameObject*>(frame)->f_frame);
+        Py_XDECREF(frame);
+        start_profiling(present_mode);
+    } else {
+        follow_greenlets(nullptr);
+        note_problem("python_greenlets",
+                     "the program switches greenlets and has a profile hook of its own, or refuses ours: "
+                     "calls of greenlets may stand in calls of others");
+    }
+    is_applying = false;
+    if (is_asked) apply_tracer();
+}
+
 bool start_hook(Mode mode) noexcept {
-    if (mode == Mode::PythonCalls) return start_frame_hook();
+    if (mode == Mode::PythonCalls) return start_frame_hook(leave_frame_hook);
     start_profiling(mode);
     return true;
 }
@@ -174,7 +214,7 @@ bool start_hook(Mode mode) noexcept {
 void stop_hook() noexcept {
     if (is_profiling) stop_profile_hook();
     is_profiling = false;
-    stop_frame_hook();  // threads that have had no event since have left their calls with it
+    stop_frame_hook();  // calls that it has taken over at the start may be open
 }
 
 // The profile hook stays when calls into C are not asked for any more: the frame hook would not see the ends
@@ -195,7 +235,9 @@ bool change_hook(Mode mode) noexcept {
 }
 
 void pause_hook() noexcept {
-    is_profiling ? pause_profile_hook() : pause_frame_hook();
+    if (!is_profiling) return pause_frame_hook();
+    pause_profile_hook();
+    stop_frame_hook();
 }
 
 #else
