@@ -6,7 +6,7 @@
 #include "bindings/traceback_objects.h"
 #include "sources/python/tracer.h"
 
-NB_MODULE(_kymo, module) {
+NB_MODULE(_kymo_contents, module) {
     namespace nb = nanobind;
     nb::set_leak_warnings(
         false);  // a program may end while a profiler runs: nothing that it should be told of
@@ -36,4 +36,13 @@ NB_MODULE(_kymo, module) {
     kymo::bindings::bind_torch(module);
     kymo::bindings::bind_devices(module);
     kymo::python::add_tracer();
+}
+
+// Python 3.11 would run the above again in a sub-interpreter, and take the bindings away from the main one;
+// later ones refuse by themselves, with these words.
+extern "C" NB_EXPORT PyObject* PyInit__kymo();
+extern "C" PyObject* PyInit__kymo() {
+    if (PyInterpreterState_Get() == PyInterpreterState_Main()) return PyInit__kymo_contents();
+    PyErr_SetString(PyExc_ImportError, "module kymo._kymo does not support loading in subinterpreters");
+    return nullptr;
 }

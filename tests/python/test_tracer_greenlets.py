@@ -11,12 +11,6 @@ import kymo
 
 greenlet = pytest.importorskip("greenlet")
 
-# The frame hook of 3.11 has no list of calls that could be put aside: ends out of order are async there.
-has_stretches = pytest.mark.skipif(sys.version_info < (3, 12), reason="not with the frame hook")
-WITH_STRETCHES = pytest.mark.parametrize(
-    "c_calls", [pytest.param(False, marks=has_stretches), True, "all"], ids=["python", "with_c", "all_c"]
-)
-
 # A switch copies the C stack away and back. With the frame hook our frames are on it, and AddressSanitizer takes the
 # copy, which greenlet makes with memcpy, for an access to the red zones between their variables; the zones of the stack
 # that comes back are then another's. Neither is an error of greenlet's or ours.
@@ -35,7 +29,7 @@ def parents(prof, function):
     return [rows[row["parent"]]["name"].rpartition(".")[2] for row in calls if row["parent"] is not None]
 
 
-@WITH_STRETCHES
+@MODES
 def test_calls_stand_in_the_greenlet_that_makes_them(c_calls):
     def first():
         leaf()
@@ -55,6 +49,99 @@ def test_calls_stand_in_the_greenlet_that_makes_them(c_calls):
     assert parents(prof, "leaf")[:3] == ["first", "first", "second"]
     rows = call_trees.rows(prof)
     assert not [row for row in rows if row["name"].endswith((".first", ".second", ": leaf")) and row["flags"]]
+
+
+FILTERS = [
+    {"include": ["test_tracer_greenlets.py", "call_trees"]},
+    {"exclude": ["json"]},
+    {"max_depth": 50},
+    {"call_lines": True},
+    {"fold_libraries": True},
+    {"call_budget": 1000},
+]
+
+
+@MODES
+@pytest.mark.parametrize("options", FILTERS, ids=lambda options: next(iter(options)))
+def test_calls_stand_in_their_greenlet_with_a_filter_too(c_calls, options):
+    def inner():
+        two.switch()
+        leaf()
+
+    def first():
+        inner()
+        leaf()
+        main.switch()
+
+    def second():
+        leaf()
+        one.switch()
+
+    main = greenlet.getcurrent()
+    one, two = greenlet.greenlet(first), greenlet.greenlet(second)
+    with kymo.profile(with_stack=True, c_calls=c_calls, **options) as prof:
+        one.switch()
+        leaf()
+    here = sys._getframe().f_code.co_name
+    found = [name.rpartition(": ")[2] for name in parents(prof, "leaf")]
+    assert sorted(found) == sorted(["second", "inner", "first", here])
+    assert call_trees.problems(prof) == []
+
+
+@MODES
+def test_depth_is_counted_in_each_greenlet(c_calls):
+    def below():
+        leaf()
+
+    def work():
+        main.switch()
+        below()
+        main.switch()
+
+    main = greenlet.getcurrent()
+    with kymo.profile(with_stack=True, c_calls=c_calls, max_depth=2) as prof:
+        workers = [greenlet.greenlet(work) for _ in range(3)]
+        for _ in range(2):
+            for worker in workers:
+                worker.switch()
+        leaf()
+    assert sum(name.endswith(".below") for name in call_trees.names(prof)) == 3
+    assert count(prof, "leaf") == 1
+
+
+@pytest.mark.parametrize("options", [{}, {"call_lines": True}], ids=["plain", "lines"])
+def test_calls_of_a_greenlet_that_was_running_at_the_start_are_kept_apart(options):
+    """It is switched away from, comes back and calls on."""
+
+    def other():
+        leaf()
+        one.switch()
+
+    def run():
+        prof.start()
+        greenlet.greenlet(other).switch()
+        leaf()
+        main.switch()
+
+    main = greenlet.getcurrent()
+    one = greenlet.greenlet(run)
+    prof = kymo.profile(with_stack=True, **options)
+    one.switch()
+    prof.stop()
+    assert sorted(parents(prof, "leaf")) == ["other", "run"]
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="there is no profile hook")
+def test_where_switches_cannot_be_followed_the_trace_says_so():
+    with kymo.profile(with_stack=True, c_calls=False) as prof:
+        sys.setprofile(lambda *_: None)
+        try:
+            for _ in range(3):
+                greenlet.greenlet(leaf).switch()
+        finally:
+            sys.setprofile(None)
+    assert count(prof, "leaf") == 3
+    assert call_trees.problems(prof) == ["python_greenlets"]
 
 
 @MODES
@@ -108,7 +195,7 @@ def test_the_trace_callback_of_the_program_is_called_too(c_calls):
     assert seen == ["switch", "switch"]
 
 
-@WITH_STRETCHES
+@MODES
 def test_greenlets_imported_while_tracing_are_kept_apart(c_calls):
     assert (
         run_program(f"""

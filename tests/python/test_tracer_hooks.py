@@ -295,6 +295,27 @@ def test_subinterpreters_are_refused_clearly():
     assert text.startswith("refused:")
 
 
+def test_a_subinterpreter_that_imports_the_package_leaves_the_main_one_alone():
+    text = run_program(
+        """
+        import kymo
+        try:
+            import _interpreters as interpreters
+        except ImportError:
+            import _xxsubinterpreters as interpreters
+        def leaf(): pass
+        program = "try: import kymo" + chr(10) + "except ImportError as error: print(error, flush=True)"
+        for _ in range(2):
+            interpreter = interpreters.create()
+            interpreters.run_string(interpreter, program)
+            interpreters.destroy(interpreter)
+            with kymo.profile(with_stack=True) as prof: leaf()
+            print(sum(event.name.endswith(": leaf") for event in prof.events()), flush=True)
+        """
+    )
+    assert text == "module kymo._kymo does not support loading in subinterpreters\n1\n" * 2
+
+
 @MODES
 def test_what_the_profiler_does_itself_is_no_part_of_the_trace(c_calls):
     """The second session: the first imports what it needs."""

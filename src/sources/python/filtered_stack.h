@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "record/source_writer.h"
@@ -15,7 +16,26 @@ namespace kymo::python {
 /// Beside the thread's ShadowStack, with the same keys. Belongs to its thread. What finds no room is not
 /// recorded.
 class FilteredStack {
+    struct Entry {
+        detail::Opened opened;
+        std::uintptr_t key;
+        std::uint32_t note;  ///< log_place() when it began, and these:
+        std::uint32_t site = 0;
+        int line = -1;
+    };
+    static constexpr std::uint32_t kLibrary = 1, kTransparent = 2, kCounted = 4, kCut = 8;
+
   public:
+    /// The calls of a greenlet that does not run now.
+    class Suspended {
+        friend FilteredStack;
+        std::vector<Entry> entries_;
+        std::uint32_t generation_ = 0;  ///< of the filter
+
+      public:
+        bool is_empty() const noexcept { return entries_.empty(); }
+    };
+
     /// Opens a call that the filter takes. `is_library`: of the function's code. Gives its start; 0: it is
     /// not recorded.
     std::uint64_t open(std::uintptr_t key, std::uint32_t site, Scope scope, int line,
@@ -25,7 +45,7 @@ class FilteredStack {
         // An observer may make calls of its own, which come and go here.
         const detail::Opened opened = open_filtered(site, scope, line);
         const bool is_open = opened.index != detail::kNotOpen;
-        if (!push({opened, key, note})) {
+        if (!push({opened, key, note, site, line})) {
             if (is_open) drop_range(opened);
             return 0;
         }
@@ -61,7 +81,8 @@ class FilteredStack {
             const bool is_transparent = (frame.word & (kCodeSkipped | kCodeExcluded)) != 0;
             push({frame.opened,
                   reinterpret_cast<std::uintptr_t>(frame.frame) | (frame.is_part() ? CallKey::kPart : 0),
-                  ((frame.word & kCodeLibrary) != 0 ? kLibrary : 0) | (is_transparent ? kTransparent : 0)});
+                  ((frame.word & kCodeLibrary) != 0 ? kLibrary : 0) | (is_transparent ? kTransparent : 0),
+                  frame.site});
         }
     }
     /// Recorded Python calls that have begun since tracing did.
@@ -88,6 +109,48 @@ class FilteredStack {
         depth_ = cut_ = 0;
         for (Entry& entry : entries_) entry.note &= ~(kCounted | kCut);
     }
+    /// Calls into C are not seen any more: ends those that are open, on behalf of thread `thread`.
+    void forget_c_calls(std::uint32_t thread) noexcept {
+        std::erase_if(entries_, [=](const Entry& entry) {
+            if ((entry.key & CallKey::kC) == 0) return false;
+            if (entry.opened.index != detail::kNotOpen) detail::close_elsewhere(entry.opened, thread);
+            return true;
+        });
+    }
+    /// Ends the ranges of all calls of the calling thread and gives the calls.
+    Suspended suspend() noexcept {
+        Suspended calls;
+        calls.entries_ = std::exchange(entries_, {});
+        calls.generation_ = call_filter.generation;
+        depth_ = cut_ = 0;
+        for (std::size_t at = calls.entries_.size(); at-- != 0;) {
+            const Entry& entry = calls.entries_[at];
+            if (entry.opened.index != detail::kNotOpen) close_filtered(entry.opened, entry.note & ~15u);
+        }
+        return calls;
+    }
+    /// Opens ranges for them again.
+    void resume(const Suspended& calls) noexcept {
+        const bool is_same_filter = calls.generation_ == call_filter.generation;
+        for (Entry entry : calls.entries_) {
+            entry.note &= is_same_filter ? 15u : kLibrary | kTransparent;
+            if (entry.opened.index != detail::kNotOpen) {
+                entry.note |= log_place();
+                const bool is_c = (entry.key & CallKey::kC) != 0;
+                entry.opened =
+                    entry.site == 0
+                        ? detail::Opened{0, detail::kNotOpen}
+                        : open_filtered(entry.site, is_c ? Scope::CFunction : Scope::PythonFunction,
+                                        entry.line);
+            }
+            if (!push(entry)) {
+                if (entry.opened.index != detail::kNotOpen) drop_range(entry.opened);
+                continue;
+            }
+            depth_ += (entry.note & kCounted) != 0 ? 1 : 0;
+            cut_ += (entry.note & kCut) != 0 ? 1 : 0;
+        }
+    }
     /// Ends what is open, on behalf of thread `thread`. `is_late`: its ends will not be seen.
     void close_all(std::uint32_t thread, bool is_late) noexcept {
         while (!entries_.empty()) {
@@ -104,13 +167,6 @@ class FilteredStack {
     }
 
   private:
-    struct Entry {
-        detail::Opened opened;
-        std::uintptr_t key;
-        std::uint32_t note;  ///< log_place() when it began, and these:
-    };
-    static constexpr std::uint32_t kLibrary = 1, kTransparent = 2, kCounted = 4, kCut = 8;
-
     bool push(const Entry& entry) noexcept {
         try {
             entries_.push_back(entry);

@@ -16,6 +16,7 @@
 #include "sources/python/code_sites.h"
 #include "sources/python/filtered_calls.h"
 #include "sources/python/first_argument.h"
+#include "sources/python/greenlets.h"
 #include "sources/python/interpreter_frames.h"
 #include "sources/python/library_frames.h"
 #include "sources/python/live_calls.h"
@@ -79,7 +80,8 @@ std::uintptr_t middle_of_stack() noexcept {
         auto& trace = *static_cast<FrameThread*>(thread.tracer);
         if (trace.stack_floor != kToDo) return &trace;
         trace.thread = detail::thread_number();
-        trace.stack_floor = middle_of_stack();
+        trace.stack_floor = trace.stack_middle = middle_of_stack();
+        if (!watch_greenlets(nullptr, nullptr)) trace.stack_floor = kToDo;
         std::vector<AdoptedFrame> adopted = start_frames.adopt(state);
         if (!adopted.empty()) {
             trace.adopted = std::move(adopted);
@@ -92,8 +94,7 @@ std::uintptr_t middle_of_stack() noexcept {
 }
 
 // Ends adopted calls that are not running any more.
-[[gnu::noinline]] void settle(PyThreadState* state, FrameThread& trace) noexcept {
-    const _PyInterpreterFrame* const current = current_frame(state);
+[[gnu::noinline]] void settle(const _PyInterpreterFrame* current, FrameThread& trace) noexcept {
     while (!trace.adopted.empty()) {
         const AdoptedFrame& top = trace.adopted.back();
         const _PyInterpreterFrame* frame = current;
@@ -187,12 +188,13 @@ template <bool kFiltered>
     const CodeWord word =
         kFiltered ? filtered_word(frame->f_code, frame->f_globals) : code_word(frame->f_code);
     if (trace == nullptr || is_no_call(word, frame)) return inner_eval(state, frame, is_throw);
-    if (trace->adopted_top != nullptr && trace->adopted_top != current_frame(state)) settle(state, *trace);
+    if (trace->adopted_top != nullptr && trace->adopted_top != current_frame(state))
+        settle(current_frame(state), *trace);
     const void* const top = std::exchange(trace->adopted_top, nullptr);
     PyObject* result;
     {
         const FrameRange<kFiltered> range(state, *trace, frame, word);
-        if (reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) >= trace->stack_floor) {
+        if (reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) >= trace->stack_middle) {
             result = inner_eval(state, frame, is_throw);
         } else {
             // With a hook in place every Python call takes C stack, which it does not without. What is called
@@ -273,7 +275,7 @@ PyObject* run_frame(PyThreadState* state, _PyInterpreterFrame* frame, int is_thr
 
 }  // namespace
 
-bool start_frame_hook() noexcept {
+bool start_frame_hook(void (*cannot_follow)(PyObject* origin) noexcept) noexcept {
     PyInterpreterState* const interpreter = PyInterpreterState_Main();
     const _PyFrameEvalFunction present = _PyInterpreterState_GetEvalFrameFunc(interpreter);
     if (!is_ours(present)) inner_eval = present;
@@ -281,11 +283,19 @@ bool start_frame_hook() noexcept {
         std::lock_guard lock(threads_mutex);
         for (FrameThread* const thread : threads) {
             thread->stack_floor = kToDo;
+            thread->is_unsettled = false;
             thread->depth = 0;
         }
     }
     is_on = true;
+    follow_greenlets(
+        []() noexcept {
+            std::lock_guard lock(threads_mutex);
+            for (FrameThread* const thread : threads) thread->stack_floor = kToDo;
+        },
+        cannot_follow);
     _PyInterpreterState_SetEvalFrameFunc(interpreter, present_hook());
+    attend(PyThreadState_Get());  // its next call may be another greenlet's
     return true;
 }
 
@@ -298,8 +308,33 @@ void refilter_frame_hook() noexcept {
 void pause_frame_hook() noexcept {
     PyInterpreterState* const interpreter = PyInterpreterState_Main();
     is_on = false;
+    follow_greenlets(nullptr);
+    std::lock_guard lock(threads_mutex);
+    for (FrameThread* const thread : threads) thread->is_unsettled = true;
     if (is_ours(_PyInterpreterState_GetEvalFrameFunc(interpreter)))
         _PyInterpreterState_SetEvalFrameFunc(interpreter, inner_eval);
+}
+
+void end_adopted_frame(_PyInterpreterFrame* frame) noexcept {
+    FrameThread* const trace = own_thread.trace.get();
+    if (trace == nullptr) return;
+    std::vector<AdoptedFrame>& adopted = trace->adopted;
+    std::size_t at = adopted.size();
+    while (at != 0 && adopted[at - 1].frame != frame) --at;
+    if (at == 0) return;
+    for (; adopted.size() > at; adopted.pop_back()) {
+        if (adopted.back().opened.index != detail::kNotOpen) close_late(adopted.back().opened);
+    }
+    const AdoptedFrame ended = adopted.back();
+    adopted.pop_back();
+    if (ended.opened.index == detail::kNotOpen) return;
+    if (ended.is_part()) end_part(frame, ended.opened.start, !is_suspended(frame));
+    detail::close_range(ended.opened);
+}
+
+void settle_frame_thread(const _PyInterpreterFrame* innermost) noexcept {
+    FrameThread* const trace = own_thread.trace.get();
+    if (trace != nullptr && std::exchange(trace->is_unsettled, false)) settle(innermost, *trace);
 }
 
 void stop_frame_hook() noexcept {
@@ -335,7 +370,7 @@ void meet_frame_thread() noexcept {
     auto* trace = static_cast<FrameThread*>(detail::current_thread->tracer);
     if (trace == nullptr || trace->stack_floor == kToDo) trace = attend(state);
     if (trace == nullptr || trace->adopted_top == nullptr) return;
-    if (trace->adopted_top != current_frame(state)) settle(state, *trace);
+    if (trace->adopted_top != current_frame(state)) settle(current_frame(state), *trace);
 }
 
 }  // namespace kymo::python

@@ -14,19 +14,22 @@ namespace {
 
 // Guarded by the GIL.
 void (*expect_greenlets)() noexcept = nullptr;  // null: nobody traces
-std::uint64_t tracing_period = 0;               // counts starts: what was put aside in another is void
+void (*cannot_follow_greenlets)(PyObject* origin) noexcept = nullptr;
+std::uint64_t tracing_period = 0;  // counts starts: what was put aside in another is void
 
 /// The calls of a greenlet that does not run. The reference to it is weak: its address may be another's
 /// later.
 struct Aside {
     PyObject* greenlet = nullptr;
     std::vector<SuspendedCall> calls;
+    FilteredStack::Suspended filtered;
     ~Aside() { Py_XDECREF(greenlet); }
 };
 
 struct ThreadGreenlets {
-    ShadowStack* stack = nullptr;
-    std::uint64_t period = 0;  ///< the start of tracing in which `stack` was given
+    ShadowStack* stack = nullptr;  ///< null, as the next: the calls are not known
+    FilteredStack* filtered = nullptr;
+    std::uint64_t period = 0;  ///< the start of tracing in which these were given
     std::map<PyObject*, Aside> aside;
 };
 // Never destroyed: a thread ends without the GIL, and holds next to nothing by then.
@@ -44,9 +47,15 @@ bool refers_to(PyObject* reference, const PyObject* object) noexcept {
 #endif
 }
 
-void put_aside(PyObject* greenlet, std::vector<SuspendedCall> calls) {
+// The calls of a greenlet that stops running.
+void put_aside(PyObject* greenlet) {
     own->aside.erase(greenlet);
-    if (calls.empty()) return;
+    // What has begun last ends first: with a filter, or without.
+    FilteredStack::Suspended filtered;
+    if (call_filter.is_on) filtered = own->filtered->suspend();
+    std::vector<SuspendedCall> calls = own->stack->suspend();
+    if (!call_filter.is_on) filtered = own->filtered->suspend();
+    if (calls.empty() && filtered.is_empty()) return;
     // Those of greenlets that are gone go with the next of many.
     if (own->aside.size() >= 64 && (own->aside.size() & (own->aside.size() - 1)) == 0)
         std::erase_if(own->aside,
@@ -56,18 +65,28 @@ void put_aside(PyObject* greenlet, std::vector<SuspendedCall> calls) {
     Aside& aside = own->aside[greenlet];
     aside.greenlet = reference;
     aside.calls = std::move(calls);
+    aside.filtered = std::move(filtered);
+}
+
+// Those of one that runs again.
+void bring_back(const Aside& aside) noexcept {
+    if (!call_filter.is_on) own->filtered->resume(aside.filtered);
+    own->stack->resume(aside.calls);
+    if (call_filter.is_on) own->filtered->resume(aside.filtered);
 }
 
 void switch_calls(PyObject* origin, PyObject* target) noexcept {
-    if (own == nullptr || own->stack == nullptr || own->period != tracing_period ||
-        expect_greenlets == nullptr)
-        return;
+    if (own == nullptr || own->period != tracing_period || expect_greenlets == nullptr) return;
     const KeptError error;
+    if (own->stack == nullptr) {
+        if (cannot_follow_greenlets != nullptr) cannot_follow_greenlets(origin);
+        return;
+    }
     try {
-        put_aside(origin, own->stack->suspend());
+        put_aside(origin);
         const auto found = own->aside.find(target);
         if (found == own->aside.end()) return;
-        if (refers_to(found->second.greenlet, target)) own->stack->resume(found->second.calls);
+        if (refers_to(found->second.greenlet, target)) bring_back(found->second);
         own->aside.erase(found);
     } catch (const std::bad_alloc&) {  // then some stretches are missing
     }
@@ -103,12 +122,13 @@ void chain(PyObject* module) noexcept {
 
 }  // namespace
 
-void follow_greenlets(void (*expect)() noexcept) noexcept {
+void follow_greenlets(void (*expect)() noexcept, void (*cannot_follow)(PyObject* origin) noexcept) noexcept {
     expect_greenlets = expect;
+    cannot_follow_greenlets = cannot_follow;
     ++tracing_period;
 }
 
-bool watch_greenlets(ShadowStack& stack) noexcept {
+bool watch_greenlets(ShadowStack* stack, FilteredStack* filtered) noexcept {
     const KeptError error;
     PyObject* const found = PyDict_GetItemString(PyImport_GetModuleDict(), "greenlet");  // borrowed
     if (found == nullptr || !PyModule_Check(found)) return true;
@@ -129,13 +149,16 @@ bool watch_greenlets(ShadowStack& stack) noexcept {
     if (own == nullptr) return true;
     if (own->period != tracing_period) own->aside.clear();
     own->period = tracing_period;
-    own->stack = &stack;
+    own->stack = stack;
+    own->filtered = filtered;
     chain(module);
     return true;
 }
 
 void forget_greenlets(const ShadowStack& stack) noexcept {
-    if (own != nullptr && own->stack == &stack) own->stack = nullptr;
+    if (own == nullptr || own->stack != &stack) return;
+    own->stack = nullptr;
+    own->filtered = nullptr;
 }
 
 void note_file_for_greenlets(std::string_view file) noexcept {

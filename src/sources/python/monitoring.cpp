@@ -76,7 +76,7 @@ thread_local OwnThread own_thread;
         MonitoredThread& trace = *own_thread.trace;
         detail::current_thread->tracer = &trace;
         trace.thread = detail::thread_number();
-        const bool is_met = watch_greenlets(trace.stack);
+        const bool is_met = watch_greenlets(&trace.stack, &trace.filtered);
         if (tool < 0) return nullptr;  // that has ended tracing
         trace.period = is_met ? period : period - 1;
         const std::vector<AdoptedFrame> adopted = start_frames.adopt(PyThreadState_Get());
@@ -489,7 +489,7 @@ long register_callbacks(PyObject* module, bool c_calls) noexcept {
 
 }  // namespace
 
-void refilter_monitoring(bool c_calls) noexcept {
+void change_monitoring(bool c_calls, bool all_c_calls) noexcept {
     PyObject* const module = monitoring_module();
     if (module == nullptr || !has_tool(module)) {
         Py_XDECREF(module);
@@ -498,9 +498,15 @@ void refilter_monitoring(bool c_calls) noexcept {
     c_function_sites.forget();
     {
         std::lock_guard lock(threads_mutex);
-        for (MonitoredThread* const thread : threads) thread->filtered.forget_filter();
+        for (MonitoredThread* const thread : threads) {
+            thread->filtered.forget_filter();
+            if (c_calls) continue;
+            thread->filtered.forget_c_calls(thread->thread);
+            thread->stack.forget_c_calls(thread->thread);
+        }
     }
-    register_callbacks(module, c_calls);
+    keeps_call_events = all_c_calls;
+    call(module, "set_events", "(il)", tool, register_callbacks(module, c_calls));
     call(module, "restart_events", "()");
     Py_DECREF(module);
 }

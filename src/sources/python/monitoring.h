@@ -11,8 +11,9 @@ namespace kymo::python {
 /// tool id is free.
 bool start_monitoring(bool c_calls, bool all_c_calls) noexcept;
 void stop_monitoring() noexcept;
-/// The filter is another one.
-void refilter_monitoring(bool c_calls) noexcept;
+/// The filter is another one, or the kinds of calls are: calls that are open stay so, unless they are into C
+/// and such are not recorded any more.
+void change_monitoring(bool c_calls, bool all_c_calls) noexcept;
 /// Takes the hook out though sessions run: calls that are open end now, unfinished.
 void pause_monitoring() noexcept;
 /// Whether the program has left the tool id and its events alone. Needs the GIL.

@@ -11,6 +11,7 @@
 #include "sources/python/code_sites.h"
 #include "sources/python/filtered_stack.h"
 #include "sources/python/first_argument.h"
+#include "sources/python/frame_hook.h"
 #include "sources/python/greenlets.h"
 #include "sources/python/interpreter_frames.h"
 #include "sources/python/library_frames.h"
@@ -40,6 +41,7 @@ std::uint64_t newest_thread = 0;            // the youngest thread state that ha
 PyInterpreterState* interpreter = nullptr;  // the one that is traced
 PyCFunction start_new_thread = nullptr;     // of module _thread
 bool is_on = false;
+bool records_c = false;     // calls into C
 bool was_replaced = false;  // since the start
 
 // With its thread state, or because the program has put another hook in its place: what is open ends here
@@ -66,11 +68,13 @@ PyTypeObject profile_thread_type{};
 
 int on_event(PyObject* self, PyFrameObject* frame, int what, PyObject* arg);
 int on_filtered_event(PyObject* self, PyFrameObject* frame, int what, PyObject* arg);
+int on_python_event(PyObject* self, PyFrameObject* frame, int what, PyObject* arg);
 
 bool is_ours(Py_tracefunc hook) noexcept {
-    return hook == on_event || hook == on_filtered_event;
+    return hook == on_event || hook == on_filtered_event || hook == on_python_event;
 }
 Py_tracefunc present_hook() noexcept {
+    if (!records_c) return on_python_event;
     return call_filter.is_on ? on_filtered_event : on_event;
 }
 
@@ -159,10 +163,12 @@ bool is_dropped(ProfileThread* self) noexcept {
 void meet(ProfileThread* self) noexcept {
     if (!attach_thread()) return;
     self->thread = detail::thread_number();
-    self->is_met = watch_greenlets(self->stack);
+    self->is_met = watch_greenlets(&self->stack, &self->filtered);
     if (is_dropped(self)) return;
     try {
-        const std::vector<AdoptedFrame> adopted = start_frames.adopt(PyThreadState_Get());
+        PyThreadState* const state = PyThreadState_Get();
+        settle_frame_thread(current_frame(state));
+        const std::vector<AdoptedFrame> adopted = start_frames.adopt(state);
         call_filter.is_on ? self->filtered.adopt(adopted) : self->stack.adopt(adopted);
     } catch (const std::bad_alloc&) {  // then its outer calls are missing
     }
@@ -216,12 +222,19 @@ void start_filtered_c(FilteredStack& stack, _PyInterpreterFrame* frame, std::uin
 // Ends a call that has begun with a filter or without. `frame`: the one that makes the event.
 void close_any(ProfileThread* self, std::uintptr_t key, _PyInterpreterFrame* frame) noexcept {
     const auto end_its_part = [=](std::uint64_t start) { end_part(frame, start, !is_suspended(frame)); };
+    bool is_there;
     if (!call_filter.is_on) {
-        if (self->filtered.is_empty() || self->stack.holds(key)) return self->stack.close(key, end_its_part);
-        self->filtered.close(key, end_its_part);
-    } else if (!self->filtered.close(key, end_its_part)) {
-        self->stack.close(key, end_its_part);
+        const bool is_plain = self->filtered.is_empty() || self->stack.holds(key);
+        is_there = is_plain ? self->stack.close(key, end_its_part) : self->filtered.close(key, end_its_part);
+    } else {
+        is_there = self->filtered.close(key, end_its_part) || self->stack.close(key, end_its_part);
     }
+    if (!is_there && key == CallKey::python(frame)) end_adopted_frame(frame);
+}
+
+// A call of this may have made a thread.
+bool makes_threads(PyObject* function) noexcept {
+    return PyCFunction_Check(function) && PyCFunction_GET_FUNCTION(function) == start_new_thread;
 }
 
 // Whatever is not usual about an event.
@@ -253,8 +266,7 @@ void close_any(ProfileThread* self, std::uintptr_t key, _PyInterpreterFrame* fra
             break;
         case PyTrace_C_CALL: {
             const bool is_function = PyCFunction_Check(arg);
-            const bool makes_thread = is_function && PyCFunction_GET_FUNCTION(arg) == start_new_thread;
-            const std::uintptr_t key = makes_thread ? CallKey::maker(frame) : CallKey::c(frame);
+            const std::uintptr_t key = makes_threads(arg) ? CallKey::maker(frame) : CallKey::c(frame);
             const bool is_own = (code_word(frame->f_code) & kCodeSkipped) != 0;
             const std::uint32_t site = is_function && !is_own ? c_function_sites.site(arg) : 0;
             if (is_dropped(self)) break;
@@ -268,7 +280,7 @@ void close_any(ProfileThread* self, std::uintptr_t key, _PyInterpreterFrame* fra
         }
         case PyTrace_C_RETURN:
         case PyTrace_C_EXCEPTION:
-            if (PyCFunction_Check(arg) && PyCFunction_GET_FUNCTION(arg) == start_new_thread) {
+            if (makes_threads(arg)) {
                 close_any(self, CallKey::maker(frame), frame);
                 // A thread that Python code has just made gets its hook before it runs for the first time.
                 if (is_on) hook_threads();
@@ -309,9 +321,18 @@ int on_event(PyObject* object, PyFrameObject* frame, int what, PyObject* arg) {
     return is_done ? 0 : on_unusual_event(self, place, what, arg);
 }
 
+// The hook while calls into C are not recorded.
+int on_python_event(PyObject* self, PyFrameObject* frame, int what, PyObject* arg) {
+    if (what == PyTrace_CALL || what == PyTrace_RETURN)
+        return call_filter.is_on ? on_filtered_event(self, frame, what, arg)
+                                 : on_event(self, frame, what, arg);
+    if (what != PyTrace_C_CALL && is_on && makes_threads(arg)) hook_threads();
+    return 0;
+}
+
 }  // namespace
 
-bool start_profile_hook() noexcept {
+bool start_profile_hook(bool c_calls) noexcept {
     if (profile_thread_type.tp_flags == 0) {
         Py_SET_REFCNT(reinterpret_cast<PyObject*>(&profile_thread_type), 1);
         profile_thread_type.tp_name = "kymo.ProfileThread";
@@ -327,6 +348,7 @@ bool start_profile_hook() noexcept {
     interpreter = PyInterpreterState_Main();
     find_start_new_thread();
     is_on = true;
+    records_c = c_calls;
     follow_greenlets([]() noexcept {
         for (ProfileThread* thread = first_thread; thread != nullptr; thread = thread->next)
             thread->is_met = false;
@@ -353,11 +375,16 @@ bool is_profile_hook_whole() noexcept {
     return true;
 }
 
-void refilter_profile_hook() noexcept {
+void change_profile_hook(bool c_calls) noexcept {
     const KeptError error;
+    records_c = c_calls;
     c_function_sites.forget();
-    for (ProfileThread* thread = first_thread; thread != nullptr; thread = thread->next)
+    for (ProfileThread* thread = first_thread; thread != nullptr; thread = thread->next) {
         thread->filtered.forget_filter();
+        if (c_calls) continue;
+        thread->filtered.forget_c_calls(thread->thread);
+        thread->stack.forget_c_calls(thread->thread);
+    }
     for (PyThreadState* state = PyInterpreterState_ThreadHead(PyInterpreterState_Main()); state != nullptr;
          state = PyThreadState_Next(state)) {
         if (is_ours(state->c_profilefunc)) set_profile(state, present_hook(), state->c_profileobj);

@@ -74,9 +74,10 @@ class ShadowStack {
     /// A call that is not recorded.
     void skip(std::uintptr_t key) noexcept { push({{0, detail::kNotOpen}, key, 0}); }
 
-    /// A return, of whatever call. `end_part(start)` is called before the end of a part.
+    /// A return, of whatever call. `end_part(start)` is called before the end of a part. False: the call is
+    /// not there.
     template <class EndPart>
-    void close(std::uintptr_t key, EndPart end_part) noexcept {
+    bool close(std::uintptr_t key, EndPart end_part) noexcept {
         const std::uint32_t index = detail::current_thread->depth - 1;
         const bool is_innermost =
             index < detail::kInlineDepth && index >= list_depth_ && CallKey::is_of(usual_[index].key, key) &&
@@ -85,11 +86,12 @@ class ShadowStack {
         if (is_innermost) {
             entry = take_usual(index);
         } else if (!take(key, entry)) {
-            return;
+            return false;
         }
-        if (entry.opened.index == detail::kNotOpen) return;
+        if (entry.opened.index == detail::kNotOpen) return true;
         if (CallKey::is_part(entry.key)) end_part(entry.opened.start);
         detail::close_range(entry.opened);
+        return true;
     }
     void close(std::uintptr_t key) noexcept {
         close(key, [](std::uint64_t) {});
@@ -124,6 +126,23 @@ class ShadowStack {
             if (usual_[index].key == 0) continue;
             usual_[index].key = 0;
             close_late({usual_[index].start, index});
+        }
+    }
+    /// Calls into C are not seen any more: ends those that are open, on behalf of thread `thread`.
+    void forget_c_calls(std::uint32_t thread) noexcept {
+        std::size_t kept = 0;
+        for (std::size_t i = 0; i < used_; ++i) {
+            if ((list_[i].key & CallKey::kC) == 0)
+                list_[kept++] = list_[i];
+            else if (list_[i].opened.index != detail::kNotOpen)
+                detail::close_elsewhere(list_[i].opened, thread);
+        }
+        used_ = kept;
+        list_depth_ = used_ == 0 ? 0 : list_[used_ - 1].depth;
+        for (std::uint32_t index = detail::kInlineDepth; index-- != 0;) {
+            if ((usual_[index].key & CallKey::kC) == 0) continue;
+            usual_[index].key = 0;
+            detail::close_elsewhere({usual_[index].start, index}, thread);
         }
     }
     /// Ends the ranges of all calls of the calling thread and gives the calls, the outermost first.

@@ -141,7 +141,7 @@ std::vector<AdoptedFrame> StartFramesOfThreads::adopt(PyThreadState* state) {
             opened = open_before(found.sites[i], found.start_of(i), side);
             if (opened.index == detail::kNotOpen) break;
         }
-        adopted.push_back({found.frames[i], opened, found.words[i]});
+        adopted.push_back({found.frames[i], opened, found.words[i], found.sites[i]});
     }
     // The thread has gone on without being seen: those calls end now.
     for (; adopted.size() > still_running; adopted.pop_back()) {

@@ -34,6 +34,7 @@ struct AdoptedFrame {
     const void* frame;
     detail::Opened opened;
     CodeWord word = 0;
+    std::uint32_t site = 0;
     /// Of a call that can be suspended.
     bool is_part() const noexcept { return (word & kCodeGenerator) != 0; }
 };

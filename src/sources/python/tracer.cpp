@@ -13,6 +13,8 @@
 #include "sources/python/filtered_calls.h"
 #include "sources/python/frame_hook.h"
 #include "sources/python/gc_ranges.h"
+#include "sources/python/greenlets.h"
+#include "sources/python/interpreter_frames.h"
 #include "sources/python/live_calls.h"
 #include "sources/python/module_calls.h"
 #include "sources/python/monitoring.h"
@@ -139,43 +141,108 @@ void watch_forks() noexcept {
 
 #if PY_VERSION_HEX < 0x030C0000
 
-void check_hook(Mode mode) noexcept {
-    if (mode < Mode::AlsoC || is_profile_hook_whole()) return;
+bool is_profiling = false;  // the hook that is there, guarded by the GIL: the profile hook, or the frame hook
+
+void check_hook() noexcept {
+    if (!is_profiling || is_profile_hook_whole()) return;
     note_problem("python_profile_hook",
                  "the program has put a profile hook of its own (sys.setprofile, cProfile, ...) in place of "
                  "Kymo's: calls of that thread are missing from then on");
 }
 
-// The event of sys.setprofile(): once, and while nothing is hooked, since the program's audit hooks run.
-bool is_hook_allowed(Mode mode) noexcept {
-    if (mode == Mode::PythonCalls || PySys_Audit("sys.setprofile", nullptr) == 0) return true;
+// The event of sys.setprofile(): once, and while no profile hook is there, since the program's audit hooks
+// run.
+bool is_profile_hook_allowed() noexcept {
+    if (PySys_Audit("sys.setprofile", nullptr) == 0) return true;
     drop_error();
+    return false;
+}
+
+bool is_hook_allowed(Mode mode) noexcept {
+    if (mode == Mode::PythonCalls || is_profile_hook_allowed()) return true;
     note_problem("python_calls_missing", "an audit hook of the program refuses profile hooks");
     return false;
 }
 
-bool start_hook(Mode mode) noexcept {
-    if (mode == Mode::PythonCalls) return start_frame_hook();
-    if (start_profile_hook()) return true;
+void start_profiling(Mode mode) noexcept {
+    is_profiling = true;
+    if (start_profile_hook(mode >= Mode::AlsoC)) return;
     note_problem("python_profile_hook",
                  "another profile hook (sys.setprofile, cProfile, ...) is set on a thread: calls of that "
                  "thread are not recorded");
+}
+
+bool has_foreign_profile_hook() noexcept {
+    for (PyThreadState* state = PyInterpreterState_ThreadHead(PyInterpreterState_Main()); state != nullptr;
+         state = PyThreadState_Next(state)) {
+        if (state->c_profilefunc != nullptr) return true;
+    }
+    return false;
+}
+
+// The program has switched greenlets. The frame hook has its calls on the C stack, which is swapped with
+// them: the profile hook, which knows its calls, takes over. Calls of `origin`, which ran, stay open around
+// those of the others.
+void leave_frame_hook(PyObject* origin) noexcept {
+    if (is_applying || is_profiling || is_paused || present_mode != Mode::PythonCalls) return;
+    const KeptError error;
+    is_applying = true;  // audit hooks run
+    const bool is_possible = !has_foreign_profile_hook() && is_profile_hook_allowed();
+    if (is_possible) {
+        PyObject* const frame = PyObject_GetAttrString(origin, "gr_frame");
+        pause_frame_hook();
+        if (frame != nullptr && PyFrame_Check(frame))
+            settle_frame_thread(reinterpret_cast<PyFrameObject*>(frame)->f_frame);
+        Py_XDECREF(frame);
+        start_profiling(present_mode);
+    } else {
+        follow_greenlets(nullptr);
+        note_problem("python_greenlets",
+                     "the program switches greenlets and has a profile hook of its own, or refuses ours: "
+                     "calls of greenlets may stand in calls of others");
+    }
+    is_applying = false;
+    if (is_asked) apply_tracer();
+}
+
+bool start_hook(Mode mode) noexcept {
+    if (mode == Mode::PythonCalls) return start_frame_hook(leave_frame_hook);
+    start_profiling(mode);
     return true;
 }
 
-void stop_hook(Mode mode) noexcept {
-    mode == Mode::PythonCalls ? stop_frame_hook() : stop_profile_hook();
+void stop_hook() noexcept {
+    if (is_profiling) stop_profile_hook();
+    is_profiling = false;
+    stop_frame_hook();  // calls that it has taken over at the start may be open
 }
-void refilter_hook(Mode mode) noexcept {
-    mode == Mode::PythonCalls ? refilter_frame_hook() : refilter_profile_hook();
+
+// The profile hook stays when calls into C are not asked for any more: the frame hook would not see the ends
+// of calls that are open.
+bool change_hook(Mode mode) noexcept {
+    if (is_profiling) {
+        change_profile_hook(mode >= Mode::AlsoC);
+    } else if (mode == Mode::PythonCalls) {
+        refilter_frame_hook();
+    } else if (is_hook_allowed(mode)) {
+        pause_frame_hook();
+        start_profiling(mode);
+    } else {
+        refilter_frame_hook();
+        return false;
+    }
+    return true;
 }
-void pause_hook(Mode mode) noexcept {
-    mode == Mode::PythonCalls ? pause_frame_hook() : pause_profile_hook();
+
+void pause_hook() noexcept {
+    if (!is_profiling) return pause_frame_hook();
+    pause_profile_hook();
+    stop_frame_hook();
 }
 
 #else
 
-void check_hook(Mode) noexcept {
+void check_hook() noexcept {
     if (!is_monitoring_whole()) {
         note_problem(
             "python_calls_missing",
@@ -190,13 +257,14 @@ bool is_hook_allowed(Mode) noexcept {
 bool start_hook(Mode mode) noexcept {
     return start_monitoring(mode != Mode::PythonCalls, mode == Mode::AlsoAllC);
 }
-void stop_hook(Mode) noexcept {
+void stop_hook() noexcept {
     stop_monitoring();
 }
-void refilter_hook(Mode mode) noexcept {
-    refilter_monitoring(mode != Mode::PythonCalls);
+bool change_hook(Mode mode) noexcept {
+    change_monitoring(mode != Mode::PythonCalls, mode == Mode::AlsoAllC);
+    return true;
 }
-void pause_hook(Mode) noexcept {
+void pause_hook() noexcept {
     pause_monitoring();
 }
 
@@ -226,7 +294,7 @@ void release_tracer() noexcept {
 
 void check_tracer() noexcept {
     const KeptError error;
-    if (present_mode != Mode::Off && !is_paused) check_hook(present_mode);
+    if (present_mode != Mode::Off && !is_paused) check_hook();
     note_open_parts();
 }
 
@@ -242,19 +310,24 @@ void apply_once() noexcept {
     const bool is_new_filter = renew_call_filter();
     const KeptError error;
     if (mode == present_mode && is_paused == call_filter.is_spent()) {
-        if (is_new_filter && mode != Mode::Off && !is_paused) refilter_hook(mode);
+        if (is_new_filter && mode != Mode::Off && !is_paused) change_hook(mode);
         return;
     }
     if (mode == present_mode && !is_paused) {
-        pause_hook(mode);
+        pause_hook();
         is_paused = true;
+        return;
+    }
+    if (mode != Mode::Off && present_mode != Mode::Off && !is_paused) {  // calls that are open stay so
+        start_ticks.store(0);
+        if (change_hook(mode)) present_mode = mode;
         return;
     }
     is_paused = false;
     if (is_new_filter) c_function_sites.forget();
     if (present_mode != Mode::Off) {
         stop_gc_ranges();
-        stop_hook(present_mode);
+        stop_hook();
         start_frames.clear();
         live_calls.clear();
         forget_asyncio();
@@ -286,7 +359,7 @@ void apply_once() noexcept {
 
 void meet_thread() noexcept {
 #if PY_VERSION_HEX < 0x030C0000
-    present_mode == Mode::PythonCalls ? meet_frame_thread() : meet_profile_thread();
+    is_profiling ? meet_profile_thread() : meet_frame_thread();
 #else
     meet_monitored_thread();
 #endif
@@ -306,7 +379,7 @@ void apply_tracer() noexcept {
 const char* tracer_obstacle(bool c_calls) noexcept {
 #if PY_VERSION_HEX < 0x030C0000
     PyThreadState* const state = PyThreadState_Get();
-    if (c_calls && present_mode < Mode::AlsoC && state->c_profilefunc != nullptr)
+    if (c_calls && !is_profiling && state->c_profilefunc != nullptr)
         return "another profile hook (sys.setprofile, cProfile, ...) is set on this thread: Python calls "
                "cannot "
                "be recorded with C calls beside it; c_calls=False can";
