@@ -70,6 +70,13 @@ nb::object value_object(const Trace& trace, const Argument& value) {
     return value_object(trace, value, 0);
 }
 
+nb::object concrete_object(const Trace& trace, const Argument& value) {
+    const std::span<const Argument> items = items_of(trace, value);
+    const bool has_array = std::any_of(items.begin(), items.end(),
+                                       [](const Argument& item) { return item.kind == ValueKind::Array; });
+    return has_array ? nb::object(nb::none()) : value_object(trace, value);
+}
+
 nb::dict keyword_values(const Trace& trace, std::span<const Argument> values) {
     nb::dict dict;
     for (const Argument& value : values) {

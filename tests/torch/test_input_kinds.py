@@ -101,3 +101,16 @@ def test_operators_that_run_while_sizes_are_asked_for_are_recorded():
         asked = Sized.asked - before
     assert asked > 0
     assert sum(e.name == "aten::neg_" for e in prof.events()) == asked
+
+
+def test_lists_of_tensors_have_no_concrete_value():
+    def work():
+        a = torch.ones(2)
+        torch.cat([a, a], 0)
+
+    found = []
+    for kind in (profile, torch_profile):
+        with kind(record_shapes=True) as prof:
+            work()
+        found += [event.concrete_inputs for event in prof.events() if event.name == "aten::cat"]
+    assert found == [[None, 0], [None, 0]]

@@ -109,6 +109,17 @@ def test_an_allocation_that_is_refused_is_an_event():
     assert rows["aten::empty"].cpu_memory_usage == 4
 
 
+def test_rows_of_memory_have_no_input_shapes():
+    found = []
+    for kind in (profile, torch.profiler.profile):
+        with kind(profile_memory=True, record_shapes=True) as prof:
+            kept = torch.ones(500)
+            del kept
+        rows = prof.key_averages(group_by_input_shape=True)
+        found += [row.input_shapes for row in rows if row.key == "[memory]"]
+    assert found == [[], []]
+
+
 def test_nested_profilers_stop_in_any_order():
     first, second = profile(profile_memory=True), profile(profile_memory=True)
     first.start()
