@@ -51,7 +51,19 @@ enum class DType : std::uint8_t {
     Text = 22,
     Object = 23,
     DateTime = 24,
+    Float8E4M3FNUZ = 25,
+    Float8E5M2FNUZ = 26,
+    Float8E8M0FNU = 27,
+    Float4E2M1X2 = 28,
+    QUInt4X2 = 29,
+    QUInt2X4 = 30,
+    Bits1X8 = 31,
+    Bits2X4 = 32,
+    Bits4X2 = 33,
+    Bits8 = 34,
+    Bits16 = 35,
 };
+inline constexpr DType kLastDType = DType::Bits16;
 /// "float32", "int64", ...; "other" for unknown numbers. Never null.
 KYMO_API const char* dtype_name(DType dtype) noexcept;
 /// The name of the C++ type, as PyTorch's traces have it: "float", "long int", "c10::Half", ...; where there

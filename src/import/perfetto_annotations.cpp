@@ -55,7 +55,7 @@ Argument string(StringId id) {
 }
 
 DType dtype_of(std::string_view text) {
-    for (int i = 0; i <= static_cast<int>(DType::DateTime); ++i) {
+    for (int i = 0; i <= static_cast<int>(kLastDType); ++i) {
         if (text == dtype_name(static_cast<DType>(i))) return static_cast<DType>(i);
     }
     return DType::Other;

@@ -285,7 +285,7 @@ class RandomTrace {
     }
     Row array() {
         ArrayInfo info;
-        info.dtype = static_cast<DType>(below(25));
+        info.dtype = static_cast<DType>(below(static_cast<int>(kLastDType) + 1));
         info.layout = static_cast<Layout>(below(6));
         info.is_defined = !one_in(6);
         info.dimensions = static_cast<std::uint32_t>(below(4));

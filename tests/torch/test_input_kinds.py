@@ -1,5 +1,7 @@
 """test_input_kinds.py: inputs of operators, whichever way they are written."""
 
+import json
+
 import pytest
 import torch
 from torch.profiler import profile as torch_profile
@@ -101,6 +103,34 @@ def test_operators_that_run_while_sizes_are_asked_for_are_recorded():
         asked = Sized.asked - before
     assert asked > 0
     assert sum(e.name == "aten::neg_" for e in prof.events()) == asked
+
+
+def types_and_texts(prof, path, names):
+    """(name, types, texts) of the inputs of the operators of these names, as the Chrome trace has them."""
+    prof.export_chrome_trace(str(path))
+    rows = [row for row in json.loads(path.read_text())["traceEvents"] if row.get("name") in names]
+    assert rows
+    return [(row["name"], row["args"]["Input type"], row["args"]["Concrete Inputs"]) for row in rows]
+
+
+def both(work, path, names):
+    """What both profilers say of the inputs: Kymo's and PyTorch's own."""
+    found = []
+    for kind in (profile, torch_profile):
+        with kind(record_shapes=True) as prof:
+            work()
+        found.append(types_and_texts(prof, path, names))
+    return found
+
+
+def test_element_types_have_pytorchs_names(tmp_path):
+    tensors = []
+    for dtype in sorted({each for each in vars(torch).values() if isinstance(each, torch.dtype)}, key=str):
+        if str(dtype).lstrip("torch.uin") in set("1234567"):
+            continue  # parts of bytes, which nothing computes with
+        tensors.append(torch.empty(2, dtype=dtype))
+    ours, theirs = both(lambda: [each.view(-1) for each in tensors], tmp_path / "trace.json", ("aten::view",))
+    assert ours == theirs and len(ours) >= 25
 
 
 def test_lists_of_tensors_have_no_concrete_value():

@@ -60,6 +60,28 @@ inline DType dtype_of(c10::ScalarType type) noexcept {
             return DType::Float8E4M3;
         case c10::ScalarType::Float8_e5m2:
             return DType::Float8E5M2;
+        case c10::ScalarType::Float8_e4m3fnuz:
+            return DType::Float8E4M3FNUZ;
+        case c10::ScalarType::Float8_e5m2fnuz:
+            return DType::Float8E5M2FNUZ;
+        case c10::ScalarType::Float8_e8m0fnu:
+            return DType::Float8E8M0FNU;
+        case c10::ScalarType::Float4_e2m1fn_x2:
+            return DType::Float4E2M1X2;
+        case c10::ScalarType::QUInt4x2:
+            return DType::QUInt4X2;
+        case c10::ScalarType::QUInt2x4:
+            return DType::QUInt2X4;
+        case c10::ScalarType::Bits1x8:
+            return DType::Bits1X8;
+        case c10::ScalarType::Bits2x4:
+            return DType::Bits2X4;
+        case c10::ScalarType::Bits4x2:
+            return DType::Bits4X2;
+        case c10::ScalarType::Bits8:
+            return DType::Bits8;
+        case c10::ScalarType::Bits16:
+            return DType::Bits16;
         default:
             return DType::Other;
     }
