@@ -147,12 +147,28 @@ class Value {
     /// The array must outlive the value.
     constexpr Value(const ArrayView& array) noexcept : kind_(ValueKind::Array), array_(&array) {}
     Value(ArrayView&&) = delete;
+    /// A scalar that is no number of ours, such as a complex one, as text. It counts as one of `kind`, which
+    /// is Bool, Int or Double.
+    static constexpr Value scalar_text(ValueKind kind, std::string_view text) noexcept {
+        Value made(text);
+        made.counts_as_ = kind;
+        return made;
+    }
+    /// What has no value, a device for example, and yet a text for who shows it at once. It is kept as None.
+    static constexpr Value shown_as(std::string_view text) noexcept {
+        Value made(text);
+        made.kind_ = ValueKind::None;
+        made.counts_as_ = ValueKind::String;
+        return made;
+    }
     template <class T>
     requires(!std::same_as<std::remove_cv_t<T>, char>) Value(T*)
     = delete;  ///< no address is a boolean
 
     constexpr ValueKind kind() const noexcept { return kind_; }
-    // Each may be called for its own kind only.
+    /// What scalar_text() was given, String for shown_as(), otherwise None.
+    constexpr ValueKind counts_as() const noexcept { return counts_as_; }
+    // Each may be called for its own kind only; string() for shown_as() too.
     constexpr bool boolean() const noexcept { return boolean_; }
     constexpr std::int64_t integer() const noexcept { return integer_; }
     constexpr double real() const noexcept { return real_; }
@@ -162,6 +178,7 @@ class Value {
 
   private:
     ValueKind kind_ = ValueKind::None;
+    ValueKind counts_as_ = ValueKind::None;
     union {
         bool boolean_;
         std::int64_t integer_;

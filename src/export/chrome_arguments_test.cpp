@@ -131,6 +131,17 @@ TEST_F(ChromeArgumentsTest, AListOfArraysThatWasCutShowsNone) {
         R"({"Input Dims":[[]],"Input type":["TensorList"],"Input Strides":[[]],"Concrete Inputs":[""]})");
 }
 
+TEST_F(ChromeArgumentsTest, TextsOfScalarsAreScalars) {
+    Argument complex = text("1.+2.j");
+    complex.left_out = ValueKind::Double;
+    put(complex);
+    put(list({complex, complex}));
+    put(text("1.+2.j"));
+    EXPECT_EQ(members(), R"({"Input Dims":[[],[],[]],"Input type":["Scalar","ScalarList",""],)"
+                         R"("Input Strides":[[],[],[]],)"
+                         R"("Concrete Inputs":["1.+2.j","[1.+2.j, 1.+2.j]","1.+2.j"]})");
+}
+
 // C17
 TEST_F(ChromeArgumentsTest, WhatWasNotRecordedIsAnEmptyText) {
     put(left_out(ValueKind::Int));

@@ -121,6 +121,7 @@ class Inputs {
         } else if (type == "Scalar" || type == "ScalarList" || type == "Int" || type == "Double" ||
                    type == "Bool") {
             read_concrete(concrete, value);
+            if (type == "Scalar" && value.kind == ValueKind::String) value.left_out = ValueKind::Double;
         } else if (!concrete.empty()) {
             value.kind = ValueKind::String;
             value.string = assembler_.string(concrete);

@@ -269,6 +269,7 @@ class RandomTrace {
             case ValueKind::String:
                 value.string = text();
                 value.truncated = one_in(4);
+                if (one_in(4)) value.left_out = static_cast<ValueKind>(below(4));
                 break;
             case ValueKind::List: {
                 std::vector<Argument> items;
