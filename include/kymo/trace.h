@@ -155,8 +155,9 @@ struct Argument {
     ValueKind kind = ValueKind::None;
     ArgumentRole role = ArgumentRole::Keyword;
     bool truncated = false;  ///< the string or list was longer than what is kept
-    ValueKind left_out =
-        ValueKind::None;  ///< kind None: what it was, when the session did not ask for its value
+    /// Kind None: what it was, when the session did not ask for its value. Kind String: Bool, Int or Double,
+    /// when it is the text of a scalar that is no number of ours, such as a complex one.
+    ValueKind left_out = ValueKind::None;
     union {
         bool boolean;
         std::int64_t integer = 0;

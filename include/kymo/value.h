@@ -51,7 +51,19 @@ enum class DType : std::uint8_t {
     Text = 22,
     Object = 23,
     DateTime = 24,
+    Float8E4M3FNUZ = 25,
+    Float8E5M2FNUZ = 26,
+    Float8E8M0FNU = 27,
+    Float4E2M1X2 = 28,
+    QUInt4X2 = 29,
+    QUInt2X4 = 30,
+    Bits1X8 = 31,
+    Bits2X4 = 32,
+    Bits4X2 = 33,
+    Bits8 = 34,
+    Bits16 = 35,
 };
+inline constexpr DType kLastDType = DType::Bits16;
 /// "float32", "int64", ...; "other" for unknown numbers. Never null.
 KYMO_API const char* dtype_name(DType dtype) noexcept;
 /// The name of the C++ type, as PyTorch's traces have it: "float", "long int", "c10::Half", ...; where there
@@ -135,12 +147,28 @@ class Value {
     /// The array must outlive the value.
     constexpr Value(const ArrayView& array) noexcept : kind_(ValueKind::Array), array_(&array) {}
     Value(ArrayView&&) = delete;
+    /// A scalar that is no number of ours, such as a complex one, as text. It counts as one of `kind`, which
+    /// is Bool, Int or Double.
+    static constexpr Value scalar_text(ValueKind kind, std::string_view text) noexcept {
+        Value made(text);
+        made.counts_as_ = kind;
+        return made;
+    }
+    /// What has no value, a device for example, and yet a text for who shows it at once. It is kept as None.
+    static constexpr Value shown_as(std::string_view text) noexcept {
+        Value made(text);
+        made.kind_ = ValueKind::None;
+        made.counts_as_ = ValueKind::String;
+        return made;
+    }
     template <class T>
     requires(!std::same_as<std::remove_cv_t<T>, char>) Value(T*)
     = delete;  ///< no address is a boolean
 
     constexpr ValueKind kind() const noexcept { return kind_; }
-    // Each may be called for its own kind only.
+    /// What scalar_text() was given, String for shown_as(), otherwise None.
+    constexpr ValueKind counts_as() const noexcept { return counts_as_; }
+    // Each may be called for its own kind only; string() for shown_as() too.
     constexpr bool boolean() const noexcept { return boolean_; }
     constexpr std::int64_t integer() const noexcept { return integer_; }
     constexpr double real() const noexcept { return real_; }
@@ -150,6 +178,7 @@ class Value {
 
   private:
     ValueKind kind_ = ValueKind::None;
+    ValueKind counts_as_ = ValueKind::None;
     union {
         bool boolean_;
         std::int64_t integer_;

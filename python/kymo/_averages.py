@@ -140,6 +140,8 @@ def average_of(fields, use_device, first_event, by_input_shape):
     own["flops"] = 0 if flops is None else int(flops) if flops.is_integer() else flops
     if not by_input_shape:
         own["input_shapes"] = ""
+    elif first is None:
+        own["input_shapes"] = []  # of reports of memory
     own["_first_event"] = lambda: None if first is None else first_event(first)
     return average
 

@@ -44,6 +44,7 @@ std::vector<AverageRow> rows_of_loose_reports(const Trace& trace, const RangeMem
         row.threads += row.thread != thread;
         row.thread = thread;
         ++row.count;
+        if (is_refused) continue;  // nothing was taken
         const bool is_cpu = is_cpu_memory(reports.device[i]);
         (is_cpu ? row.cpu_memory_bytes : row.device_memory_bytes) += reports.bytes[i];
         (is_cpu ? row.self_cpu_memory_bytes : row.self_device_memory_bytes) += reports.bytes[i];

@@ -456,7 +456,8 @@ TEST(Averages, ReportsInNoRangeAreRowsOfTheirOwn) {
     EXPECT_EQ(row(averages, "outer").device_memory_bytes, 1000);
     EXPECT_EQ(row(averages, "inner").self_device_memory_bytes, 1000);
     EXPECT_EQ(averages.rows[3].name, "[OutOfMemory]");
-    EXPECT_EQ(averages.rows[3].device_memory_bytes, 77);
+    EXPECT_EQ(averages.rows[3].count, 1u);
+    EXPECT_EQ(averages.rows[3].device_memory_bytes, 0);
 }
 
 TEST(Averages, TheCostOfRecordingCanBeTakenOff) {

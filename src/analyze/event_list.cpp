@@ -246,6 +246,7 @@ EventBytes EventList::bytes(std::size_t event) const {
     if (row == kNoRow) {
         const MemoryColumns reports = data_->trace.memory();
         const Row report = this->report(event);
+        if (reports.out_of_memory[report] != 0) return bytes;  // nothing was taken
         (is_cpu_memory(reports.device[report]) ? bytes.cpu : bytes.device) = reports.bytes[report];
         bytes.self_cpu = bytes.cpu;
         bytes.self_device = bytes.device;

@@ -243,7 +243,7 @@ nb::tuple EventRows::inputs(std::size_t event) const {
         structured.append(extents(trace, value, false, true));
         strides.append(extents(trace, value, true, true));
         types.append(text_object(events_.input_type(value)));
-        concrete.append(value_object(trace, value));
+        concrete.append(concrete_object(trace, value));
     }
     return nb::make_tuple(shapes, structured, strides, types, concrete, keyword_values(trace, values));
 }

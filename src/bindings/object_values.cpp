@@ -47,38 +47,20 @@ DType from_typestr(std::string_view text) noexcept {
 /// The DType of a name: "float32", "torch.float32", "<dtype: 'float32'>".
 DType from_dtype_name(std::string_view text) noexcept {
     if (const std::size_t dot = text.rfind('.'); dot != text.npos) text.remove_prefix(dot + 1);
-    constexpr std::pair<std::string_view, DType> kNames[] = {
-        {"bool", DType::Bool},
-        {"int8", DType::Int8},
-        {"int16", DType::Int16},
+    constexpr std::pair<std::string_view, DType> kOthers[] = {
         {"short", DType::Int16},
-        {"int32", DType::Int32},
         {"int", DType::Int32},
-        {"int64", DType::Int64},
         {"long", DType::Int64},
-        {"uint8", DType::UInt8},
-        {"uint16", DType::UInt16},
-        {"uint32", DType::UInt32},
-        {"uint64", DType::UInt64},
-        {"float16", DType::Float16},
         {"half", DType::Float16},
-        {"bfloat16", DType::BFloat16},
-        {"float32", DType::Float32},
         {"float", DType::Float32},
-        {"float64", DType::Float64},
         {"double", DType::Float64},
-        {"complex32", DType::Complex32},
-        {"complex64", DType::Complex64},
-        {"complex128", DType::Complex128},
         {"float8_e4m3fn", DType::Float8E4M3},
-        {"float8_e5m2", DType::Float8E5M2},
-        {"qint8", DType::QInt8},
-        {"quint8", DType::QUInt8},
-        {"qint32", DType::QInt32},
-        {"object", DType::Object},
     };
-    for (const auto& [name, type] : kNames) {
+    for (const auto& [name, type] : kOthers) {
         if (text == name) return type;
+    }
+    for (int i = 0; i <= static_cast<int>(kLastDType); ++i) {
+        if (text == dtype_name(static_cast<DType>(i))) return static_cast<DType>(i);
     }
     return DType::Other;
 }

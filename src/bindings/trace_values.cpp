@@ -36,6 +36,17 @@ nb::list integers(std::span<const std::int64_t> values) {
     return list;
 }
 
+/// The complex number of a text; the text itself if it is of another scalar.
+nb::object number_object(std::string_view text) {
+    const nb::object made = text_object(text);
+    if (!text.ends_with('j')) return made;
+    try {
+        return nb::borrow(reinterpret_cast<PyObject*>(&PyComplex_Type))(made);
+    } catch (const nb::python_error&) {
+        return made;
+    }
+}
+
 nb::object value_object(const Trace& trace, const Argument& value, int depth) {
     switch (value.kind) {
         case ValueKind::Bool:
@@ -45,7 +56,8 @@ nb::object value_object(const Trace& trace, const Argument& value, int depth) {
         case ValueKind::Double:
             return nb::float_(value.real);
         case ValueKind::String:
-            return text_object(trace.string(value.string));
+            return value.left_out == ValueKind::Double ? number_object(trace.string(value.string))
+                                                       : text_object(trace.string(value.string));
         case ValueKind::List: {
             nb::list list;
             if (depth >= kDeepest) return list;
@@ -68,6 +80,13 @@ nb::object text_object(std::string_view text) {
 
 nb::object value_object(const Trace& trace, const Argument& value) {
     return value_object(trace, value, 0);
+}
+
+nb::object concrete_object(const Trace& trace, const Argument& value) {
+    const std::span<const Argument> items = items_of(trace, value);
+    const bool has_array = std::any_of(items.begin(), items.end(),
+                                       [](const Argument& item) { return item.kind == ValueKind::Array; });
+    return has_array ? nb::object(nb::none()) : value_object(trace, value);
 }
 
 nb::dict keyword_values(const Trace& trace, std::span<const Argument> values) {

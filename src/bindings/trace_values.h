@@ -15,6 +15,8 @@ nanobind::object text_object(std::string_view text);
 
 /// A value: bool, int, float, str, list; None for arrays and for what was left out.
 nanobind::object value_object(const Trace& trace, const Argument& value);
+/// The same of an input; None for lists of arrays too, of which there is nothing but metadata.
+nanobind::object concrete_object(const Trace& trace, const Argument& value);
 
 /// The keyword values of a range, without the call stack.
 nanobind::dict keyword_values(const Trace& trace, std::span<const Argument> values);

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include <kymo/detail/value_encoder.h>
+
 #include "collect/log_records.h"
 
 namespace kymo {
@@ -84,7 +86,8 @@ bool ArgumentDecoder::read_value(std::span<const std::byte>& rest, Argument& val
                          : kind == ValueKind::List ? kept.scalars || holds_array(rest, nesting)
                                                    : kept.scalars || kind == ValueKind::None;
     if (!is_kept) {
-        value.left_out = kind;
+        const ValueKind scalar = kind == ValueKind::String ? scalar_kind(head) : ValueKind::None;
+        value.left_out = scalar != ValueKind::None ? scalar : kind;
         bool has_array = false;
         return skip_value(rest, has_array, nesting);
     }
@@ -113,6 +116,7 @@ bool ArgumentDecoder::read_value(std::span<const std::byte>& rest, Argument& val
         }
         case ValueKind::String: {
             if (rest.size() < head.count) return false;
+            value.left_out = scalar_kind(head);
             value.string = strings_.intern({reinterpret_cast<const char*>(rest.data()), head.count});
             rest = rest.subspan(std::min(rest.size(), round_up_8(head.count)));
             return true;

@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <random>
+
+#include <kymo/detail/value_encoder.h>
 
 #include "collect/log_fixture.h"
 #include "collect/random_log.h"
@@ -240,6 +243,32 @@ TEST(Arguments, WithoutConcreteInputsOnlyTheirKindsAreKnownAndArraysStay) {
     EXPECT_EQ(arguments[4].role, ArgumentRole::Output);
     EXPECT_EQ(trace.arrays().size(), 2u);
     for (StringId id = 0; id < trace.string_count(); ++id) EXPECT_NE(trace.string(id), "secret");
+}
+
+TEST(Arguments, TextsOfScalarsCountAsScalars) {
+    std::array<std::byte, 256> place;
+    ValueEncoder encoder(place.data(), place.data() + place.size());
+    const Value complex = Value::scalar_text(ValueKind::Double, "1.+2.j");
+    encoder.add(0, kValueInput, complex, {true, true});
+    encoder.add(0, kValueInput, complex, {true, false});
+    encoder.add(0, kValueInput, Value("text"), {true, true});
+    encoder.add(0, kValueInput, Value::shown_as("cuda:0"), {true, true});
+    const std::span<const std::byte> bytes(place.data(), encoder.end());
+    for (const std::uint32_t options :
+         {std::uint32_t{kOptionShapes | kOptionConcreteInputs}, std::uint32_t{kOptionShapes}}) {
+        LogWriter log;
+        const bool is_kept = (options & kOptionConcreteInputs) != 0;
+        const Trace trace = build(log, Values(log).raw(bytes), options);
+        const auto arguments = trace.range_arguments(0);
+        ASSERT_EQ(arguments.size(), 4u);
+        EXPECT_EQ(arguments[0].kind, is_kept ? ValueKind::String : ValueKind::None);
+        EXPECT_EQ(arguments[0].left_out, ValueKind::Double);
+        EXPECT_EQ(arguments[1].kind, ValueKind::None);
+        EXPECT_EQ(arguments[1].left_out, ValueKind::Double);
+        EXPECT_EQ(arguments[2].left_out, is_kept ? ValueKind::None : ValueKind::String);
+        EXPECT_EQ(arguments[3].kind, ValueKind::None);
+        EXPECT_EQ(arguments[3].left_out, ValueKind::None);
+    }
 }
 
 TEST(Arguments, WithoutValuesThereAreNoKeywords) {

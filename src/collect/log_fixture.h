@@ -111,6 +111,11 @@ class Values {
         list_.add_bytes(frames.data(), frames.size() * sizeof(std::uint64_t));
         return *this;
     }
+    /// Values that were encoded elsewhere.
+    Values& raw(std::span<const std::byte> bytes) {
+        list_.add_bytes(bytes.data(), bytes.size());
+        return *this;
+    }
     const std::vector<std::byte>& bytes() const { return list_.bytes(); }
 
   private:

@@ -38,6 +38,20 @@ void add_arrays(const Value& value, std::vector<const ArrayView*>& arrays) {
     for (const Value& item : shown_items(value)) add_arrays(item, arrays);
 }
 
+// What is no number, list or array.
+std::string_view word_of(const Value& value) {
+    if (value.kind() == ValueKind::None)
+        return value.counts_as() == ValueKind::None ? "<None>" : value.string();
+    const bool is_number = value.counts_as() != ValueKind::None && !value.string().starts_with('<');
+    return is_number ? "<ComplexDouble>" : value.string();
+}
+
+std::string_view word_type(const Value& value) {
+    if (value.kind() == ValueKind::String && value.counts_as() == ValueKind::None) return "String";
+    const std::string_view word = word_of(value);
+    return word.starts_with('<') ? word.substr(1, word.size() - 2) : "Device";
+}
+
 void add_extents(std::string& out, std::span<const std::int64_t> extents) {
     out += '[';
     for (std::size_t i = 0; i < extents.size(); ++i) {
@@ -122,10 +136,8 @@ class ArgumentWriter {
                 add_real(values_, value.real());
                 break;
             case ValueKind::String:
-                append_json_string(values_, value.string());
-                break;
             default:
-                values_ += "\"<None>\"";
+                append_json_string(values_, word_of(value));
         }
         shapes_ += "[]";
         strides_ += "[]";
@@ -163,10 +175,8 @@ class ArgumentWriter {
                 out += "Double";
                 return;
             case ValueKind::String:
-                out += "String";
-                return;
             default:
-                out += "None";
+                out += word_type(value);
         }
     }
 

@@ -37,6 +37,19 @@ TEST(ExecutionNode, ValuesOfEveryKindHaveTheirFourParts) {
               R"x("strides": [[3,1],[],[[3,1],[]],[],[],[],[],[]]})x");
 }
 
+TEST(ExecutionNode, WhatHasNoValueHasAWord) {
+    const Value values[] = {Value::shown_as("meta"), Value::shown_as("<Generator>"),
+                            Value::scalar_text(ValueKind::Double, "1.+2.j"),
+                            Value::scalar_text(ValueKind::Int, "<SymInt>"), Value("<text>")};
+    const std::string json = values_json(values, {});
+    EXPECT_NE(json.find(R"("values": ["meta","<Generator>","<ComplexDouble>","<SymInt>","<text>"])"),
+              std::string::npos)
+        << json;
+    EXPECT_NE(json.find(R"("types": ["Device","Generator","ComplexDouble","SymInt","String"])"),
+              std::string::npos)
+        << json;
+}
+
 TEST(ExecutionNode, NumbersThatJsonLacksStandInQuotes) {
     constexpr double kInfinity = std::numeric_limits<double>::infinity();
     const Value values[] = {Value(kInfinity), Value(-kInfinity),

@@ -36,10 +36,6 @@ const std::array<Word, 256>& type_words() {
     return words;
 }
 
-bool is_scalar(ValueKind kind) {
-    return kind == ValueKind::Bool || kind == ValueKind::Int || kind == ValueKind::Double;
-}
-
 /// As PyTorch prints scalars: whole numbers keep a point.
 void append_real_text(std::string& text, double value) {
     if (std::isnan(value)) {
@@ -238,8 +234,7 @@ bool ChromeArguments::append_small_positional(std::span<const Argument> values, 
         if (array != nullptr && array->is_defined) {
             out = type_words()[static_cast<std::uint8_t>(array->dtype)].put(out);
         } else {
-            const bool scalar = is_scalar(value.kind) || is_scalar(value.left_out);
-            out = scalar ? put_literal(out, "\"Scalar\"") : put_literal(out, "\"\"");
+            out = is_scalar(value) ? put_literal(out, "\"Scalar\"") : put_literal(out, "\"\"");
         }
     });
     list(2, [&](const Argument& value) { extents(array_of(value), true); });

@@ -102,14 +102,15 @@ TEST_F(ChromeArgumentsTest, InputsAreListsWithOneEntryForEach) {
 TEST_F(ChromeArgumentsTest, ElementTypesHaveTheNamesOfCPlusPlus) {
     for (const DType dtype :
          {DType::Bool, DType::Int8, DType::Int16, DType::Int32, DType::Int64, DType::UInt8, DType::Float16,
-          DType::BFloat16, DType::Float32, DType::Float64, DType::Complex64, DType::Complex128,
-          DType::Float8E4M3, static_cast<DType>(200)}) {
+          DType::BFloat16, DType::Float32, DType::Float64, DType::Complex64, DType::Complex128, DType::UInt32,
+          DType::Float8E4M3, DType::Float8E5M2FNUZ, DType::Bits8, static_cast<DType>(200)}) {
         put(array(dtype, {}));
     }
     EXPECT_NE(
         members().find(R"("Input type":["bool","signed char","short int","int","long int","unsigned char",)"
                        R"("c10::Half","c10::BFloat16","float","double","c10::complex<float>",)"
-                       R"("c10::complex<double>","float8_e4m3","other"])"),
+                       R"("c10::complex<double>","unsigned int","c10::Float8_e4m3fn","c10::Float8_e5m2fnuz",)"
+                       R"("c10::bits8","other"])"),
         std::string::npos);
 }
 
@@ -128,6 +129,17 @@ TEST_F(ChromeArgumentsTest, AListOfArraysThatWasCutShowsNone) {
     EXPECT_EQ(
         members(),
         R"({"Input Dims":[[]],"Input type":["TensorList"],"Input Strides":[[]],"Concrete Inputs":[""]})");
+}
+
+TEST_F(ChromeArgumentsTest, TextsOfScalarsAreScalars) {
+    Argument complex = text("1.+2.j");
+    complex.left_out = ValueKind::Double;
+    put(complex);
+    put(list({complex, complex}));
+    put(text("1.+2.j"));
+    EXPECT_EQ(members(), R"({"Input Dims":[[],[],[]],"Input type":["Scalar","ScalarList",""],)"
+                         R"("Input Strides":[[],[],[]],)"
+                         R"("Concrete Inputs":["1.+2.j","[1.+2.j, 1.+2.j]","1.+2.j"]})");
 }
 
 // C17

@@ -164,6 +164,11 @@ class PerfettoAnnotations::Writer {
             case ValueKind::Double:
                 return annotation.add_double(AnnotationField::Double, value.real);
             case ValueKind::String:
+                if (value.left_out != ValueKind::None) {
+                    integer(annotation, "scalar", static_cast<std::int64_t>(value.left_out));
+                    Annotation inner = entry(annotation, "value");
+                    return text(inner, value.string);
+                }
                 return text(annotation, value.string);
             case ValueKind::List:
                 return put_list(annotation, value.list, level);

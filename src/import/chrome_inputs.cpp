@@ -24,21 +24,8 @@ constexpr NamedType kTypes[] = {
     {"signed char", DType::Int8},
     {"unsigned char", DType::UInt8},
     {"unsigned short", DType::UInt16},
-    {"short unsigned int", DType::UInt16},
-    {"unsigned int", DType::UInt32},
     {"unsigned long", DType::UInt64},
-    {"long unsigned int", DType::UInt64},
     {"bool", DType::Bool},
-    {"c10::Half", DType::Float16},
-    {"c10::BFloat16", DType::BFloat16},
-    {"c10::complex<c10::Half>", DType::Complex32},
-    {"c10::complex<float>", DType::Complex64},
-    {"c10::complex<double>", DType::Complex128},
-    {"c10::Float8_e4m3fn", DType::Float8E4M3},
-    {"c10::Float8_e5m2", DType::Float8E5M2},
-    {"c10::qint8", DType::QInt8},
-    {"c10::quint8", DType::QUInt8},
-    {"c10::qint32", DType::QInt32},
 };
 
 /// An entry of a list of extents: numbers, or lists of numbers.
@@ -134,6 +121,7 @@ class Inputs {
         } else if (type == "Scalar" || type == "ScalarList" || type == "Int" || type == "Double" ||
                    type == "Bool") {
             read_concrete(concrete, value);
+            if (type == "Scalar" && value.kind == ValueKind::String) value.left_out = ValueKind::Double;
         } else if (!concrete.empty()) {
             value.kind = ValueKind::String;
             value.string = assembler_.string(concrete);
@@ -230,8 +218,9 @@ DType dtype_of_name(std::string_view name) {
     for (const NamedType& type : kTypes) {
         if (type.name == name) return type.dtype;
     }
-    for (int i = 1; i <= static_cast<int>(DType::DateTime); ++i) {
-        if (name == dtype_name(static_cast<DType>(i))) return static_cast<DType>(i);
+    for (int i = 1; i <= static_cast<int>(kLastDType); ++i) {
+        const auto dtype = static_cast<DType>(i);
+        if (name == dtype_cpp_name(dtype) || name == dtype_name(dtype)) return dtype;
     }
     return DType::Other;
 }

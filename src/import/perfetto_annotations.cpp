@@ -55,7 +55,7 @@ Argument string(StringId id) {
 }
 
 DType dtype_of(std::string_view text) {
-    for (int i = 0; i <= static_cast<int>(DType::DateTime); ++i) {
+    for (int i = 0; i <= static_cast<int>(kLastDType); ++i) {
         if (text == dtype_name(static_cast<DType>(i))) return static_cast<DType>(i);
     }
     return DType::Other;
@@ -209,7 +209,8 @@ const PerfettoValues::Node* PerfettoValues::entry(const Node& dict, std::string_
 bool PerfettoValues::is_wrapped(const Node& node) const {
     if (!is_ours_ || node.kind != Node::Kind::Dict) return false;
     const Node* const inner = entry(node, "value");
-    if (entry(node, "truncated") != nullptr && inner != nullptr) return is_value(*inner);
+    const bool has_inner = entry(node, "truncated") != nullptr || entry(node, "scalar") != nullptr;
+    if (has_inner && inner != nullptr) return is_value(*inner);
     return entry(node, "none") != nullptr || entry(node, "left_out") != nullptr ||
            entry(node, "dtype") != nullptr;
 }
@@ -256,6 +257,14 @@ Argument PerfettoValues::unwrap(const Node& node) {
         return value;
     }
     if (entry(node, "dtype") != nullptr) return array_of(node);
+    if (const Node* const scalar = entry(node, "scalar");
+        scalar != nullptr && entry(node, "value") != nullptr) {
+        Argument value = value_of(*entry(node, "value"));
+        constexpr auto kMost = static_cast<std::uint64_t>(ValueKind::Double);
+        if (value.kind == ValueKind::String)
+            value.left_out = static_cast<ValueKind>(std::min(scalar->bits, kMost));
+        return value;
+    }
     Argument value;
     if (const Node* const left_out = entry(node, "left_out"); left_out != nullptr) {
         value.left_out = static_cast<ValueKind>(

@@ -131,7 +131,7 @@ class Projection {
             case ValueKind::Double:
                 return text + list(argument.real);
             case ValueKind::String:
-                return text + string(argument.string);
+                return text + list(static_cast<int>(argument.left_out)) + string(argument.string);
             case ValueKind::List:
                 for (std::uint32_t i = 0; i < argument.list.count; ++i)
                     text += "(" + value(trace_.list_items()[argument.list.first + i]) + ")";

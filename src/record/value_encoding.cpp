@@ -47,11 +47,13 @@ void ValueEncoder::add_nested(std::uint32_t key, std::uint8_t flags, const Value
         nesting == kMostNesting) {
         if (!fits(sizeof head)) return;
         head.kind = static_cast<std::uint8_t>(ValueKind::None);
-        head.count = static_cast<std::uint16_t>(kind);
+        const bool is_scalar = kind == ValueKind::String && value.counts_as() != ValueKind::None;
+        head.count = static_cast<std::uint16_t>(is_scalar ? value.counts_as() : kind);
         return put(&head, sizeof head);
     }
     switch (kind) {
         case ValueKind::String:
+            flags |= static_cast<std::uint8_t>(static_cast<unsigned>(value.counts_as()) << kValueScalarShift);
             return add_string(key, flags, value.string());
         case ValueKind::List:
             return add_list(key, flags, value.list(), needs, nesting);
@@ -153,7 +155,8 @@ bool DecodedKeywords::read(std::span<const std::byte>& rest, KeyedValue& value, 
         case ValueKind::String: {
             const std::byte* const place = take(ValueEncoder::padded(head.count));
             if (place == nullptr) return false;
-            value.value = Value(std::string_view(reinterpret_cast<const char*>(place), head.count));
+            const std::string_view text(reinterpret_cast<const char*>(place), head.count);
+            value.value = Value::scalar_text(detail::scalar_kind(head), text);
             return true;
         }
         case ValueKind::List: {

@@ -18,11 +18,13 @@ std::span<const Argument> items_of(const Trace& trace, const Argument& value) no
                          std::min<std::size_t>(value.list.count, items.size() - value.list.first));
 }
 
-bool is_scalar(ValueKind kind) noexcept {
+}  // namespace
+
+bool is_scalar(const Argument& value) noexcept {
+    const bool is_shown = value.kind != ValueKind::None && value.kind != ValueKind::String;
+    const ValueKind kind = is_shown ? value.kind : value.left_out;
     return kind == ValueKind::Bool || kind == ValueKind::Int || kind == ValueKind::Double;
 }
-
-}  // namespace
 
 bool is_array_list(const Trace& trace, const Argument& value) noexcept {
     const std::span<const Argument> items = items_of(trace, value);
@@ -36,13 +38,14 @@ bool is_array_list(const Trace& trace, const Argument& value) noexcept {
 std::string_view input_type_text(const Trace& trace, const Argument& value) noexcept {
     if (const ArrayInfo* const array = array_of(trace, value); array != nullptr)
         return array->is_defined ? std::string_view(dtype_cpp_name(array->dtype)) : std::string_view();
-    if (is_scalar(value.kind) || is_scalar(value.left_out)) return "Scalar";
+    if (is_scalar(value)) return "Scalar";
     if (value.kind != ValueKind::List) return "";
     const std::span<const Argument> items = items_of(trace, value);
     if (!items.empty() && array_of(trace, items[0]) != nullptr)
         return value.truncated || is_array_list(trace, value) ? "TensorList" : "";
-    const bool are_scalars =
-        std::all_of(items.begin(), items.end(), [](const Argument& item) { return is_scalar(item.kind); });
+    const bool are_scalars = std::all_of(items.begin(), items.end(), [](const Argument& item) {
+        return item.kind != ValueKind::None && is_scalar(item);
+    });
     return are_scalars ? "ScalarList" : "";
 }
 

@@ -269,6 +269,7 @@ class RandomTrace {
             case ValueKind::String:
                 value.string = text();
                 value.truncated = one_in(4);
+                if (one_in(4)) value.left_out = static_cast<ValueKind>(below(4));
                 break;
             case ValueKind::List: {
                 std::vector<Argument> items;
@@ -285,7 +286,7 @@ class RandomTrace {
     }
     Row array() {
         ArrayInfo info;
-        info.dtype = static_cast<DType>(below(25));
+        info.dtype = static_cast<DType>(below(static_cast<int>(kLastDType) + 1));
         info.layout = static_cast<Layout>(below(6));
         info.is_defined = !one_in(6);
         info.dimensions = static_cast<std::uint32_t>(below(4));

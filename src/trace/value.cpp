@@ -9,53 +9,73 @@
 
 namespace kymo {
 
-const char* dtype_name(DType dtype) noexcept {
-    static constexpr const char* kNames[] = {
-        "other",     "bool",      "int8",       "int16",       "int32",       "int64",   "uint8",
-        "uint16",    "uint32",    "uint64",     "float16",     "bfloat16",    "float32", "float64",
-        "complex32", "complex64", "complex128", "float8_e4m3", "float8_e5m2", "qint8",   "quint8",
-        "qint32",    "str",       "object",     "datetime",
-    };
+namespace {
+
+struct DTypeInfo {
+    const char* name;
+    const char* cpp_name;  ///< null: there is none
+    std::uint8_t bytes;
+};
+
+/// By number.
+constexpr DTypeInfo kDTypes[] = {
+    {"other", nullptr, 0},
+    {"bool", "bool", 1},
+    {"int8", "signed char", 1},
+    {"int16", "short int", 2},
+    {"int32", "int", 4},
+    {"int64", "long int", 8},
+    {"uint8", "unsigned char", 1},
+    {"uint16", "short unsigned int", 2},
+    {"uint32", "unsigned int", 4},
+    {"uint64", "long unsigned int", 8},
+    {"float16", "c10::Half", 2},
+    {"bfloat16", "c10::BFloat16", 2},
+    {"float32", "float", 4},
+    {"float64", "double", 8},
+    {"complex32", "c10::complex<c10::Half>", 4},
+    {"complex64", "c10::complex<float>", 8},
+    {"complex128", "c10::complex<double>", 16},
+    {"float8_e4m3", "c10::Float8_e4m3fn", 1},
+    {"float8_e5m2", "c10::Float8_e5m2", 1},
+    {"qint8", "c10::qint8", 1},
+    {"quint8", "c10::quint8", 1},
+    {"qint32", "c10::qint32", 4},
+    {"str", nullptr, 0},
+    {"object", nullptr, 0},
+    {"datetime", nullptr, 8},
+    {"float8_e4m3fnuz", "c10::Float8_e4m3fnuz", 1},
+    {"float8_e5m2fnuz", "c10::Float8_e5m2fnuz", 1},
+    {"float8_e8m0fnu", "c10::Float8_e8m0fnu", 1},
+    {"float4_e2m1fn_x2", "c10::Float4_e2m1fn_x2", 1},
+    {"quint4x2", "c10::quint4x2", 1},
+    {"quint2x4", "c10::quint2x4", 1},
+    {"bits1x8", "c10::bits1x8", 1},
+    {"bits2x4", "c10::bits2x4", 1},
+    {"bits4x2", "c10::bits4x2", 1},
+    {"bits8", "c10::bits8", 1},
+    {"bits16", "c10::bits16", 2},
+};
+static_assert(std::size(kDTypes) == static_cast<std::size_t>(kLastDType) + 1);
+
+const DTypeInfo& info_of(DType dtype) noexcept {
     const auto index = static_cast<std::size_t>(dtype);
-    return index < std::size(kNames) ? kNames[index] : "other";
+    return kDTypes[index < std::size(kDTypes) ? index : 0];
+}
+
+}  // namespace
+
+const char* dtype_name(DType dtype) noexcept {
+    return info_of(dtype).name;
 }
 
 const char* dtype_cpp_name(DType dtype) noexcept {
-    switch (dtype) {
-        case DType::Bool:
-            return "bool";
-        case DType::Int8:
-            return "signed char";
-        case DType::Int16:
-            return "short int";
-        case DType::Int32:
-            return "int";
-        case DType::Int64:
-            return "long int";
-        case DType::UInt8:
-            return "unsigned char";
-        case DType::Float16:
-            return "c10::Half";
-        case DType::BFloat16:
-            return "c10::BFloat16";
-        case DType::Float32:
-            return "float";
-        case DType::Float64:
-            return "double";
-        case DType::Complex64:
-            return "c10::complex<float>";
-        case DType::Complex128:
-            return "c10::complex<double>";
-        default:
-            return dtype_name(dtype);
-    }
+    const DTypeInfo& info = info_of(dtype);
+    return info.cpp_name != nullptr ? info.cpp_name : info.name;
 }
 
 std::uint32_t dtype_bytes(DType dtype) noexcept {
-    static constexpr std::uint8_t kBytes[] = {0, 1, 1, 2,  4, 8, 1, 2, 4, 8, 2, 2, 4,
-                                              8, 4, 8, 16, 1, 1, 1, 1, 4, 0, 0, 8};
-    const auto index = static_cast<std::size_t>(dtype);
-    return index < std::size(kBytes) ? kBytes[index] : 0;
+    return info_of(dtype).bytes;
 }
 
 const char* device_type_name(DeviceType type) noexcept {

@@ -115,6 +115,7 @@ def make_events(case):
         if owned[i]:
             continue
         is_cpu = report.get("device", "cpu") == "cpu"
+        taken = 0 if report.get("oom") else report["bytes"]
         events.append(
             FunctionEvent(
                 id=len(events),
@@ -127,8 +128,8 @@ def make_events(case):
                 stack=[],
                 use_device=case.get("device"),
                 node_id=report.get("node", -1),
-                cpu_memory_usage=report["bytes"] if is_cpu else 0,
-                device_memory_usage=0 if is_cpu else report["bytes"],
+                cpu_memory_usage=taken if is_cpu else 0,
+                device_memory_usage=0 if is_cpu else taken,
                 flops=0 if quirk == "Q17" else None,
             )
         )

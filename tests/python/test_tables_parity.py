@@ -62,6 +62,7 @@ def events_of_case(case):
         if i in owned:
             continue
         is_cpu = report.get("device", "cpu") == "cpu"
+        taken = 0 if report.get("oom") else report["bytes"]
         time = report["time"] / 1000
         events.append(
             FunctionEvent(
@@ -75,8 +76,8 @@ def events_of_case(case):
                 stack=[],
                 use_device=case.get("device"),
                 node_id=report.get("node", -1),
-                cpu_memory_usage=report["bytes"] if is_cpu else 0,
-                device_memory_usage=0 if is_cpu else report["bytes"],
+                cpu_memory_usage=taken if is_cpu else 0,
+                device_memory_usage=0 if is_cpu else taken,
             )
         )
     events.sort(key=lambda event: [event.time_range.start, -event.time_range.end])

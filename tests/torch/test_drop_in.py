@@ -273,3 +273,15 @@ def test_importing_records_nothing_and_registers_nothing(run_python):
         "print(native.is_loaded(), torch.autograd._profiler_enabled())\n"
     )
     assert out.split() == ["False", "False"]
+
+
+def test_no_activities_at_all_are_taken_as_the_installed_pytorch_takes_them():
+    def outcome(kind):
+        try:
+            with kind(activities=[]):
+                pass
+        except AssertionError as error:
+            return str(error)
+        return None
+
+    assert outcome(profile) == outcome(torch.profiler.profile)

@@ -94,6 +94,29 @@ def test_a_trace_alone_is_compressed_and_has_every_kind_of_input(tmp_path, net):
     assert attribute(by_name["AddmmBackward0"], "fw_parent") > 0
 
 
+def test_devices_generators_and_numbers_of_other_kinds_have_words(tmp_path):
+    path = tmp_path / "graph.json"
+    found = []
+    for kind in (ExecutionTraceObserver, torch.profiler.ExecutionTraceObserver):
+        observer = kind()
+        observer.register_callback(str(path))
+        observer.start()
+        torch.ones(2).to("meta")
+        torch.randn(2, generator=torch.Generator())
+        torch.full((2,), 1j)
+        observer.stop()
+        observer.unregister_callback()
+        inputs = [
+            node["inputs"] for node in nodes_of(path) if node["name"] in ("aten::to", "aten::randn", "aten::full")
+        ]
+        found.append(
+            [(each["types"], [value for value in each["values"] if isinstance(value, str)]) for each in inputs]
+        )
+    assert found[0] == found[1]
+    texts = [text for _, values in found[0] for text in values]
+    assert {"meta", "<Generator>", "<ComplexDouble>"} <= set(texts)
+
+
 def test_only_what_runs_between_start_and_stop_is_written(tmp_path, net):
     """upstream: test_execution_trace_start_stop, test_execution_trace_no_capture"""
     path = tmp_path / "graph.json"

@@ -1,10 +1,14 @@
 """test_input_kinds.py: inputs of operators, whichever way they are written."""
 
+import json
+
 import pytest
 import torch
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch.profiler import profile as torch_profile
 from torch.utils._python_dispatch import return_and_correct_aliasing
 
+import kymo
 from kymo.torch import profile
 
 
@@ -101,3 +105,86 @@ def test_operators_that_run_while_sizes_are_asked_for_are_recorded():
         asked = Sized.asked - before
     assert asked > 0
     assert sum(e.name == "aten::neg_" for e in prof.events()) == asked
+
+
+def types_and_texts(prof, path, names):
+    """(name, types, texts) of the inputs of the operators of these names, as the Chrome trace has them."""
+    prof.export_chrome_trace(str(path))
+    rows = [row for row in json.loads(path.read_text())["traceEvents"] if row.get("name") in names]
+    assert rows
+    return [(row["name"], row["args"]["Input type"], row["args"]["Concrete Inputs"]) for row in rows]
+
+
+def both(work, path, names):
+    """What both profilers say of the inputs: Kymo's and PyTorch's own."""
+    found = []
+    for kind in (profile, torch_profile):
+        with kind(record_shapes=True) as prof:
+            work()
+        found.append(types_and_texts(prof, path, names))
+    return found
+
+
+def complex_scalars():
+    z = torch.zeros(3, dtype=torch.complex64)
+    z.fill_(1 + 2j)
+    torch.add(z, z, alpha=1 + 2j)
+    for value in (1j, -0.5 - 1e-30j, complex("nan+infj"), complex(-0.0, 0.1), 1e20 + 123456789.125j):
+        torch.full((2,), value)
+
+
+def test_complex_scalars_are_scalars(tmp_path):
+    ours, theirs = both(complex_scalars, tmp_path / "trace.json", ("aten::fill_", "aten::add", "aten::full"))
+    assert ours == theirs
+    assert ours[0][1:] == (["c10::complex<float>", "Scalar"], ["", "1.+2.j"])
+
+
+def test_complex_scalars_are_numbers_of_python():
+    with profile(record_shapes=True) as prof:
+        torch.full((2,), 1 + 2j)
+    (full,) = [event for event in prof.events() if event.name == "aten::full"]
+    assert full.concrete_inputs[1] == 1 + 2j
+
+
+def test_complex_scalars_stay_scalars_in_captures(tmp_path):
+    output = tmp_path / "a.kymo"
+    with profile(record_shapes=True, output=str(output)) as prof:
+        torch.full((2,), 1 + 2j)
+    expected = types_and_texts(prof, tmp_path / "a.json", ("aten::full",))
+    assert expected[0][1][1] == "Scalar"
+    kymo.load(str(output)).export_chrome_trace(str(tmp_path / "b.json"))
+    rows = json.loads((tmp_path / "b.json").read_text())["traceEvents"]
+    (full,) = [row["args"] for row in rows if row.get("name") == "aten::full"]
+    assert (full["Input type"], full["Concrete Inputs"]) == expected[0][1:]
+
+
+def test_element_types_have_pytorchs_names(tmp_path):
+    tensors = []
+    for dtype in sorted({each for each in vars(torch).values() if isinstance(each, torch.dtype)}, key=str):
+        if str(dtype).lstrip("torch.uin") in set("1234567"):
+            continue  # parts of bytes, which nothing computes with
+        tensors.append(torch.empty(2, dtype=dtype))
+    ours, theirs = both(lambda: [each.view(-1) for each in tensors], tmp_path / "trace.json", ("aten::view",))
+    assert ours == theirs and len(ours) >= 25
+
+
+def test_symbolic_sizes_are_scalars(tmp_path):
+    def work():
+        make_fx(lambda x: x.view(x.shape[1], x.shape[0]), tracing_mode="symbolic")(torch.ones(3, 4))
+
+    ours, theirs = both(work, tmp_path / "trace.json", ("aten::view", "aten::empty_strided"))
+    assert [each[:2] for each in ours] == [each[:2] for each in theirs]
+    assert "[<SymInt>, <SymInt>]" in {text for each in ours for text in each[2]}
+
+
+def test_lists_of_tensors_have_no_concrete_value():
+    def work():
+        a = torch.ones(2)
+        torch.cat([a, a], 0)
+
+    found = []
+    for kind in (profile, torch_profile):
+        with kind(record_shapes=True) as prof:
+            work()
+        found += [event.concrete_inputs for event in prof.events() if event.name == "aten::cat"]
+    assert found == [[None, 0], [None, 0]]

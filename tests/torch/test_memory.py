@@ -101,8 +101,23 @@ def test_an_allocation_that_is_refused_is_an_event():
         with pytest.raises(RuntimeError):
             torch.empty(1 << 58)
         torch.ones(1)
-    # PyTorch's allocator of the processor reports none; that the rest is whole is what counts.
     assert named(prof, "aten::empty") and named(prof, "aten::ones")
+    (refused,) = named(prof, "[OutOfMemory]")
+    assert refused.cpu_memory_usage == 0 and refused.self_cpu_memory_usage == 0
+    rows = {row.key: row for row in prof.key_averages()}
+    assert rows["[OutOfMemory]"].cpu_memory_usage == 0 and rows["[OutOfMemory]"].count == 1
+    assert rows["aten::empty"].cpu_memory_usage == 4
+
+
+def test_rows_of_memory_have_no_input_shapes():
+    found = []
+    for kind in (profile, torch.profiler.profile):
+        with kind(profile_memory=True, record_shapes=True) as prof:
+            kept = torch.ones(500)
+            del kept
+        rows = prof.key_averages(group_by_input_shape=True)
+        found += [row.input_shapes for row in rows if row.key == "[memory]"]
+    assert found == [[], []]
 
 
 def test_nested_profilers_stop_in_any_order():

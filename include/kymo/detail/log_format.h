@@ -156,6 +156,9 @@ static_assert(sizeof(ValueHeader) == 8);
 inline constexpr std::uint8_t kValueTruncated = 1 << 0;
 inline constexpr std::uint8_t kValueInput = 1 << 1;  ///< one of the range's inputs, in their order
 inline constexpr std::uint8_t kValueOutput = 1 << 2;
+/// Two bits of a String: the kind of scalar whose text it is (Bool, Int, Double), 0: it is a text.
+inline constexpr unsigned kValueScalarShift = 3;
+inline constexpr std::uint8_t kValueScalar = 3 << kValueScalarShift;
 struct ArrayHeader {
     std::uint8_t dtype;
     std::uint8_t layout;

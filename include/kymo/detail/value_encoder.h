@@ -14,6 +14,11 @@
 namespace kymo::detail {
 inline namespace layout1 {
 
+/// What scalar a String is the text of; None: of none.
+constexpr ValueKind scalar_kind(const ValueHeader& head) noexcept {
+    return static_cast<ValueKind>((head.flags & kValueScalar) >> kValueScalarShift);
+}
+
 /// Which parts of inputs and outputs are kept.
 struct ValueNeeds {
     bool shapes = false;    ///< metadata of arrays

@@ -25,7 +25,12 @@ def own_activity(item):
 
 
 def own_activities(items):
-    return [own_activity(item) for item in items] if items is not None else None
+    if items is None:
+        return None
+    own = [own_activity(item) for item in items]
+    if not own and torch.__version__ >= (2, 13):  # before, none were all
+        raise AssertionError("No valid profiler activities found")
+    return own
 
 
 def own_config(config):

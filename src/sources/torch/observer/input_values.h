@@ -5,10 +5,16 @@
 #include <ATen/core/function_schema.h>
 #include <ATen/core/ivalue.h>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
+#include <cstdio>
+#include <limits>
 #include <new>
 #include <span>
+#include <string>
+#include <string_view>
 
 #include <kymo/value.h>
 
@@ -60,6 +66,28 @@ inline DType dtype_of(c10::ScalarType type) noexcept {
             return DType::Float8E4M3;
         case c10::ScalarType::Float8_e5m2:
             return DType::Float8E5M2;
+        case c10::ScalarType::Float8_e4m3fnuz:
+            return DType::Float8E4M3FNUZ;
+        case c10::ScalarType::Float8_e5m2fnuz:
+            return DType::Float8E5M2FNUZ;
+        case c10::ScalarType::Float8_e8m0fnu:
+            return DType::Float8E8M0FNU;
+        case c10::ScalarType::Float4_e2m1fn_x2:
+            return DType::Float4E2M1X2;
+        case c10::ScalarType::QUInt4x2:
+            return DType::QUInt4X2;
+        case c10::ScalarType::QUInt2x4:
+            return DType::QUInt2X4;
+        case c10::ScalarType::Bits1x8:
+            return DType::Bits1X8;
+        case c10::ScalarType::Bits2x4:
+            return DType::Bits2X4;
+        case c10::ScalarType::Bits4x2:
+            return DType::Bits4X2;
+        case c10::ScalarType::Bits8:
+            return DType::Bits8;
+        case c10::ScalarType::Bits16:
+            return DType::Bits16;
         default:
             return DType::Other;
     }
@@ -134,8 +162,40 @@ class InputValues {
         if (argument.isDouble()) return argument.toDouble();
         if (argument.isBool()) return argument.toBool();
         if (argument.isString()) return std::string_view(argument.toStringRef());
-        if (argument.isList() && nesting < kMostNesting) return list_of(argument.toListRef(), nesting + 1);
-        return {};
+        if (argument.isList())
+            return nesting < kMostNesting ? list_of(argument.toListRef(), nesting + 1) : Value();
+        return argument.isNone() ? Value() : other_of(argument);
+    }
+
+    /// What symbols stand for could not be read without running code.
+    [[gnu::noinline]] Value other_of(const c10::IValue& argument) {
+        if (argument.isComplexDouble()) {
+            const c10::complex<double> number = argument.toComplexDouble();
+            std::string text = real_text(number.real());
+            text += number.imag() >= 0 ? '+' : '-';
+            text += real_text(std::abs(number.imag())) + 'j';
+            return Value::scalar_text(ValueKind::Double, keep(text));
+        }
+        if (argument.isSymInt()) return Value::scalar_text(ValueKind::Int, "<SymInt>");
+        if (argument.isSymFloat()) return Value::scalar_text(ValueKind::Double, "<SymFloat>");
+        if (argument.isSymBool()) return Value::scalar_text(ValueKind::Bool, "<SymBool>");
+        if (argument.isDevice()) return Value::shown_as(keep(argument.toDevice().str()));
+        return Value::shown_as(keep('<' + argument.tagKind() + '>'));
+    }
+    /// As PyTorch prints it within a complex number.
+    static std::string real_text(double number) {
+        char text[32];
+        const bool is_whole =
+            std::abs(number) <= std::numeric_limits<int>::max() && number == std::trunc(number);
+        std::snprintf(text, sizeof text, is_whole ? "%.0f." : "%.17g", is_whole ? number + 0.0 : number);
+        return text;
+    }
+    std::string_view keep(std::string_view text) {
+        if (text.size() > texts_.size() - text_bytes_) return "...";
+        char* const place = texts_.data() + text_bytes_;
+        std::copy(text.begin(), text.end(), place);
+        text_bytes_ += text.size();
+        return {place, text.size()};
     }
 
     Value list_of(c10::ArrayRef<c10::IValue> items, int nesting) {
@@ -178,9 +238,11 @@ class InputValues {
     std::size_t count_ = 0;
     std::size_t item_count_ = 0;
     std::size_t array_count_ = 0;
+    std::size_t text_bytes_ = 0;
     std::array<Place<Value>, kMostValues> values_;
     std::array<Place<ArrayView>, kMostArrays> arrays_;  // beside the values: what is usual is in one page
     std::array<Place<Value>, kMostItems> items_;
+    std::array<char, 2048> texts_;
 };
 
 }  // namespace kymo::torch
