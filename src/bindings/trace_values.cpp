@@ -38,7 +38,7 @@ nb::list integers(std::span<const std::int64_t> values) {
 
 /// The complex number of a text; the text itself if it is of another scalar.
 nb::object number_object(std::string_view text) {
-    const nb::object made = text_object(text);
+    nb::object made = text_object(text);
     if (!text.ends_with('j')) return made;
     try {
         return nb::borrow(reinterpret_cast<PyObject*>(&PyComplex_Type))(made);
