@@ -61,6 +61,19 @@ TEST(CallParts, LongRangesWithFactsAndAsyncRangesHaveParts) {
     EXPECT_EQ(trace.range_detail(0)->id, 9u);
 }
 
+TEST(CallParts, ThoseThatCrossARangeKeepTheirCall) {
+    LogWriter log;
+    constexpr std::uint8_t kCrossing = detail::kRecordAsync | detail::kRecordCrosses;
+    // A generator that yields while a range of its is open, and ends it when it is resumed.
+    log.thread(1)
+        .part(10, 5, kPartFirst)
+        .long_range("generator", 10, 20, 0, kCrossing)
+        .range("range", 15, 45, 0)
+        .part(40, 5, kPartLast)
+        .long_range("generator", 40, 50, 0, kCrossing);
+    EXPECT_EQ(parts(build_trace(log.raw())), "generator 5/1 range generator 5/2");
+}
+
 TEST(CallParts, APartOfARangeThatIsFilteredOutGoesWithIt) {
     LogWriter log;
     log.start(1, 1, {.scopes = ScopeSet{Scope::User}.bits()});

@@ -338,8 +338,9 @@ class LogWriter {
     }
     LogWriter& open_at_stop(std::uint64_t session, std::uint32_t thread, std::string_view name,
                             std::uint64_t start, std::uint32_t depth,
-                            const std::vector<std::byte>& payload = {}) {
+                            const std::vector<std::byte>& payload = {}, std::uint32_t flags = 0) {
         detail::OpenAtStopRecord record{};
+        record.flags = flags;
         record.session = session;
         record.start = start;
         record.thread = thread;

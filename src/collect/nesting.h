@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "collect/clock_fit.h"
@@ -42,20 +43,44 @@ class NestingStack {
     /// A compact range: no flags, no values.
     void push_plain(std::uint32_t depth, std::uint64_t start, std::uint64_t end, std::uint32_t site) {
         const std::int64_t key = std::int64_t{depth} * 2;
-        while (top_->key >= key) pop();
+        pop_to(key, end);
         push(key, start, end, site, 0, {}, 0);
     }
     /// End ~0: never ended. The payload must outlive the build.
     void push_scope(std::uint32_t depth, std::uint64_t start, std::uint64_t end, std::uint32_t site,
                     std::uint16_t flags, std::span<const std::byte> payload) {
         const std::int64_t key = std::int64_t{depth} * 2;
-        while (top_->key >= key) pop();
+        pop_to(key, end);
         push(key, start, end, site, flags, payload, 0);
+    }
+    /// A call that crosses: ranges which were around it ended within it, or ranges which began in it outlived
+    /// it. It is shown from the last of those ends to the first of those begins: what is inside such a range
+    /// is the range's.
+    void push_crossing(std::uint32_t depth, std::uint64_t start, std::uint64_t end, std::uint32_t site,
+                       std::uint16_t flags, std::span<const std::byte> payload) {
+        const std::int64_t key = std::int64_t{depth} * 2;
+        const Times times = times_of(start, end, flags);
+        while (is_within(*top_, key, times.start) && top_->start >= times.end) pop();
+        if (!is_within(*top_, key, times.start)) {
+            top_crosses(push(key, start, end, site, flags, payload, 0));
+            return;
+        }
+        // A range that began in it is on the stack, and not yet known whole: the call's place is before it.
+        Frame* first = top_;
+        std::size_t left = kMostShifted;
+        while (is_within(first[-1], key, times.start) && --left != 0) --first;
+        pass_removed(depth, start);
+        if (left == 0) return add_async(start, end, site, flags, payload);
+        first->has_waiting = true;
+        ++crossing_;
+        waiting_.push_back({first - frames_.data(), key, times, view_.site_row(site), payload, 0, 0});
+        last_start_ = start;
+        last_place_ = Place::Waiting;
     }
     /// One of a SequencedRange.
     void push_sequenced(std::uint64_t start, const SequencedFields& fields, std::uint32_t site) {
         const std::int64_t key = std::int64_t{fields.depth} * 2;
-        while (top_->key >= key) pop();
+        pop_to(key, fields.end);
         if (push(key, start, fields.end, site, 0, {}, 0)) {
             top_->is_sequenced = true;
             top_->sequence = fields.sequence;
@@ -73,7 +98,7 @@ class NestingStack {
     bool push_async(std::uint32_t depth, std::uint64_t start, std::uint64_t end, std::uint32_t site,
                     std::uint16_t flags, std::span<const std::byte> payload, std::uint32_t id) {
         const std::int64_t key = std::int64_t{depth} * 2 - 1;
-        while (top_->key > key) pop();
+        pop_to(key + 1, end);
         return push(key, start, end, site, flags, payload, id);
     }
     /// Its begin has been reached: what is on the stack down to it is complete.
@@ -82,16 +107,13 @@ class NestingStack {
         while (frame != frames_.data() && frame->async != id) --frame;
         if (frame == frames_.data()) return;
         const auto index = frame - frames_.data();
-        while (top_ - frames_.data() >= index) pop();
+        while (top_ - frames_.data() > index) pop();
+        pop();
     }
     /// A range that takes no part.
     void add_async(std::uint64_t start, std::uint64_t end, std::uint32_t site, std::uint16_t flags,
                    std::span<const std::byte> payload) {
-        std::int64_t start_ns = to_ns(start);
-        const std::int64_t end_ns = to_window_end(end, flags);
-        start_ns = std::min(start_ns, end_ns);
-        if (start < view_.start_ticks) flags |= kBeganBefore;
-        put_aside(start_ns, end_ns, view_.site_row(site), flags, payload);
+        put_aside(times_of(start, end, flags), view_.site_row(site), payload);
         last_start_ = start;
     }
 
@@ -109,9 +131,7 @@ class NestingStack {
         std::size_t left = kMostShifted;
         for (Frame* frame = top_; frame->key >= key - 1 && frame != frames_.data() && left != 0;
              --frame, --left) {
-            // A movable range of just this depth began under the removed one or around it: only its start
-            // tells.
-            if (frame->key >= key || start_ns <= frame->start) frame->key += 2;
+            if (is_within(*frame, key, start_ns)) frame->key += 2;
         }
     }
     /// Scopes that had begun before were put onto the open stack here, the first at `depth`: what was
@@ -129,13 +149,7 @@ class NestingStack {
     void set_part(std::uint64_t start, std::uint64_t call, std::uint8_t flags) noexcept {
         if (last_start_ == 0 || (last_start_ & kPartStartMask) != start) return;
         last_start_ = 0;
-        if (last_aside_) {
-            replay_.async_rows.back().call = call;
-            replay_.async_rows.back().part = flags;
-        } else {
-            top_->call = call;
-            top_->part = flags;
-        }
+        set_last_part(call, flags);
     }
     /// What was given last is not kept.
     void pass_unseen() noexcept { last_start_ = 0; }
@@ -175,65 +189,167 @@ class NestingStack {
         std::uint8_t part = 0;
         bool is_sequenced = false;
         bool is_adopted = false;
+        bool is_crossing = false;  ///< its start is cut to the end of the range before it
+        bool has_waiting = false;  ///< crossing calls come before it
         std::uint32_t sequence = 0;
         std::uint32_t forward_thread = 0;
         std::uint64_t call = 0;  ///< 0: part of none
     };
 
-    std::int64_t to_window_end(std::uint64_t end, std::uint16_t& flags) noexcept {
-        if (end > view_.stop_ticks) [[unlikely]] {
-            flags |= kUnfinished;
-            return view_.end_ns;
+    /// Of a range, in ns, and what they say of it.
+    struct Times {
+        std::int64_t start;
+        std::int64_t end;
+        std::uint16_t flags;
+    };
+    /// A crossing call whose place is before a range that is on the stack.
+    struct Waiting {
+        std::ptrdiff_t frame;  ///< of that range
+        std::int64_t key;
+        Times times;
+        std::uint32_t site;  ///< a row
+        std::span<const std::byte> payload;
+        std::uint8_t part;
+        std::uint64_t call;
+    };
+    enum class Place : std::uint8_t { Stack, Aside, Waiting };
+
+    // Whether a range on the stack began inside a scope of that key and start. Of a movable range of just the
+    // scope's depth only the start tells.
+    static bool is_within(const Frame& frame, std::int64_t key, std::int64_t start_ns) noexcept {
+        return frame.key >= key || (frame.key == key - 1 && start_ns <= frame.start);
+    }
+
+    // Takes off what cannot be around a range of that key, which ended at `end`.
+    [[gnu::always_inline]] inline void pop_to(std::int64_t key, std::uint64_t end) {
+        if (crossing_ != 0) [[unlikely]]
+            return pop_crossing(key, end > view_.stop_ticks ? view_.end_ns : to_ns(end));
+        while (top_->key >= key) pop();
+    }
+    // Crossing calls among them begin, as far as is shown, when that range ended.
+    [[gnu::noinline]] void pop_crossing(std::int64_t key, std::int64_t end_ns) {
+        while (top_->key >= key) {
+            if (top_->is_crossing && top_->start < end_ns) {
+                top_->start = std::max(top_->start, std::min(end_ns, top_->limit));
+                if (top_->start >= view_.start_ns)
+                    top_->flags = static_cast<std::uint16_t>(top_->flags & ~kBeganBefore);
+                top_[-1].limit = top_->start;
+            }
+            pop();
         }
-        return to_ns(end);
+    }
+
+    void set_last_part(std::uint64_t call, std::uint8_t flags) noexcept {
+        const auto set = [&](auto& range) {
+            range.call = call;
+            range.part = flags;
+        };
+        if (last_place_ == Place::Stack) {
+            set(*top_);
+        } else if (last_place_ == Place::Aside) {
+            set(replay_.async_rows.back());
+        } else {
+            set(waiting_.back());
+        }
+    }
+
+    void top_crosses(bool is_placed) noexcept {
+        if (!is_placed) return;
+        top_->is_crossing = true;
+        ++crossing_;
+    }
+
+    // The range that calls waited for has left the stack: they come before it.
+    [[gnu::noinline]] void push_waiting(std::ptrdiff_t frame) {
+        const bool behind_gap = std::exchange(behind_gap_, false);
+        const auto is_other = [&](const Waiting& call) { return call.frame != frame; };
+        const auto last_other = std::find_if(waiting_.rbegin(), waiting_.rend(), is_other);
+        const std::vector<Waiting> calls(last_other.base(), waiting_.end());
+        waiting_.erase(last_other.base(), waiting_.end());
+        for (Waiting call : calls) {
+            while (top_->key >= call.key) pop();
+            if (call.times.end > top_->limit) {
+                call.times.end = top_->limit;
+                call.times.flags = static_cast<std::uint16_t>(call.times.flags & ~kUnfinished);
+            }
+            call.times.start = std::min(call.times.start, call.times.end);
+            --crossing_;
+            top_crosses(place(call.key, call.times, call.site, call.payload, 0));
+            set_last_part(call.call, call.part);
+        }
+        last_start_ = 0;
+        behind_gap_ = behind_gap;
+    }
+    // Of a frame that is off the stack.
+    [[gnu::noinline]] void leave_crossing(bool is_crossing, bool has_waiting) {
+        if (is_crossing) --crossing_;
+        if (has_waiting) push_waiting(top_ - frames_.data() + 1);
+    }
+
+    [[gnu::always_inline]] inline Times times_of(std::uint64_t start, std::uint64_t end,
+                                                 std::uint16_t flags) noexcept {
+        Times times{to_ns(start), 0, flags};
+        if (end > view_.stop_ticks) [[unlikely]] {
+            times.flags |= kUnfinished;
+            times.end = view_.end_ns;
+        } else {
+            times.end = to_ns(end);
+        }
+        if (start < view_.start_ticks) times.flags |= kBeganBefore;
+        if (times.start > times.end) times.start = times.end;
+        return times;
     }
 
     [[gnu::always_inline]] inline bool push(std::int64_t key, std::uint64_t start, std::uint64_t end,
                                             std::uint32_t site, std::uint16_t flags,
                                             std::span<const std::byte> payload, std::uint32_t async) {
-        const std::uint32_t row = view_.site_row(site);
         last_start_ = start;
-        std::int64_t end_ns = to_window_end(end, flags);
-        std::int64_t start_ns = to_ns(start);
-        flags |= start < view_.start_ticks ? kBeganBefore : 0;
-        if (start_ns > end_ns) start_ns = end_ns;
+        return place(key, times_of(start, end, flags), view_.site_row(site), payload, async);
+    }
+
+    [[gnu::always_inline]] inline bool place(std::int64_t key, Times times, std::uint32_t site,
+                                             std::span<const std::byte> payload, std::uint32_t async) {
         if (behind_gap_) [[unlikely]] {
             behind_gap_ = false;
-            while (end_ns < top_->start - kSlackNs) pop();
+            while (times.end < top_->start - kSlackNs) pop();
         }
-        if (top_->is_adopted && end_ns <= top_->start) [[unlikely]] {
+        if (top_->is_adopted && times.end <= top_->start) [[unlikely]] {
             do pop();
             while (top_->key >= key);
         }
-        if (end_ns > top_->limit || start_ns < top_->start) [[unlikely]] {
-            if (end_ns - kSlackNs > top_->limit || start_ns + kSlackNs < top_->start) {
+        if (times.end > top_->limit || times.start < top_->start) [[unlikely]] {
+            if (times.end - kSlackNs > top_->limit || times.start + kSlackNs < top_->start) {
                 ++replay_.misplaced;
-                put_aside(start_ns, end_ns, row, flags, payload);
+                put_aside(times, site, payload);
                 return false;
             }
             ++replay_.adjusted;
-            end_ns = std::clamp(end_ns, top_->start, top_->limit);
-            start_ns = std::clamp(start_ns, top_->start, end_ns);
-            if (end_ns != view_.end_ns) flags = static_cast<std::uint16_t>(flags & ~kUnfinished);
-            if (start_ns >= view_.start_ns) flags = static_cast<std::uint16_t>(flags & ~kBeganBefore);
+            times.end = std::clamp(times.end, top_->start, top_->limit);
+            times.start = std::clamp(times.start, top_->start, times.end);
+            if (times.end != view_.end_ns)
+                times.flags = static_cast<std::uint16_t>(times.flags & ~kUnfinished);
+            if (times.start >= view_.start_ns)
+                times.flags = static_cast<std::uint16_t>(times.flags & ~kBeganBefore);
         }
-        top_->limit = start_ns;
+        top_->limit = times.start;
         if (top_ == last_) grow();
         Frame& frame = *++top_;
         frame.key = key;
-        frame.start = start_ns;
-        frame.end = end_ns;
-        frame.limit = end_ns;
+        frame.start = times.start;
+        frame.end = times.end;
+        frame.limit = times.end;
         frame.children = 0;
         frame.payload = payload.data();
         frame.payload_bytes = static_cast<std::uint32_t>(payload.size());
-        frame.site = row;
+        frame.site = site;
         frame.async = async;
-        frame.flags = flags;
+        frame.flags = times.flags;
         frame.is_sequenced = false;
         frame.is_adopted = false;
+        frame.is_crossing = false;
+        frame.has_waiting = false;
         frame.call = 0;
-        last_aside_ = false;
+        last_place_ = Place::Stack;
         return true;
     }
 
@@ -264,13 +380,15 @@ class NestingStack {
             replay_.parts.push_back(
                 {static_cast<std::uint32_t>(slice_.capacity - row), frame.part, frame.call});
         }
+        if (frame.is_crossing || frame.has_waiting) [[unlikely]]
+            leave_crossing(frame.is_crossing, frame.has_waiting);
     }
 
-    void put_aside(std::int64_t start_ns, std::int64_t end_ns, std::uint32_t row, std::uint16_t flags,
-                   std::span<const std::byte> payload) {
-        replay_.async_rows.push_back({start_ns, end_ns, row, static_cast<std::uint16_t>(flags | kAsync),
+    void put_aside(const Times& times, std::uint32_t site, std::span<const std::byte> payload) {
+        replay_.async_rows.push_back({times.start, times.end, site,
+                                      static_cast<std::uint16_t>(times.flags | kAsync),
                                       static_cast<std::uint32_t>(payload.size()), payload.data()});
-        last_aside_ = true;
+        last_place_ = Place::Aside;
     }
 
     void grow() {
@@ -288,9 +406,11 @@ class NestingStack {
     std::vector<Frame> frames_;  // [0] stands for the thread
     Frame* top_;
     Frame* last_;
-    std::uint64_t last_start_ = 0;  // ticks, of the range that was given last; 0: it is not kept
-    bool last_aside_ = false;       // it is async
+    std::uint64_t last_start_ = 0;     // ticks, of the range that was given last; 0: it is not kept
+    Place last_place_ = Place::Stack;  // of that one
     bool behind_gap_ = false;
+    std::size_t crossing_ = 0;      // calls on the stack or waiting
+    std::vector<Waiting> waiting_;  // those of inner ranges behind those of outer ones
 };
 
 }  // namespace kymo

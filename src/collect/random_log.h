@@ -227,7 +227,8 @@ inline LogWriter random_log(std::uint32_t seed) {
                     break;
                 case 4:
                     writer.long_range("removed", time, time + random() % 500'000, random() % 4,
-                                      detail::kRecordAsync);
+                                      random() % 2 == 0 ? detail::kRecordAsync
+                                                        : detail::kRecordAsync | detail::kRecordCrosses);
                     break;
                 default:
                     writer.range("odd", time, time + random() % 9'000'000, random() % 4);

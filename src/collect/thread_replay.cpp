@@ -200,9 +200,14 @@ class Replayer {
                 set_part(*open);
                 continue;
             }
-            if (!fits || (open->flags & kRecordAsync) != 0) continue;
-            nesting_.push_scope(open->depth, open->start, ~std::uint64_t{0}, open->site,
-                                flags_of(open->flags), open->payload);
+            if (!fits) continue;
+            if ((open->flags & kRecordCrosses) != 0) {
+                nesting_.push_crossing(open->depth, open->start, end, open->site, flags_of(open->flags),
+                                       open->payload);
+            } else if ((open->flags & kRecordAsync) == 0) {
+                nesting_.push_scope(open->depth, open->start, end, open->site, flags_of(open->flags),
+                                    open->payload);
+            }
             set_part(*open);
         }
         push_async_above(~std::uint64_t{0});
@@ -338,12 +343,15 @@ class Replayer {
         nesting_.pass_unseen();
         if ((head.flags & kRecordAsync) != 0) {
             if (was_ended_at_stop(head)) return;
+            const bool is_shown = is_wanted(head.site, head.time, end, head.depth) &&
+                                  !is_open_at_stop(head.time, end, head.site);
+            if (is_shown && (head.flags & kRecordCrosses) != 0) {
+                return nesting_.push_crossing(head.depth, head.time, end, head.site, flags_of(head.flags),
+                                              payload);
+            }
             // What a session's open list says is as of its stop: later changes of depth are not in it.
             if (!(view_.stopped && end > view_.stop_ticks)) nesting_.pass_removed(head.depth, head.time);
-            if (is_wanted(head.site, head.time, end, head.depth) &&
-                !is_open_at_stop(head.time, end, head.site)) {
-                nesting_.add_async(head.time, end, head.site, flags_of(head.flags), payload);
-            }
+            if (is_shown) nesting_.add_async(head.time, end, head.site, flags_of(head.flags), payload);
             return;
         }
         if (!view_.intersects(head.time, end) || !takes_part(head.site, head.time, end, head.depth)) return;

@@ -184,6 +184,68 @@ TEST(TraceBuilder, RangesThatEndedOutOfOrderGoToAsyncTracksAndTheirChildrenToThe
               "thread 1: a 10-50 { e 12-13 c 20-40 { d 22-24 f 31-32 } }\nthread 1 async: b 11-30~\n");
 }
 
+constexpr std::uint8_t kCrossing = kRecordAsync | kRecordCrosses;
+
+TEST(TraceBuilder, ACallInWhichARangeBeganThatOutlivedItIsShownUpToThere) {
+    LogWriter log;
+    // f { enter { call { early range... } late } body }: first `call` returns, then `enter`; each time the
+    // range moves up.
+    log.thread(1)
+        .range("early", 12, 13, 3)
+        .long_range("call", 11, 20, 2, kCrossing)
+        .range("late", 22, 24, 3)
+        .long_range("enter", 10, 30, 1, kCrossing)
+        .range("body", 40, 50, 2)
+        .range("range", 15, 60, 1)
+        .range("f", 5, 100, 0);
+    EXPECT_EQ(outline(build(log)),
+              "thread 1: f 5-100 { enter 10-15 { call 11-15 { early 12-13 } } range 15-60 { late 22-24 body "
+              "40-50 } }\n");
+}
+
+TEST(TraceBuilder, ACallThatEndedARangeAroundItIsShownFromThere) {
+    LogWriter log;
+    // f { range { body exit { before call { ... } after } } }, where `call` ends the range.
+    log.thread(1)
+        .range("body", 40, 50, 2)
+        .range("before", 62, 63, 3)
+        .range("range", 15, 65, 1)
+        .long_range("call", 64, 70, 2, kCrossing)
+        .range("after", 72, 74, 2)
+        .long_range("exit", 61, 80, 1, kCrossing)
+        .range("f", 5, 100, 0);
+    EXPECT_EQ(
+        outline(build(log)),
+        "thread 1: f 5-100 { range 15-65 { body 40-50 before 62-63 } exit 65-80 { call 65-70 after 72-74 "
+        "} }\n");
+}
+
+TEST(TraceBuilder, ACallThatEndsOneRangeAndBeginsTheNextIsShownBetweenThem) {
+    LogWriter log;
+    log.thread(1)
+        .range("one", 10, 30, 0)
+        .range("between", 32, 34, 1)
+        .long_range("next", 20, 50, 0, kCrossing)
+        .range("two", 40, 60, 0);
+    EXPECT_EQ(outline(build(log)), "thread 1: one 10-30 next 30-40 { between 32-34 } two 40-60\n");
+}
+
+TEST(TraceBuilder, ACrossingCallIsShownWholeWhereTheRangeIsNot) {
+    LogWriter log;
+    log.start(1, 1, {.scopes = ScopeSet{Scope::Function}.bits()});
+    log.thread(1)
+        .long_range("enter", 10, 30, 0, kCrossing, {}, Scope::Function)
+        .range("range", 15, 60, 0, Scope::User);
+    EXPECT_EQ(outline(build(log)), "thread 1: enter 10-30\n");
+}
+
+TEST(TraceBuilder, ACrossingCallThatIsOpenAtTheStopIsShownFromTheRangesEnd) {
+    LogWriter log;
+    log.start(1, 1).stop(1, 100).open_at_stop(1, 1, "exit", 20, 0, {}, kRecordCrosses);
+    log.thread(1).range("range", 10, 30, 0).range("after", 40, 50, 1);
+    EXPECT_EQ(outline(build(log)), "thread 1: range 10-30 exit 30-100> { after 40-50 }\n");
+}
+
 TEST(TraceBuilder, RangesClosedByAResyncAreMarked) {
     LogWriter log;
     log.thread(1).long_range("b", 12, 40, 1, kRecordUnfinished).range("a", 10, 40, 0);

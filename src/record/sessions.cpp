@@ -285,7 +285,7 @@ void Recorder::close_session(SessionEntry& session, std::uint64_t ticks) noexcep
         record.thread = range.thread;
         record.depth = range.depth;
         record.site = range.site;
-        record.flags = range.flags;
+        record.flags = range.flags & ~std::uint32_t{detail::kRecordAsync};
         if (range.end != 0) {
             const auto* const end = reinterpret_cast<const std::byte*>(&range.end);
             range.payload.insert(range.payload.end(), end, end + sizeof range.end);

@@ -6,12 +6,14 @@
 #include <atomic>
 #include <map>
 #include <memory>
+#include <random>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 #include <kymo/kymo.h>
 
+#include "collect/trace_outline.h"
 #include "record/clock.h"
 #include "record/inside_mutex.h"
 #include "record/recorder.h"
@@ -275,6 +277,71 @@ TEST_F(ExactTimes, OfMovableRangesAndTheWriterTable) {
     EXPECT_EQ(found.at("early").duration, 20);
     EXPECT_EQ(found.at("late").start, 1110);
     EXPECT_EQ(found.at("late").duration, 20);
+}
+
+TEST_F(ExactTimes, OfCallsAndRangesThatCrossAtRandom) {
+    struct Open {
+        std::string name;
+        std::int64_t start;
+        std::unique_ptr<Operation> operation;
+    };
+    struct Closed {
+        std::string name;
+        std::int64_t start, end;
+    };
+    std::int64_t now = 1100;
+    for (std::uint32_t seed = 1; seed <= 40; ++seed) {
+        std::mt19937 random(seed);
+        Session session(SessionOptions{});
+        // Two stacks, [0] of ranges and [1] of calls: each ends in order, but regardless of the other.
+        std::vector<Open> open[2];
+        std::vector<Closed> closed[2];
+        for (int i = 0; i < 300; ++i) {
+            now += 1 + random() % 20;
+            at(static_cast<std::uint64_t>(now));
+            const std::size_t kind = random() % 2;
+            const bool begins = i < 250 && open[kind].size() < 6 && random() % 2 == 0;
+            if (begins) {
+                const Scope scope = kind == 0 ? Scope::User : Scope::PythonFunction;
+                Open made{(kind == 0 ? "range " : "call ") + std::to_string(i), now,
+                          std::make_unique<Operation>(scope)};
+                made.operation->begin(made.name);
+                open[kind].push_back(std::move(made));
+            } else if (!open[kind].empty()) {
+                closed[kind].push_back({open[kind].back().name, open[kind].back().start, now});
+                open[kind].pop_back();
+            }
+        }
+        for (std::size_t kind = 0; kind < 2; ++kind) {
+            for (; !open[kind].empty(); open[kind].pop_back()) {
+                at(static_cast<std::uint64_t>(++now));
+                closed[kind].push_back({open[kind].back().name, open[kind].back().start, now});
+            }
+        }
+        at(static_cast<std::uint64_t>(++now));
+        const Trace trace = session.stop();
+        const auto found = shown(trace);
+        for (const Closed& range : closed[0]) {
+            EXPECT_EQ(found.at(range.name).start, range.start);
+            EXPECT_EQ(found.at(range.name).duration, range.end - range.start);
+            EXPECT_EQ(found.at(range.name).flags, 0);
+        }
+        for (const Closed& call : closed[1]) {
+            std::int64_t start = call.start;
+            std::int64_t end = call.end;
+            for (const Closed& range : closed[0]) {
+                if (range.start < call.start && range.end > call.start && range.end < call.end)
+                    start = std::max(start, range.end);
+                if (range.start > call.start && range.start < call.end && range.end > call.end)
+                    end = std::min(end, range.start);
+            }
+            EXPECT_EQ(found.at(call.name).start, start) << call.name;
+            EXPECT_EQ(found.at(call.name).duration, end - start) << call.name;
+            EXPECT_EQ(found.at(call.name).flags, 0);
+        }
+        EXPECT_EQ(testing::find_fault(trace), "");
+        ASSERT_FALSE(HasFailure()) << "seed " << seed;
+    }
 }
 
 TEST_F(ExactTimes, OfAClockThatGoesBackwards) {

@@ -370,7 +370,7 @@ bool is_call(const OpenSlot& slot) noexcept {
 }
 
 // A range that is ended from within calls which began inside it (an __exit__ method and what that calls): it
-// is they that do not nest.
+// is they that cross.
 bool ends_around_calls(ThreadState& state, std::uint32_t index) noexcept {
     Recorder& recorder = Recorder::get();
     if (is_call(*recorder.slot(state, index))) return false;
@@ -404,6 +404,8 @@ void pop_open(ThreadState& state, std::uint32_t index, std::uint64_t now, std::u
     } else {
         flags |= static_cast<std::uint8_t>((what >> detail::kSiteBits) & 0x7f);
         if (!nests) flags |= detail::kRecordAsync;
+        if (!nests && is_call(*slot) && !is_call(*recorder.slot(state, index + 1)))
+            flags |= detail::kRecordCrosses;  // a range began in it (an __enter__ method) and goes on
         write_range(state, {start, now, index, site, flags, side_payload(state, side)});
     }
     if (innermost) {
@@ -417,8 +419,9 @@ void pop_open(ThreadState& state, std::uint32_t index, std::uint64_t now, std::u
             OpenSlot& to = *recorder.slot(state, above - 1);
             store_release(to.start, std::uint64_t{0});
             // Those that have moved are not closed inline: their place is not the one that they began at.
-            constexpr std::uint64_t kAsync = std::uint64_t{detail::kRecordAsync} << detail::kSiteBits;
-            store_relaxed(to.what, load_relaxed(from.what) | (nests ? kAsync : 0));
+            constexpr std::uint64_t kCrosses = std::uint64_t{detail::kRecordAsync | detail::kRecordCrosses}
+                                               << detail::kSiteBits;
+            store_relaxed(to.what, load_relaxed(from.what) | (nests ? kCrosses : 0));
             store_release(to.start, load_relaxed(from.start));
         }
         store_release(recorder.slot(state, state.depth - 1)->start, std::uint64_t{0});

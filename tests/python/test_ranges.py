@@ -1,5 +1,6 @@
 """Marking ranges: with-blocks, the decorator, begin and end."""
 
+import contextlib
 import gc
 import pickle
 import sys
@@ -465,6 +466,14 @@ def test_names_of_derived_types_hold_nothing_alive():
     assert [reference() for reference in gone] == [None, None]
 
 
+def call_paths(nodes, path=()):
+    """Of every range and call the names around it and its own, without modules and files."""
+    for node in nodes:
+        name = node.name.rpartition(".")[2].rpartition(": ")[2]
+        yield (*path, name)
+        yield from call_paths(node.children, (*path, name))
+
+
 @pytest.mark.parametrize("c_calls", [False, True], ids=["python", "with_c"])
 def test_a_range_that_a_context_manager_opens_and_closes_stays_in_the_nesting(c_calls):
     """It is the calls of __enter__ and __exit__ that overlap it."""
@@ -500,12 +509,33 @@ def test_a_range_that_a_context_manager_opens_and_closes_stays_in_the_nesting(c_
     with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
         work()
 
-    def paths(nodes, path=()):
-        for node in nodes:
-            name = node.name.rpartition(".")[2]
-            yield (*path, name)
-            yield from paths(node.children, (*path, name))
-
-    found = list(paths(prof.tree()))
+    found = list(call_paths(prof.tree()))
     assert [path[-3:] for path in found if path[-1] == "inside"] == [("work", "around", "inside")] * 3
     assert [path[-2:] for path in found if path[-1] == "outside"] == [("work", "outside")] * 3
+    # Each is shown as far as it lies outside of the range.
+    for name, child in (("__enter__", "open"), ("__exit__", "close")):
+        assert [path[-2:] for path in found if path[-1] == name] == [("work", name)] * 3
+        assert [path[-3:] for path in found if path[-1] == child] == [("work", name, child)] * 3
+    assert not [row for row in prof.events() if row.is_async]
+
+
+def test_a_range_in_a_generator_that_is_a_context_manager_is_around_what_the_with_statement_holds():
+    @contextlib.contextmanager
+    def around():
+        with kymo.record_function("around"):
+            yield
+
+    def inside():
+        pass
+
+    def work():
+        for _ in range(3):
+            with around():
+                inside()
+
+    with kymo.profile(with_stack=True, c_calls=False) as prof:
+        work()
+
+    found = list(call_paths(prof.tree()))
+    assert [path[-3:] for path in found if path[-1] == "inside"] == [("work", "around", "inside")] * 3
+    assert not [row for row in prof.events() if row.is_async]

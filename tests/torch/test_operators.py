@@ -352,3 +352,32 @@ def test_flops_are_those_of_the_formulas():
     assert named(prof, "aten::conv2d")[0].flops == 2 * 2 * 6 * 6 * 3 * 3 * 3 * 4
     assert named(prof, "aten::addmm")[0].flops == 2 * 2 * 144 * 2
     assert "FLOPs" in prof.key_averages().table()
+
+
+def test_ranges_of_pytorchs_own_record_function_are_around_what_runs_in_them_and_nothing_is_async():
+    """They begin in one Python method and end in another, as every Optimizer.step does."""
+    model = torch.nn.Linear(2, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    model(torch.ones(1, 2)).sum().backward()
+
+    def step():
+        with torch.autograd.profiler.record_function("theirs"):
+            optimizer.step()
+
+    with kymo.torch.profile(with_stack=True) as prof:
+        step()
+    events = prof.events()
+    assert not [event.name for event in events if event.is_async]
+    (theirs,) = [event for event in events if event.name == "theirs"]
+    assert theirs.cpu_parent.name.endswith("step")
+    (update,) = [event for event in events if event.name == "Optimizer.step#SGD.step"]
+    around = []
+    while update.cpu_parent is not None:
+        update = update.cpu_parent
+        around.append(update.name)
+    assert "theirs" in around
+    methods = [
+        event for event in events if event.name.endswith(("record_function.__enter__", "record_function.__exit__"))
+    ]
+    assert len(methods) == 4
+    assert all(method.cpu_parent is not None for method in methods)

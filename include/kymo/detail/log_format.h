@@ -101,6 +101,8 @@ enum RecordFlags : std::uint8_t {
     kRecordAsync = 1 << 0,       ///< ended out of order: takes no part in the nesting
     kRecordUnfinished = 1 << 1,  ///< its thread died, or it was closed by a resync
     kRecordInteger = 1 << 2,     ///< Counter: the value is an int64
+    kRecordCrosses = 1 << 3,  ///< with kRecordAsync: a call in which ranges began that outlived it, or ended
+                              ///< that were around it; what lies outside of those nests
     kRecordValuesLost = 1 << 4,  ///< had values, which found no room
     kRecordLongCall = 1 << 5,    ///< DeviceCall: a DeviceCallPayload follows
 };
