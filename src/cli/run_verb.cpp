@@ -94,7 +94,7 @@ class RunVerb final : public Verb {
         options.flag(fold_libraries_, "--fold-libraries",
                      "Of libraries only the calls that the program makes");
         options.text(min_duration_, "--min-duration", "TIME",
-                     "Only calls that take at least so long, as in 10us (0: all)");
+                     "Only calls that take at least so long, as in 10us; ns, us, ms or s (0: all)");
         options.number(max_depth_, "--max-depth", "Only calls up to this depth (0: any)");
         options.number(budget_, "--budget", "Stop recording calls after so many (0: never)");
         options.flag(call_lines_, "--call-lines", "With each call the line that it was made from");
@@ -192,7 +192,9 @@ class RunVerb final : public Verb {
         if (fold_libraries_) text += ",fold_libraries=on";
         if (!min_duration_.empty()) {
             const std::optional<std::uint64_t> ns = parse_duration(min_duration_);
-            if (!ns) throw Error("run: --min-duration: '" + min_duration_ + "' is no time; try 10us");
+            if (!ns)
+                throw Error("run: --min-duration: '" + min_duration_ +
+                            "' is no time with its unit (ns, us, ms or s); try 10us");
             text += fmt::format(",min_duration_ns={}", *ns);
         }
         if (max_depth_) text += fmt::format(",max_depth={}", *max_depth_);

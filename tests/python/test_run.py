@@ -391,6 +391,7 @@ def test_wrong_options_are_told_before_the_program_runs(tmp_path):
     script = write(tmp_path, "print('ran')")
     for options, text in (
         (["--min-duration", "soon"], "'soon' is no time"),
+        (["--min-duration", "5"], "'5' is no time with its unit (ns, us, ms or s)"),
         (["--max-bytes", "x"], "'x' is no size"),
         (["--ring", "--policy", "drop"], "exclude each other"),
         (["--no-such"], "--no-such"),
