@@ -132,7 +132,7 @@ class RunVerb final : public Verb {
         const std::vector<std::string> words = is_python_ ? python_command(words_) : words_;
         const ChildEnd end = run_child(words, variables);
         if (end.exec_error != 0) {
-            print_error(fmt::format("kymo: {}: {}\n", printable(words[0]), std::strerror(end.exec_error)));
+            print_error(fmt::format("kymo: {}\n", printable(why_not_started(words[0], end.exec_error))));
             return end_like(end);
         }
         if (const std::size_t mark = output_.find(kPidMark); mark != std::string::npos)
