@@ -1,4 +1,5 @@
 // run_verb.cpp: kymo run: runs a program that records itself, and says what came of it.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -256,10 +257,24 @@ class RunVerb final : public Verb {
                 if (::unlink(output_.c_str()) != 0) throw Error(output_ + ": " + std::strerror(errno));
             }
         }
-        const std::string folder = output_.substr(0, output_.size() - base_name(output_).size());
-        if (::access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) != 0)
+        if (const int error = creation_error(); error != 0) {
+            const std::string folder = output_.substr(0, output_.size() - base_name(output_).size());
             throw Error((folder.empty() ? "the current folder" : folder) +
-                        ": cannot write a capture here: " + std::strerror(errno));
+                        ": cannot write a capture here: " + std::strerror(error));
+        }
+    }
+
+    /// Why the program will not be able to make the capture; 0 if it will. Permissions do not say it all (a
+    /// folder of /proc, a quota, a name that is too long): a file is made and taken away.
+    int creation_error() const {
+        std::string path = output_;
+        if (const std::size_t mark = path.find(kPidMark); mark != std::string::npos)
+            path.replace(mark, 1, std::to_string(::getpid()));
+        const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        if (file < 0) return errno == EEXIST ? 0 : errno;
+        ::close(file);
+        ::unlink(path.c_str());
+        return 0;
     }
 
     void report(const std::vector<std::string>& before) const {
@@ -294,13 +309,15 @@ class RunVerb final : public Verb {
                            : "nothing: it ended before it made a call";
     }
 
+    /// The program tells itself what went wrong when it made the capture; we cannot know.
     std::string why_nothing() const {
+        const std::string unless_said = "unless a line above says why, ";
         if (no_calls_ && is_python_)
             return "with --no-calls only ranges that the program marks are, and it has not imported kymo";
         if (!is_python_)
-            return printable(words_[0]) + " did not load libkymo (it is not linked to Kymo" +
+            return unless_said + printable(words_[0]) + " did not load libkymo (it is not linked to Kymo" +
                    (nvtx_ ? " and did not call NVTX" : "") + ", or is setuid)";
-        return printable(python_command({}).front()) +
+        return unless_said + printable(python_command({}).front()) +
                " did not load the package kymo: it ended before it ran the program, was started with -E, -I "
                "or -S, "
                "or is not the Python that " +

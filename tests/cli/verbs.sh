@@ -47,6 +47,7 @@ check "run: an empty pattern" 2 "^kymo: run: --exclude: the pattern '' is empty"
 check "run: wrong size" 2 "'12q' is no size" "$kymo" run --max 12q -- true
 check "run: wrong scope" 2 "there is no scope 'nonsense'" "$kymo" run --scopes user,nonsense -- true
 check "run: no such folder" 2 '^kymo: nowhere/: ' "$kymo" run -o nowhere/x.kymo -- true
+check "run: a folder where no file can be made" 2 '^kymo: /proc/: cannot write a capture here: ' "$kymo" run -o /proc/x.kymo -- true
 check "run: an existing capture is not overwritten" 2 '^kymo: text\.kymo: exists already' \
     "$kymo" run -o text.kymo -- true
 check "run: --force replaces it" 0 'did not load' "$kymo" run --force -o text.kymo -- sh -c '! test -e text.kymo'

@@ -401,6 +401,19 @@ def test_wrong_options_are_told_before_the_program_runs(tmp_path):
         assert text in errors and errors.startswith("kymo: ")
 
 
+def test_a_capture_that_cannot_be_made_is_not_told_as_a_package_that_was_not_loaded(tmp_path):
+    script = write(tmp_path, "print('ran')")
+    out, errors, code = recorded([script], tmp_path, run_options=["-o", "/proc/x.kymo"])
+    assert (out, code) == ("", 2)
+    assert errors.startswith("kymo: /proc/: cannot write a capture here: ")
+    # What the command cannot know before, the program says itself.
+    limited = ["sh", "-c", 'ulimit -f 1; exec "$@"', "sh", sys.executable, "-m", "kymo", "run", "-o", "x.kymo", script]
+    done = subprocess.run(limited, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=120)
+    assert (done.stdout, done.returncode) == ("ran\n", 0)
+    assert "kymo: not recording: " in done.stderr and "File too large" in done.stderr
+    assert "nothing was recorded: unless a line above says why, " in done.stderr
+
+
 # ---- processes
 
 
