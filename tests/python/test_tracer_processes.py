@@ -1,5 +1,7 @@
 """The tracer in programs of their own: deep stacks, forks, ends of every kind."""
 
+import sys
+
 import pytest
 from call_trees import MODES, run_program
 
@@ -20,6 +22,26 @@ def test_very_deep_recursion_works_as_without_kymo(c_calls):
         print(sum(e.name.endswith(": leaf") for e in prof.events()))
         """)
         == "60000\n1\n"
+    )
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="sys.monitoring takes no C stack")
+def test_what_deep_recursion_leaves_out_is_said_without_a_number_of_calls():
+    """Every call within one that is too deep is missing; only that one is seen."""
+    said = "deep {} were not recorded, however many there were: more than half of the thread's C stack was in use"
+    assert (
+        run_program("""
+        import sys, kymo
+        sys.setrecursionlimit(100000)
+        def down(n):
+            return 0 if n == 0 else 1 + down(n - 1)
+        for often in (1, 3):
+            with kymo.profile(with_stack=True, c_calls=False) as prof:
+                for _ in range(often):
+                    down(60000)
+            print(*(text for _, text, *_ in prof.trace.problems))
+        """)
+        == f"calls made within 1 {said.format('call')}\ncalls made within 3 {said.format('calls')}\n"
     )
 
 

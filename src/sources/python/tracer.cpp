@@ -65,8 +65,10 @@ int apply_pending(void*) {
 }
 
 #if PY_VERSION_HEX < 0x030C0000
-std::string times(std::uint64_t count) {
-    return count == 1 ? "once" : std::to_string(count) + " times";
+// How many calls is not known: the hook is out meanwhile.
+std::string about_gaps(std::uint64_t count) {
+    return "calls made within " + std::to_string(count) + (count == 1 ? " deep call" : " deep calls") +
+           " were not recorded, however many there were: more than half of the thread's C stack was in use";
 }
 #endif
 
@@ -91,9 +93,7 @@ class TracerSource final : public Source {
     void flush(std::uint64_t, bool) noexcept override {
 #if PY_VERSION_HEX < 0x030C0000
         if (const std::uint64_t gaps = frame_hook_gaps()) {
-            note_problem("python_calls_missing",
-                         "calls were not recorded " + times(gaps) +
-                             ", while more than half of a thread's C stack was in use");
+            note_problem("python_calls_missing", about_gaps(gaps));
         }
 #else
         if (const std::uint64_t count = monitoring_lost_instructions()) {
