@@ -211,10 +211,11 @@ bool start_hook(Mode mode) noexcept {
     return true;
 }
 
-void stop_hook() noexcept {
+// `is_for_now`: one is started right after.
+void stop_hook(bool is_for_now) noexcept {
     if (is_profiling) stop_profile_hook();
     is_profiling = false;
-    stop_frame_hook();  // calls that it has taken over at the start may be open
+    stop_frame_hook(is_for_now);  // calls that it has taken over at the start may be open
 }
 
 // The profile hook stays when calls into C are not asked for any more: the frame hook would not see the ends
@@ -237,7 +238,7 @@ bool change_hook(Mode mode) noexcept {
 void pause_hook() noexcept {
     if (!is_profiling) return pause_frame_hook();
     pause_profile_hook();
-    stop_frame_hook();
+    stop_frame_hook(false);
 }
 
 #else
@@ -257,7 +258,7 @@ bool is_hook_allowed(Mode) noexcept {
 bool start_hook(Mode mode) noexcept {
     return start_monitoring(mode != Mode::PythonCalls, mode == Mode::AlsoAllC);
 }
-void stop_hook() noexcept {
+void stop_hook(bool) noexcept {
     stop_monitoring();
 }
 bool change_hook(Mode mode) noexcept {
@@ -327,7 +328,7 @@ void apply_once() noexcept {
     if (is_new_filter) c_function_sites.forget();
     if (present_mode != Mode::Off) {
         stop_gc_ranges();
-        stop_hook();
+        stop_hook(mode != Mode::Off);
         start_frames.clear();
         live_calls.clear();
         forget_asyncio();
