@@ -414,6 +414,25 @@ def test_a_capture_that_cannot_be_made_is_not_told_as_a_package_that_was_not_loa
     assert "nothing was recorded: unless a line above says why, " in done.stderr
 
 
+def test_what_a_program_can_notice_is_what_the_documents_say(tmp_path):
+    """docs/kymo_run.md, What stays as it is."""
+    script = write(
+        tmp_path,
+        """
+        import gc, sys
+        tools = [sys.monitoring.get_tool(i) for i in range(6)] if hasattr(sys, "monitoring") else []
+        print(len(gc.callbacks), type(sys.getprofile()).__name__, tools.count("kymo"))
+        """,
+    )
+    is_monitored = sys.version_info >= (3, 12)
+    for options, profile in (
+        (["--c-calls"], "NoneType" if is_monitored else "ProfileThread"),
+        (["--no-c-calls"], "NoneType"),
+    ):
+        out, _, code = recorded([script], tmp_path, run_options=["-q", *options])
+        assert (out, code) == (f"1 {profile} {int(is_monitored)}\n", 0)
+
+
 # ---- processes
 
 
