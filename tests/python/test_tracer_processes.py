@@ -45,6 +45,46 @@ def test_what_deep_recursion_leaves_out_is_said_without_a_number_of_calls():
     )
 
 
+@pytest.mark.skipif(sys.version_info[:2] != (3, 12), reason="other versions count levels of C in other ways")
+def test_recursion_through_c_is_shorter_only_where_the_documents_say_so():
+    """docs/python_tracer.md, Depth of recursion."""
+    printed = run_program("""
+        import functools, sys, kymo
+        sys.setrecursionlimit(100000)
+        ways = {
+            "sum": lambda go: sum(map(go, [1])),
+            "next": lambda go: next(map(go, [1])),
+            "sorted": lambda go: sorted([1, 2], key=go),
+            "getattr": lambda go: getattr(type("C", (), {"a": property(go)})(), "a"),
+            "isinstance": lambda go: isinstance(1, type("M", (type,), {"__instancecheck__": go})("C", (), {})),
+            "exec": lambda go: exec("go()", {"go": go}),
+            "len": lambda go: len(type("C", (), {"__len__": go})()),
+            "list": lambda go: list(map(go, [1])),
+            "any": lambda go: any(map(go, [1])),
+            "max": lambda go: max([1, 2], key=go),
+            "reduce": lambda go: functools.reduce(go, [1, 2]),
+            "partial": lambda go: functools.partial(go)(),
+            "join": lambda go: "".join(map(go, [1])),
+        }
+        def depth(way):
+            levels = 0
+            def go(*_):
+                nonlocal levels
+                levels += 1
+                return way(go)
+            try:
+                go()
+            except RecursionError:
+                return levels
+        plain = {name: depth(way) for name, way in ways.items()}
+        for c_calls in (False, True):
+            with kymo.profile(with_stack=True, c_calls=c_calls):
+                recorded = {name: depth(way) for name, way in ways.items()}
+            print(*(name for name in ways if recorded[name] < plain[name] - 1))
+        """)
+    assert printed == "\nsum next sorted getattr isinstance exec len\n"
+
+
 @MODES
 def test_small_stacks_hold_as_much_as_without_kymo(c_calls):
     """recording.md rule 24."""
