@@ -361,7 +361,7 @@ void reclaim_side(ThreadState& state, std::uint32_t depth) noexcept {
 }  // namespace
 
 bool is_call(const OpenSlot& slot) noexcept {
-    const auto site = static_cast<std::uint32_t>(load_relaxed(slot.what) & (detail::kMaxSites - 1));
+    const std::uint32_t site = site_of(slot);
     if (site == 0) return false;
     const Scope scope = Recorder::get().names().site(site).scope;
     return scope == Scope::PythonFunction || scope == Scope::CFunction;

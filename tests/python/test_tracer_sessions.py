@@ -187,3 +187,24 @@ def test_a_session_begun_within_calls_of_an_earlier_one_has_each_running_call_on
     ]
     # The earlier one's ends, which came while the later one recorded, are no mistake of the program's.
     assert "resyncs" not in {code for code, *_ in trace.problems}
+
+
+@pytest.mark.parametrize("c_calls", [False, True])
+def test_a_thread_that_waits_through_the_start_of_a_second_session_has_each_call_once(c_calls):
+    is_there, may_go = threading.Event(), threading.Event()
+
+    def waiting():
+        is_there.set()
+        may_go.wait()
+
+    with kymo.profile(with_stack=True, c_calls=c_calls):
+        thread = threading.Thread(target=waiting)
+        thread.start()
+        is_there.wait()
+    second = kymo.Session()
+    second.start(with_stack=True, c_calls=c_calls)
+    trace = second.stop()
+    may_go.set()
+    thread.join()
+    (call,) = [event for event in trace.events() if event.name.endswith("waiting")]
+    assert short(call.cpu_parent.name) == "run"
