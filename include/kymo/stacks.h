@@ -16,7 +16,8 @@ enum class StackFrames : std::uint8_t {
     Ranges,  ///< all ranges around it, and itself
     Python,  ///< as torch: the Python and C functions around it, or its value "Call stack" (the innermost
              ///< entry first, separated by ';'); under a backward range, those of its forward one. Ranges
-             ///< with neither, and the time of Python functions themselves, do not count
+             ///< with neither do not count. The time of functions themselves counts only in a trace without
+             ///< operators: one of functions, ranges marked by hand (User, Step) and what devices did
 };
 
 struct StackOptions {

@@ -145,17 +145,24 @@ def choose_scopes(scopes, activities, filters):
     return sum(1 << scope for scope in wanted)
 
 
+def check_number(option, number, most):
+    """Raises unless it is a whole number from 0 to `most`. One that is too large is not printed: it may be huge."""
+    if not isinstance(number, int) or isinstance(number, bool):
+        raise TypeError(f"{option} must be a whole number, not {number!r}")
+    if number < 0:
+        raise ValueError(f"{option} must not be negative")
+    if number > most:
+        raise ValueError(f"{option} must be at most {most}")
+
+
 def choose_calls(include, exclude, fold_libraries, min_duration_us, max_depth, call_budget, call_lines):
     """Which calls are recorded, as keywords of Session.start."""
-    for option, number in (("max_depth", max_depth), ("call_budget", call_budget)):
-        if not isinstance(number, int) or isinstance(number, bool):
-            raise TypeError(f"{option} must be a whole number, not {number!r}")
-        if number < 0:
-            raise ValueError(f"{option} must not be negative, not {number}")
+    check_number("max_depth", max_depth, (1 << 32) - 1)
+    check_number("call_budget", call_budget, (1 << 64) - 1)
     if not isinstance(min_duration_us, (int, float)) or isinstance(min_duration_us, bool):
         raise TypeError(f"min_duration_us must be a number of microseconds, not {min_duration_us!r}")
     if not 0 <= min_duration_us <= 1e15:
-        raise ValueError(f"min_duration_us must be a number of microseconds, not {min_duration_us}")
+        raise ValueError("min_duration_us must be a number of microseconds from 0 to 1e15")
     for option, flag in (("fold_libraries", fold_libraries), ("call_lines", call_lines)):
         if not isinstance(flag, bool):
             raise TypeError(f"{option} must be True or False, not {flag!r}")

@@ -82,8 +82,7 @@ class profile(Results):
             raise ValueError(f"policy must be 'stop', 'drop' or 'ring', not {policy!r}")
         if c_calls not in (True, False, "fast", "all"):
             raise ValueError(f"c_calls must be True, False, 'fast' or 'all', not {c_calls!r}")
-        if not isinstance(max_bytes, int) or max_bytes < 0:
-            raise TypeError(f"max_bytes must be a number of bytes, not {max_bytes!r}")
+        _choices.check_number("max_bytes", max_bytes, (1 << 64) - 1)
         if experimental_config is not None and not isinstance(experimental_config, _ExperimentalConfig):
             raise TypeError(f"experimental_config must be an _ExperimentalConfig, not {experimental_config!r}")
         if on_trace_ready is not None and not callable(on_trace_ready):

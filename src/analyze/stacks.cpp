@@ -1,6 +1,7 @@
 // stacks.cpp: folded stacks: what was spent under each path of entries.
 #include <kymo/stacks.h>
 
+#include <algorithm>
 #include <deque>
 #include <limits>
 #include <optional>
@@ -77,6 +78,7 @@ class Folding {
         if (shows_ranges()) return;
         value_node_.resize(trace.ranges().size(), kNoRow);
         stacks_.emplace(trace);
+        functions_count_ = !has_operators();
     }
 
     std::vector<FoldedStack> run() {
@@ -99,6 +101,17 @@ class Folding {
   private:
     bool shows_ranges() const { return options_.frames == StackFrames::Ranges; }
     const SiteInfo& site(Row row) const { return trace_.sites()[trace_.ranges().site[row]]; }
+
+    /// Whether there is a range that is none of Python's, of a device's, or marked by hand.
+    bool has_operators() const {
+        constexpr ScopeSet kOthers{Scope::PythonFunction, Scope::CFunction, Scope::GarbageCollection,
+                                   Scope::User,           Scope::Step,      Scope::Device,
+                                   Scope::DeviceRuntime};
+        const RangeColumns ranges = trace_.ranges();
+        return std::any_of(ranges.site.begin(), ranges.site.end(), [&](std::uint32_t number) {
+            return !kOthers.contains(trace_.sites()[number].scope);
+        });
+    }
 
     std::uint32_t value_node(Row row) const { return shows_ranges() ? node_of_[row] : value_node_[row]; }
 
@@ -136,6 +149,7 @@ class Folding {
             }
             if (is_stack_entry(site(row).scope)) {
                 node_of_[row] = child(around, entry);
+                if (functions_count_) value_node_[row] = node_of_[row];
             } else {
                 node_of_[row] = around;
                 const std::uint32_t place = around == base ? kNoRow : around;
@@ -244,6 +258,7 @@ class Folding {
     const StackOptions& options_;
     const Metric& metric_;
     std::optional<RangeStacks> stacks_;  ///< Python
+    bool functions_count_ = false;       ///< Python: functions have values of their own
     Entries entries_;
     std::vector<std::uint32_t> of_site_;     ///< the entry of each site's name
     PathTree tree_;                          ///< of entries; self_ns is the value, whatever its unit

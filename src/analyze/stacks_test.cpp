@@ -88,6 +88,23 @@ TEST(StacksTest, TorchsAreTheFunctionsOfPythonAroundAnOperator) {
               "train.py(3):_<module>;train.py(9):_step;cudaLaunchKernel 10\n");
 }
 
+TEST(StacksTest, WithoutOperatorsTheStacksOfPythonAreThoseOfItsCalls) {
+    TraceFixture fixture;
+    fixture.site("main", Scope::PythonFunction);
+    fixture.site("f", Scope::PythonFunction);
+    fixture.site("len", Scope::CFunction);
+    fixture.site("mine", Scope::User);
+    fixture.thread("t",
+                   {{"main", 0, 100, {{"f", 10, 30, {{"len", 12, 5}}}, {"mine", 50, 20, {{"f", 52, 8}}}}}});
+    const Trace trace = fixture.trace();
+    EXPECT_EQ(text(fold_stacks(trace, {.frames = StackFrames::Python})),
+              "main 62\nmain;f 33\nmain;f;len 5\n");
+    EXPECT_EQ(text(fold_stacks(trace, {.frames = StackFrames::Python, .append_name = true})),
+              "main 50\nmain;f 33\nmain;f;len 5\nmain;mine 12\n");
+    EXPECT_EQ(text(fold_stacks(trace, {.metric = "count", .frames = StackFrames::Python})),
+              "main 2\nmain;f 2\nmain;f;len 1\n");
+}
+
 TEST(StacksTest, AStackThatARangeBringsGoesBeforeTheOneAroundIt) {
     TraceFixture fixture;
     fixture.site("f", Scope::PythonFunction);
@@ -117,6 +134,7 @@ TEST(StacksTest, WhatRunsBackwardCountsForTheStackOfTheForwardRange) {
 TEST(StacksTest, WhatAnEngineRunsCountsForTheFunctionsOfTheThreadThatItRunsFor) {
     TraceFixture fixture;
     fixture.site("step", Scope::PythonFunction);
+    fixture.site("grad", Scope::Function);
     fixture.thread("main", {{"step", 0, 100, {{"backward", 20, 70}}}});
     fixture.thread("engine", {{"evaluate", 30, 10, {{"grad", 32, 5}}}, {"own", 50, 7}});
     fixture.data().range_details = {{2, 1, 1, 0}};

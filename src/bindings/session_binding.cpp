@@ -83,20 +83,26 @@ std::vector<std::string> patterns_of(const nb::object& given, const char* option
 }
 
 template <class Number>
-Number number_of(std::int64_t given, const char* option) {
-    if (given < 0 || static_cast<std::uint64_t>(given) > std::numeric_limits<Number>::max())
+Number number_of(const nb::int_& given, const char* option) {
+    const unsigned long long number = PyLong_AsUnsignedLongLong(given.ptr());
+    const bool is_outside = PyErr_Occurred() != nullptr;  // less than 0, or more than 64 bits
+    PyErr_Clear();
+    if (is_outside || number > std::numeric_limits<Number>::max())
         throw nb::value_error((std::string(option) + " must be a number from 0 to " +
-                               std::to_string(std::numeric_limits<Number>::max()) + ", not " +
-                               std::to_string(given))
+                               std::to_string(std::numeric_limits<Number>::max()))
                                   .c_str());
-    return static_cast<Number>(given);
+    return static_cast<Number>(number);
 }
 
-std::uint64_t ns_of(double us, const char* option) {
+std::uint64_t ns_of(const nb::object& given, const char* option) {
     constexpr double kMost = 1e15;
-    if (!(us >= 0) || us > kMost)
-        throw nb::value_error(
-            (std::string(option) + " must be a number of microseconds, not " + std::to_string(us)).c_str());
+    const double us = PyFloat_AsDouble(given.ptr());
+    const bool is_number = PyErr_Occurred() == nullptr || PyErr_ExceptionMatches(PyExc_OverflowError) != 0;
+    const bool is_inside = PyErr_Occurred() == nullptr && us >= 0 && us <= kMost;
+    PyErr_Clear();
+    const std::string text = std::string(option) + " must be a number of microseconds from 0 to 1e15";
+    if (!is_number) throw nb::type_error(text.c_str());
+    if (!is_inside) throw nb::value_error(text.c_str());
     return static_cast<std::uint64_t>(us * 1000);
 }
 
@@ -122,16 +128,16 @@ void bind_session(nb::module_& module) {
         .def(
             "start",
             [](GuardedSession& session, const std::string& name, const std::string& output,
-               std::uint64_t max_bytes, const std::string& policy, const std::string& threads,
+               const nb::int_& max_bytes, const std::string& policy, const std::string& threads,
                std::uint32_t scopes, bool record_shapes, bool concrete_inputs, bool profile_memory,
                bool with_flops, bool with_stack, bool with_modules, const nb::object& c_calls,
                const nb::object& include, const nb::object& exclude, bool fold_libraries,
-               double min_duration_us, std::int64_t max_depth, std::int64_t call_budget, bool call_lines,
-               const std::vector<std::string>& devices, std::uint32_t device_activities) {
+               const nb::object& min_duration_us, const nb::int_& max_depth, const nb::int_& call_budget,
+               bool call_lines, const std::vector<std::string>& devices, std::uint32_t device_activities) {
                 SessionOptions options;
                 options.name = name;
                 options.output = output;
-                options.max_bytes = max_bytes;
+                options.max_bytes = number_of<std::uint64_t>(max_bytes, "max_bytes");
                 options.policy = policy_of(policy);
                 options.threads = threads_of(threads);
                 options.scopes = ScopeSet::from_bits(scopes);

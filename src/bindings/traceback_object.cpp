@@ -148,6 +148,44 @@ PyObject* reduce(PyObject* object, PyObject*) {
     return Py_BuildValue("O()", Py_TYPE(object));  // the frames belong to this process
 }
 
+/// What a subclass keeps in `from`, into `to`; copied deeply with a memo. False with an error set.
+bool copy_attributes(PyObject* from, PyObject* to, PyObject* memo) noexcept {
+    PyObject* attributes = PyObject_GetAttrString(from, "__dict__");
+    if (attributes == nullptr) {
+        PyErr_Clear();  // CapturedTraceback itself has none
+        return true;
+    }
+    if (memo != nullptr) {
+        PyObject* module = PyImport_ImportModule("copy");
+        PyObject* copied =
+            module != nullptr ? PyObject_CallMethod(module, "deepcopy", "OO", attributes, memo) : nullptr;
+        Py_XDECREF(module);
+        Py_SETREF(attributes, copied);
+    }
+    PyObject* target = attributes != nullptr ? PyObject_GetAttrString(to, "__dict__") : nullptr;
+    const bool is_done = target != nullptr && PyDict_Update(target, attributes) == 0;
+    Py_XDECREF(target);
+    Py_XDECREF(attributes);
+    return is_done;
+}
+
+/// Another object for the same capture, which never changes.
+PyObject* copy(PyObject* object, PyObject* memo) {
+    detail::TracebackData* data = as_traceback(object)->data;
+    if (data != nullptr) detail::keep(data);
+    PyObject* twin = made(Py_TYPE(object), data);
+    if (twin == nullptr) return nullptr;
+    bool is_done = true;
+    if (memo != nullptr) {  // so that what refers to the object refers to the copy
+        PyObject* key = PyLong_FromVoidPtr(object);
+        is_done = key != nullptr && PyObject_SetItem(memo, key, twin) == 0;
+        Py_XDECREF(key);
+    }
+    if (is_done && copy_attributes(object, twin, memo)) return twin;
+    Py_DECREF(twin);
+    return nullptr;
+}
+
 PyObject* construct(PyTypeObject* type, PyObject* arguments, PyObject* named) {
     if (PyTuple_GET_SIZE(arguments) != 0 || (named != nullptr && PyDict_GET_SIZE(named) != 0)) {
         PyErr_Format(PyExc_TypeError, "%s() takes no arguments; extract() captures", type->tp_name);
@@ -187,6 +225,8 @@ PyMethodDef kMethods[] = {
      "symbolize($self, /)\n--\n\nThe frames, innermost first, as dicts: name, filename, line, python, "
      "inlined."},
     {"cleanup", cleanup, METH_NOARGS, "cleanup($self, /)\n--\n\nLets go of the frames."},
+    {"__copy__", copy, METH_NOARGS, "The same frames."},
+    {"__deepcopy__", copy, METH_O, "The same frames: they do not change."},
     {"__reduce__", reduce, METH_NOARGS, "Pickled, it has no frames."},
     {nullptr, nullptr, 0, nullptr},
 };

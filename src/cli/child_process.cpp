@@ -3,6 +3,7 @@
 
 #include <sched.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -161,6 +162,8 @@ ChildEnd run_child(const std::vector<std::string>& words, const Variables& varia
     pid_t child = 0;
     ChildEnd end;
     end.exec_error = start_program(child, start, arguments.size());
+    // A thing of that name is there, though not where PATH leads, or what it needs is not.
+    if (end.exec_error == ENOENT && ::access(words[0].c_str(), F_OK) == 0) end.exec_error = EACCES;
     if (end.exec_error != 0) return end;
     end.pid = child;
     running_child = child;
@@ -180,6 +183,19 @@ ChildEnd run_child(const std::vector<std::string>& words, const Variables& varia
         end.exit_code = WEXITSTATUS(status);
     }
     return end;
+}
+
+std::string why_not_started(const std::string& program, int exec_error) {
+    struct stat info {};
+    if (exec_error != EACCES || ::stat(program.c_str(), &info) != 0)
+        return program + ": " + std::strerror(exec_error);
+    if (S_ISDIR(info.st_mode)) return "can't find '__main__' module in '" + program + "'";
+    if (!S_ISREG(info.st_mode)) return program + ": " + std::strerror(exec_error);
+    if (::access(program.c_str(), X_OK) != 0)
+        return program + ": is not executable, and has no name of a program of Python (x.py, x.pyz)";
+    if (program.find('/') == std::string::npos)
+        return program + ": is not in PATH; ./" + program + " is the one in this folder";
+    return program + ": cannot be executed: is the interpreter that it names there?";
 }
 
 int end_like(const ChildEnd& end) {

@@ -11,7 +11,8 @@ namespace kymo::cli {
 /// How a program ended.
 struct ChildEnd {
     int pid = 0;
-    int exec_error = 0;  ///< errno when it could not be started; then the rest means nothing
+    int exec_error = 0;  ///< errno when it could not be started; ENOENT: it is not there. The rest means
+                         ///< nothing then
     int exit_code = 0;
     int signal = 0;  ///< the signal that killed it, or 0
 };
@@ -28,6 +29,10 @@ using Variables = std::vector<std::pair<std::string, std::optional<std::string>>
 /// we outlive them. To be called from a process without other threads. Throws kymo::Error when there can be
 /// no child at all.
 ChildEnd run_child(const std::vector<std::string>& words, const Variables& variables);
+
+/// Why `program` could not be started, for people: what stands in its way where it is there, else the text of
+/// `exec_error`.
+std::string why_not_started(const std::string& program, int exec_error);
 
 /// Ends this process the way the child ended: by the same signal, or gives its exit code.
 int end_like(const ChildEnd& end);

@@ -1,4 +1,5 @@
 // run_verb.cpp: kymo run: runs a program that records itself, and says what came of it.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -94,7 +95,7 @@ class RunVerb final : public Verb {
         options.flag(fold_libraries_, "--fold-libraries",
                      "Of libraries only the calls that the program makes");
         options.text(min_duration_, "--min-duration", "TIME",
-                     "Only calls that take at least so long, as in 10us (0: all)");
+                     "Only calls that take at least so long, as in 10us; ns, us, ms or s (0: all)");
         options.number(max_depth_, "--max-depth", "Only calls up to this depth (0: any)");
         options.number(budget_, "--budget", "Stop recording calls after so many (0: never)");
         options.flag(call_lines_, "--call-lines", "With each call the line that it was made from");
@@ -132,7 +133,7 @@ class RunVerb final : public Verb {
         const std::vector<std::string> words = is_python_ ? python_command(words_) : words_;
         const ChildEnd end = run_child(words, variables);
         if (end.exec_error != 0) {
-            print_error(fmt::format("kymo: {}: {}\n", printable(words[0]), std::strerror(end.exec_error)));
+            print_error(fmt::format("kymo: {}\n", printable(why_not_started(words[0], end.exec_error))));
             return end_like(end);
         }
         if (const std::size_t mark = output_.find(kPidMark); mark != std::string::npos)
@@ -192,7 +193,9 @@ class RunVerb final : public Verb {
         if (fold_libraries_) text += ",fold_libraries=on";
         if (!min_duration_.empty()) {
             const std::optional<std::uint64_t> ns = parse_duration(min_duration_);
-            if (!ns) throw Error("run: --min-duration: '" + min_duration_ + "' is no time; try 10us");
+            if (!ns)
+                throw Error("run: --min-duration: '" + min_duration_ +
+                            "' is no time with its unit (ns, us, ms or s); try 10us");
             text += fmt::format(",min_duration_ns={}", *ns);
         }
         if (max_depth_) text += fmt::format(",max_depth={}", *max_depth_);
@@ -254,10 +257,24 @@ class RunVerb final : public Verb {
                 if (::unlink(output_.c_str()) != 0) throw Error(output_ + ": " + std::strerror(errno));
             }
         }
-        const std::string folder = output_.substr(0, output_.size() - base_name(output_).size());
-        if (::access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) != 0)
+        if (const int error = creation_error(); error != 0) {
+            const std::string folder = output_.substr(0, output_.size() - base_name(output_).size());
             throw Error((folder.empty() ? "the current folder" : folder) +
-                        ": cannot write a capture here: " + std::strerror(errno));
+                        ": cannot write a capture here: " + std::strerror(error));
+        }
+    }
+
+    /// Why the program will not be able to make the capture; 0 if it will. Permissions do not say it all (a
+    /// folder of /proc, a quota, a name that is too long): a file is made and taken away.
+    int creation_error() const {
+        std::string path = output_;
+        if (const std::size_t mark = path.find(kPidMark); mark != std::string::npos)
+            path.replace(mark, 1, std::to_string(::getpid()));
+        const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        if (file < 0) return errno == EEXIST ? 0 : errno;
+        ::close(file);
+        ::unlink(path.c_str());
+        return 0;
     }
 
     void report(const std::vector<std::string>& before) const {
@@ -292,13 +309,15 @@ class RunVerb final : public Verb {
                            : "nothing: it ended before it made a call";
     }
 
+    /// The program tells itself what went wrong when it made the capture; we cannot know.
     std::string why_nothing() const {
+        const std::string unless_said = "unless a line above says why, ";
         if (no_calls_ && is_python_)
             return "with --no-calls only ranges that the program marks are, and it has not imported kymo";
         if (!is_python_)
-            return printable(words_[0]) + " did not load libkymo (it is not linked to Kymo" +
+            return unless_said + printable(words_[0]) + " did not load libkymo (it is not linked to Kymo" +
                    (nvtx_ ? " and did not call NVTX" : "") + ", or is setuid)";
-        return printable(python_command({}).front()) +
+        return unless_said + printable(python_command({}).front()) +
                " did not load the package kymo: it ended before it ran the program, was started with -E, -I "
                "or -S, "
                "or is not the Python that " +

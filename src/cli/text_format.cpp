@@ -220,11 +220,12 @@ std::optional<std::uint64_t> parse_duration(std::string_view text) {
     double number = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
-    const double scale = unit.empty() || unit == "ns" ? 1
-                         : unit == "us"               ? 1e3
-                         : unit == "ms"               ? 1e6
-                         : unit == "s"                ? 1e9
-                                                      : 0;
+    const bool is_nothing = unit.empty() && number == 0;
+    const double scale = is_nothing || unit == "ns" ? 1
+                         : unit == "us"             ? 1e3
+                         : unit == "ms"             ? 1e6
+                         : unit == "s"              ? 1e9
+                                                    : 0;
     const double ns = number * scale;
     if (error != std::errc() || scale == 0 || !(ns >= 0 && ns < 1e18)) return std::nullopt;
     return static_cast<std::uint64_t>(std::llround(ns));

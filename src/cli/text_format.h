@@ -19,7 +19,7 @@ std::string format_plural(std::uint64_t count, std::string_view singular);
 
 /// "512MB", "64K", "1GiB", "1000": bytes, in powers of 1024. Nothing when it is no size, or too large.
 std::optional<std::uint64_t> parse_bytes(std::string_view text);
-/// "10us", "1.5ms", "2s", "300ns", "300": nanoseconds. Nothing when it is no time.
+/// "10us", "1.5ms", "2s", "300ns", "0": nanoseconds. Nothing when it is no time; only 0 needs no unit.
 std::optional<std::uint64_t> parse_duration(std::string_view text);
 /// `text` as it has to be typed in a shell.
 std::string shell_word(std::string_view text);

@@ -149,8 +149,9 @@ TEST(ParseDuration, TakesTheUsualUnits) {
     EXPECT_EQ(parse_duration("1.5ms"), 1'500'000u);
     EXPECT_EQ(parse_duration("2s"), 2'000'000'000u);
     EXPECT_EQ(parse_duration("300ns"), 300u);
-    EXPECT_EQ(parse_duration("300"), 300u);
-    for (const char* const text : {"", "us", "-1us", "10 us", "10m", "1e30s", "nan"})
+    EXPECT_EQ(parse_duration("0"), 0u);
+    EXPECT_EQ(parse_duration("0us"), 0u);
+    for (const char* const text : {"", "us", "-1us", "10 us", "10m", "1e30s", "nan", "300", "0.5"})
         EXPECT_EQ(parse_duration(text), std::nullopt) << text;
 }
 

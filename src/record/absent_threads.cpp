@@ -5,6 +5,7 @@
 
 #include "record/journal.h"
 #include "record/recorder.h"
+#include "record/thread_log.h"
 #include "record/value_encoding.h"
 
 namespace kymo {
@@ -44,10 +45,20 @@ std::vector<OpenRange> Recorder::open_of_absent() noexcept {
     std::vector<OpenRange> open;
     for (AbsentThread& thread : absent_) {
         std::uint32_t depth = 0;
+        std::vector<std::uint32_t> seen;  // sites of calls that an earlier tracing saw begin: still open
         const auto entry = std::find_if(threads_.begin(), threads_.end(),
                                         [&](const auto& each) { return each->id == thread.id; });
         if (entry != threads_.end()) {
             depth = detail::load_acquire((*entry)->state->depth);  // inside what it has marked itself
+            for (std::uint32_t index = 0; index < depth; ++index) {
+                const detail::OpenSlot& open_slot = *slot(*(*entry)->state, index);
+                const auto is_it = [&](const ThreadEntry::EndedElsewhere& ended) {
+                    return ended.start == detail::load_relaxed(open_slot.start);
+                };
+                const auto& ended = (*entry)->ended_elsewhere;
+                if (is_call(open_slot) && std::none_of(ended.begin(), ended.end(), is_it))
+                    seen.push_back(site_of(open_slot));
+            }
         } else if (!thread.in_journal) {
             std::string name;
             std::getline(std::ifstream("/proc/self/task/" + std::to_string(thread.stack.os_tid) + "/comm"),
@@ -60,7 +71,12 @@ std::vector<OpenRange> Recorder::open_of_absent() noexcept {
             journal(detail::JournalKind::ThreadBorn, record);
             thread.in_journal = true;
         }
+        auto next_seen = seen.begin();
         for (const AbsentStack::Call& call : thread.stack.calls) {
+            if (next_seen != seen.end() && *next_seen == call.site) {
+                ++next_seen;
+                continue;
+            }
             OpenRange range;
             range.thread = thread.id;
             range.depth = depth++;

@@ -71,6 +71,7 @@ struct ThreadEntry {
         std::uint64_t end;
     };
     std::vector<EndedElsewhere> ended_elsewhere;
+    std::uint32_t ended_early = 0;  ///< ranges that end_open_calls() ended, still to be closed; owner only
 };
 
 /// A running session, or one that its ceiling has closed and that nobody has collected yet.

@@ -382,6 +382,8 @@ TEST_F(ExactTimes, OfAFileAreThoseOfTheTrace) {
 // ---- what is left ----
 
 TEST(Usage, ComesBackToNothingWhenTheLastSessionEnds) {
+    { Session session(SessionOptions{}); }                        // from now on this thread is known
+    const std::size_t threads = Recorder::get().usage().threads;  // and logs of devices, if tests made some
     for (int i = 0; i < 3; ++i) {
         Session first(SessionOptions{});
         Session second(SessionOptions{});
@@ -391,7 +393,7 @@ TEST(Usage, ComesBackToNothingWhenTheLastSessionEnds) {
     }
     EXPECT_EQ(Recorder::get().usage().sessions, 0u);
     EXPECT_EQ(Recorder::get().usage().journal_bytes, 0u);
-    EXPECT_EQ(Recorder::get().usage().threads, 1u);
+    EXPECT_EQ(Recorder::get().usage().threads, threads);
 }
 
 TEST(Usage, AThreadRemembersNoChunkOfAFileThatIsFinished) {
@@ -430,12 +432,11 @@ TEST(Sessions, WhatCannotBeClosedInsideTheRecorderIsLostAndNotLeftOpen) {
         KYMO_RANGE("inner");
     }
     const Trace trace = session.stop();
-    ASSERT_EQ(trace.threads().size(), 1u);
-    const ThreadInfo& thread = trace.threads()[0];
+    const auto inner = static_cast<Row>(trace.ranges().size() - 1);
+    const ThreadInfo& thread = trace.threads()[trace.tracks()[trace.track_of(inner)].thread];
     EXPECT_GT(thread.dropped, 0u);
     EXPECT_EQ(thread.resyncs, 0u);
     EXPECT_EQ(trace.ranges().size() + thread.dropped, 200'004u);
-    const auto inner = static_cast<Row>(trace.ranges().size() - 1);
     EXPECT_EQ(trace.range_name(inner), "inner");
     EXPECT_EQ(trace.range_name(trace.ranges().parent[inner]), "outer");
     for (const std::uint16_t flags : trace.ranges().flags) EXPECT_EQ(flags & (kAsync | kUnfinished), 0);

@@ -89,6 +89,17 @@ void begin_adoption() noexcept {
     commit(*state);
 }
 
+void end_open_calls(std::uint64_t end) noexcept {
+    const SlowPath path;
+    ThreadState* const state = path ? ready_thread() : nullptr;
+    if (state == nullptr) return;
+    for (std::uint32_t index = state->depth; index-- != 0;) {
+        if (!is_call(*Recorder::get().slot(*state, index))) continue;
+        pop_open(*state, index, end, detail::kRecordUnfinished);
+        ++static_cast<ThreadEntry*>(state->owner)->ended_early;
+    }
+}
+
 void close_late(Opened opened) noexcept {
     const AsEnabled enabled;
     const SlowPath path;

@@ -54,6 +54,10 @@ KYMO_API detail::Opened open_before(std::uint32_t site, std::uint64_t start, std
 /// them.
 KYMO_API void begin_adoption() noexcept;
 
+/// Ends the calls of the calling thread that are open, at `end`, marked unfinished. Whoever opened them may
+/// still close them: that does nothing then.
+KYMO_API void end_open_calls(std::uint64_t end) noexcept;
+
 /// Closes a range of the calling thread whose end was not seen: it ends now and is marked unfinished.
 KYMO_API void close_late(detail::Opened opened) noexcept;
 

@@ -360,14 +360,14 @@ void reclaim_side(ThreadState& state, std::uint32_t depth) noexcept {
 
 }  // namespace
 
-namespace {
-
 bool is_call(const OpenSlot& slot) noexcept {
-    const auto site = static_cast<std::uint32_t>(load_relaxed(slot.what) & (detail::kMaxSites - 1));
+    const std::uint32_t site = site_of(slot);
     if (site == 0) return false;
     const Scope scope = Recorder::get().names().site(site).scope;
     return scope == Scope::PythonFunction || scope == Scope::CFunction;
 }
+
+namespace {
 
 // A range that is ended from within calls which began inside it (an __exit__ method and what that calls): it
 // is they that cross.
@@ -490,7 +490,11 @@ void close_recorded(std::uint32_t index, std::uint64_t start, std::uint64_t now)
     if (!Clock::is_inline()) now = Clock::now();
     index = find_open(*state, index, start);
     if (index == kNotOpen) {
-        store_relaxed(state->resyncs, state->resyncs + 1);
+        std::uint32_t& ended_early = static_cast<ThreadEntry*>(state->owner)->ended_early;
+        if (ended_early != 0)
+            --ended_early;
+        else
+            store_relaxed(state->resyncs, state->resyncs + 1);
         return;
     }
     pop_open(*state, index, now, 0);

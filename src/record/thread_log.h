@@ -112,6 +112,11 @@ void pop_open(detail::ThreadState& state, std::uint32_t index, std::uint64_t now
 /// Where the open range with this start stands, at `index` or, if something below it has ended since, lower;
 /// kNotOpen: nowhere.
 std::uint32_t find_open(detail::ThreadState& state, std::uint32_t index, std::uint64_t start) noexcept;
+inline std::uint32_t site_of(const detail::OpenSlot& slot) noexcept {
+    return static_cast<std::uint32_t>(detail::load_relaxed(slot.what) & (detail::kMaxSites - 1));
+}
+/// Whether a slot holds a call of Python.
+bool is_call(const detail::OpenSlot& slot) noexcept;
 /// A dying thread's open ranges become unfinished records.
 void close_all_open(detail::ThreadState& state) noexcept;
 /// The id of a movable range that begins now on this thread: unique in the process.

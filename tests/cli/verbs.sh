@@ -33,13 +33,21 @@ check "run: without dashes" 3 'did not load libkymo' "$kymo" run sh -c 'exit 3'
 check "run: arguments arrive as they are" 0 '^\[a b\] \[--\] \[-o\] \[\]' \
     "$kymo" run -- sh -c 'printf "[%s] " "$@"; echo' sh 'a b' -- -o ''
 check "run: no such program" 127 '^kymo: \./nope: No such file or directory' "$kymo" run -- ./nope
-check "run: not a program" 126 '^kymo: /: Permission denied' "$kymo" run -- /
+check "run: not a program" 126 '^kymo: /dev/null: Permission denied' "$kymo" run -- /dev/null
+mkdir -p no_program && echo text >notes.txt && printf '#!/no/such/shell\n' >lost && chmod +x lost
+check "run: a folder without a program" 126 "^kymo: can't find '__main__' module in 'no_program'" "$kymo" run no_program
+check "run: a folder by its path" 126 "^kymo: can't find '__main__' module in '\./no_program/'" "$kymo" run ./no_program/
+check "run: a text" 126 '^kymo: notes\.txt: is not executable' "$kymo" run notes.txt
+check "run: a text by its path" 126 '^kymo: \./notes\.txt: is not executable' "$kymo" run ./notes.txt
+check "run: a program that is not in PATH" 126 '^kymo: lost: is not in PATH; \./lost is' "$kymo" run lost
+check "run: an interpreter that is not there" 126 '^kymo: \./lost: .*interpreter' "$kymo" run ./lost
 check "run: no program" 2 'the program is missing' "$kymo" run
 check "run: no pattern" 2 "^kymo: run: --include: the pattern '\[' has a '\[' that is not closed" "$kymo" run --include '[' -- true
 check "run: an empty pattern" 2 "^kymo: run: --exclude: the pattern '' is empty" "$kymo" run --exclude '' -- true
 check "run: wrong size" 2 "'12q' is no size" "$kymo" run --max 12q -- true
 check "run: wrong scope" 2 "there is no scope 'nonsense'" "$kymo" run --scopes user,nonsense -- true
 check "run: no such folder" 2 '^kymo: nowhere/: ' "$kymo" run -o nowhere/x.kymo -- true
+check "run: a folder where no file can be made" 2 '^kymo: /proc/: cannot write a capture here: ' "$kymo" run -o /proc/x.kymo -- true
 check "run: an existing capture is not overwritten" 2 '^kymo: text\.kymo: exists already' \
     "$kymo" run -o text.kymo -- true
 check "run: --force replaces it" 0 'did not load' "$kymo" run --force -o text.kymo -- sh -c '! test -e text.kymo'

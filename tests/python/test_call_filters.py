@@ -168,9 +168,16 @@ def test_filters_without_calls_are_ignored_with_a_warning():
         ({"exclude": ["a\0b"]}, ValueError, "exclude: the pattern .* has a NUL"),
         ({"max_depth": -1}, ValueError, "max_depth"),
         ({"max_depth": 1 << 40}, ValueError, "max_depth"),
+        ({"max_depth": 10**30}, ValueError, "max_depth must be .* 4294967295"),
         ({"max_depth": 1.5}, TypeError, "max_depth"),
         ({"call_budget": -1}, ValueError, "call_budget"),
+        ({"call_budget": 10**30}, ValueError, "call_budget must be .* 18446744073709551615"),
+        ({"call_budget": -(10**5000)}, ValueError, "call_budget must"),
         ({"call_budget": "many"}, TypeError, "call_budget"),
+        ({"max_bytes": 10**30}, ValueError, "max_bytes must be .* 18446744073709551615"),
+        ({"max_bytes": -1}, ValueError, "max_bytes"),
+        ({"max_bytes": "1 GiB"}, TypeError, "max_bytes"),
+        ({"min_duration_us": 10**5000}, ValueError, "min_duration_us"),
         ({"min_duration_us": -0.5}, ValueError, "min_duration_us"),
         ({"min_duration_us": float("nan")}, ValueError, "min_duration_us"),
         ({"min_duration_us": "10us"}, TypeError, "min_duration_us"),
@@ -182,8 +189,10 @@ def test_what_is_wrong_is_said_with_the_name_of_the_option(options, error, text)
     with pytest.raises(error, match=text):
         kymo.profile(with_stack=True, **options).start()
     session = kymo.Session()
-    with pytest.raises((TypeError, ValueError)):
+    with pytest.raises((TypeError, ValueError)) as found:
         session.start(with_stack=True, **options)
+    if error is ValueError:
+        assert found.type is ValueError and found.match(text)
     assert not session.is_running
 
 

@@ -109,7 +109,7 @@ def test_ranges_can_be_referred_to_weakly():
 
 
 def test_options_of_the_wrong_type_are_refused_at_once():
-    for options in ({"max_bytes": "many"}, {"max_bytes": -1}, {"experimental_config": 5}, {"on_trace_ready": 5}):
+    for options in ({"max_bytes": "many"}, {"experimental_config": 5}, {"on_trace_ready": 5}):
         (name,) = options
         with pytest.raises(TypeError, match=name):
             kymo.profile(**options)

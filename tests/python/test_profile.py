@@ -353,6 +353,32 @@ def test_stacks_need_to_have_been_asked_for(tmp_path):
         prof.export_stacks(tmp_path / "stacks", "self_time_on_the_moon")
 
 
+def test_stacks_of_a_program_without_operators_are_those_of_its_calls(tmp_path):
+    def outer():
+        for _ in range(3):
+            inner()
+        with kymo.record_function("marked"):
+            inner()
+
+    def inner():
+        return sum(range(20_000))
+
+    with kymo.profile(with_stack=True, c_calls=False) as prof:
+        outer()
+    prof.events().export_stacks(tmp_path / "count", "count")
+    counts = dict(line.rsplit(" ", 1) for line in (tmp_path / "count").read_text().splitlines())
+    (of_outer,) = [stack for stack in counts if stack.endswith("outer")]
+    (of_inner,) = [stack for stack in counts if stack.endswith("inner")]
+    assert of_inner.startswith(of_outer + ";") and counts[of_inner] == "4"
+    assert counts[of_outer] == "2"  # itself, and what is marked in it
+    prof.export_stacks(tmp_path / "times")
+    times = dict(line.rsplit(" ", 1) for line in (tmp_path / "times").read_text().splitlines())
+    assert int(times[of_inner]) > 0
+    averages = {average.key: average for average in prof.key_averages()}
+    (own,) = [average.self_cpu_time_total for key, average in averages.items() if key.endswith("inner")]
+    assert abs(int(times[of_inner]) - own) <= 1  # microseconds, rounded down
+
+
 def test_the_profiler_says_how_long_its_own_work_took():
     """upstream: test_kineto (all stats > 0)"""
     with kymo.profile() as prof:

@@ -391,6 +391,7 @@ def test_wrong_options_are_told_before_the_program_runs(tmp_path):
     script = write(tmp_path, "print('ran')")
     for options, text in (
         (["--min-duration", "soon"], "'soon' is no time"),
+        (["--min-duration", "5"], "'5' is no time with its unit (ns, us, ms or s)"),
         (["--max-bytes", "x"], "'x' is no size"),
         (["--ring", "--policy", "drop"], "exclude each other"),
         (["--no-such"], "--no-such"),
@@ -398,6 +399,38 @@ def test_wrong_options_are_told_before_the_program_runs(tmp_path):
         out, errors, code = recorded([script], tmp_path, run_options=options)
         assert (out, code) == ("", 2), options
         assert text in errors and errors.startswith("kymo: ")
+
+
+def test_a_capture_that_cannot_be_made_is_not_told_as_a_package_that_was_not_loaded(tmp_path):
+    script = write(tmp_path, "print('ran')")
+    out, errors, code = recorded([script], tmp_path, run_options=["-o", "/proc/x.kymo"])
+    assert (out, code) == ("", 2)
+    assert errors.startswith("kymo: /proc/: cannot write a capture here: ")
+    # What the command cannot know before, the program says itself.
+    limited = ["sh", "-c", 'ulimit -f 1; exec "$@"', "sh", sys.executable, "-m", "kymo", "run", "-o", "x.kymo", script]
+    done = subprocess.run(limited, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=120)
+    assert (done.stdout, done.returncode) == ("ran\n", 0)
+    assert "kymo: not recording: " in done.stderr and "File too large" in done.stderr
+    assert "nothing was recorded: unless a line above says why, " in done.stderr
+
+
+def test_what_a_program_can_notice_is_what_the_documents_say(tmp_path):
+    """docs/kymo_run.md, What stays as it is."""
+    script = write(
+        tmp_path,
+        """
+        import gc, sys
+        tools = [sys.monitoring.get_tool(i) for i in range(6)] if hasattr(sys, "monitoring") else []
+        print(len(gc.callbacks), type(sys.getprofile()).__name__, tools.count("kymo"))
+        """,
+    )
+    is_monitored = sys.version_info >= (3, 12)
+    for options, profile in (
+        (["--c-calls"], "NoneType" if is_monitored else "ProfileThread"),
+        (["--no-c-calls"], "NoneType"),
+    ):
+        out, _, code = recorded([script], tmp_path, run_options=["-q", *options])
+        assert (out, code) == (f"1 {profile} {int(is_monitored)}\n", 0)
 
 
 # ---- processes

@@ -1,5 +1,6 @@
 """Captured tracebacks of Python frames: what they hold, when they let go of it, how they read."""
 
+import copy
 import gc
 import itertools
 import json
@@ -149,6 +150,29 @@ def test_pickling_drops_the_frames():
     copy = pickle.loads(pickle.dumps(CapturedTraceback.extract()))
     assert type(copy) is CapturedTraceback
     assert copy.summary() == [] and copy.format() == [] and copy.symbolize() == []
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
+def test_a_copy_has_the_same_frames_and_its_own_life(copied):
+    tb = CapturedTraceback.extract()
+    twin = copied(tb)
+    assert type(twin) is CapturedTraceback and twin is not tb
+    assert len(twin) > 0 and twin.symbolize() == tb.symbolize()
+    tb.cleanup()
+    assert len(tb) == 0 and names(twin)[-1] == "test_a_copy_has_the_same_frames_and_its_own_life"
+    assert copied(tb).symbolize() == []
+
+
+def test_a_copy_of_a_subclass_has_what_was_added_to_it():
+    class Marked(CapturedTraceback):
+        pass
+
+    tb = Marked.extract()
+    tb.words, tb.itself = ["a"], tb
+    twin, deep = copy.copy(tb), copy.deepcopy(tb)
+    assert type(twin) is type(deep) is Marked and len(twin) == len(deep) == len(tb)
+    assert twin.words is tb.words and twin.itself is tb
+    assert deep.words == ["a"] and deep.words is not tb.words and deep.itself is deep
 
 
 def test_a_capture_holds_code_and_lets_go_of_it():

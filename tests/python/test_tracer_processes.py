@@ -1,5 +1,7 @@
 """The tracer in programs of their own: deep stacks, forks, ends of every kind."""
 
+import sys
+
 import pytest
 from call_trees import MODES, run_program
 
@@ -21,6 +23,66 @@ def test_very_deep_recursion_works_as_without_kymo(c_calls):
         """)
         == "60000\n1\n"
     )
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="sys.monitoring takes no C stack")
+def test_what_deep_recursion_leaves_out_is_said_without_a_number_of_calls():
+    """Every call within one that is too deep is missing; only that one is seen."""
+    said = "deep {} were not recorded, however many there were: more than half of the thread's C stack was in use"
+    assert (
+        run_program("""
+        import sys, kymo
+        sys.setrecursionlimit(100000)
+        def down(n):
+            return 0 if n == 0 else 1 + down(n - 1)
+        for often in (1, 3):
+            with kymo.profile(with_stack=True, c_calls=False) as prof:
+                for _ in range(often):
+                    down(60000)
+            print(*(text for _, text, *_ in prof.trace.problems))
+        """)
+        == f"calls made within 1 {said.format('call')}\ncalls made within 3 {said.format('calls')}\n"
+    )
+
+
+@pytest.mark.skipif(sys.version_info[:2] != (3, 12), reason="other versions count levels of C in other ways")
+def test_recursion_through_c_is_shorter_only_where_the_documents_say_so():
+    """docs/python_tracer.md, Depth of recursion."""
+    printed = run_program("""
+        import functools, sys, kymo
+        sys.setrecursionlimit(100000)
+        ways = {
+            "sum": lambda go: sum(map(go, [1])),
+            "next": lambda go: next(map(go, [1])),
+            "sorted": lambda go: sorted([1, 2], key=go),
+            "getattr": lambda go: getattr(type("C", (), {"a": property(go)})(), "a"),
+            "isinstance": lambda go: isinstance(1, type("M", (type,), {"__instancecheck__": go})("C", (), {})),
+            "exec": lambda go: exec("go()", {"go": go}),
+            "len": lambda go: len(type("C", (), {"__len__": go})()),
+            "list": lambda go: list(map(go, [1])),
+            "any": lambda go: any(map(go, [1])),
+            "max": lambda go: max([1, 2], key=go),
+            "reduce": lambda go: functools.reduce(go, [1, 2]),
+            "partial": lambda go: functools.partial(go)(),
+            "join": lambda go: "".join(map(go, [1])),
+        }
+        def depth(way):
+            levels = 0
+            def go(*_):
+                nonlocal levels
+                levels += 1
+                return way(go)
+            try:
+                go()
+            except RecursionError:
+                return levels
+        plain = {name: depth(way) for name, way in ways.items()}
+        for c_calls in (False, True):
+            with kymo.profile(with_stack=True, c_calls=c_calls):
+                recorded = {name: depth(way) for name, way in ways.items()}
+            print(*(name for name in ways if recorded[name] < plain[name] - 1))
+        """)
+    assert printed == "\nsum next sorted getattr isinstance exec len\n"
 
 
 @MODES

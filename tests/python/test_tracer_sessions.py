@@ -140,3 +140,71 @@ def test_the_hook_changes_for_every_thread(outer, inner):
     for name in ("before", "silent"):
         assert [short(each) for each in names(prof)].count(name) == 1
     assert problems(prof) == []
+
+
+@pytest.mark.parametrize("c_calls", [False, True])
+@pytest.mark.parametrize("first_ends", ["stopped", "spent"])
+def test_a_session_begun_within_calls_of_an_earlier_one_has_each_running_call_once(c_calls, first_ends):
+    """The earlier one has been stopped, or has spent its budget and goes on without calls."""
+    budget = 5 if first_ends == "spent" else 0
+    first = kymo.profile(with_stack=True, c_calls=c_calls, call_budget=budget)
+    second = kymo.Session()
+    made = []
+
+    def inner():
+        for _ in range(10):
+            leaf()
+        if first_ends == "stopped":
+            first.stop()
+        second.start(with_stack=True, c_calls=c_calls)
+        leaf()
+
+    def outer():
+        inner()
+        leaf()
+
+    def around():
+        first.start()
+        outer()
+        leaf()
+        made.append(second.stop())
+        if first_ends == "spent":
+            first.stop()
+
+    around()
+    (trace,) = made
+    rows = [event for event in trace.events() if event.name.endswith((": leaf", "inner", "outer", "around"))]
+    parent = {event.id: short(event.cpu_parent.name) for event in rows if event.cpu_parent is not None}
+    calls = [(short(event.name), parent[event.id]) for event in sorted(rows, key=lambda event: event.time_range.start)]
+    (caller,) = {caller for name, caller in calls if name == "around"}
+    assert calls == [
+        ("around", caller),
+        ("outer", "around"),
+        ("inner", "outer"),
+        ("leaf", "inner"),
+        ("leaf", "outer"),
+        ("leaf", "around"),
+    ]
+    # The earlier one's ends, which came while the later one recorded, are no mistake of the program's.
+    assert "resyncs" not in {code for code, *_ in trace.problems}
+
+
+@pytest.mark.parametrize("c_calls", [False, True])
+def test_a_thread_that_waits_through_the_start_of_a_second_session_has_each_call_once(c_calls):
+    is_there, may_go = threading.Event(), threading.Event()
+
+    def waiting():
+        is_there.set()
+        may_go.wait()
+
+    with kymo.profile(with_stack=True, c_calls=c_calls):
+        thread = threading.Thread(target=waiting)
+        thread.start()
+        is_there.wait()
+    second = kymo.Session()
+    second.start(with_stack=True, c_calls=c_calls)
+    trace = second.stop()
+    may_go.set()
+    thread.join()
+    (call,) = [event for event in trace.events() if event.name.endswith("waiting")]
+    assert short(call.cpu_parent.name) == "run"

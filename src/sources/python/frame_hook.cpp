@@ -84,6 +84,10 @@ std::uintptr_t middle_of_stack() noexcept {
         if (!watch_greenlets(nullptr, nullptr)) trace.stack_floor = kToDo;
         std::vector<AdoptedFrame> adopted = start_frames.adopt(state);
         if (!adopted.empty()) {
+            // Adoption has ended those of before: nobody else will close them.
+            for (const AdoptedFrame& old : trace.adopted) {
+                if (old.opened.index != detail::kNotOpen) detail::close_range(old.opened);
+            }
             trace.adopted = std::move(adopted);
             trace.adopted_top = trace.adopted.back().frame;
         }
@@ -124,6 +128,12 @@ inline bool is_no_call(CodeWord word, const _PyInterpreterFrame* frame) noexcept
     if ((word & (kCodeGenerator | kCodeSkipped)) == 0) [[likely]]
         return false;
     return (word & kCodeSkipped) != 0 || frame->owner != FRAME_OWNED_BY_GENERATOR;
+}
+
+// Back in the caller, which `top` was noted in. Where tracing ended and began again meanwhile, what it has
+// adopted then counts.
+inline void leave(FrameThread& trace, const void* top) noexcept {
+    if (trace.adopted_top == nullptr) trace.adopted_top = top;
 }
 
 // Whether the filter takes a call, of which it has not said by its name that it does not.
@@ -209,7 +219,7 @@ template <bool kFiltered>
                 _PyInterpreterState_SetEvalFrameFunc(interpreter, present_hook());
         }
     }
-    trace->adopted_top = top;
+    leave(*trace, top);
     return result;
 }
 
@@ -232,7 +242,7 @@ PyObject* run_filtered(PyThreadState* state, _PyInterpreterFrame* frame, int is_
         const FrameRange<true> range(state, *trace, frame, word);
         result = inner_eval(state, frame, is_throw);
     }
-    trace->adopted_top = top;
+    leave(*trace, top);
     return result;
 }
 
@@ -254,7 +264,7 @@ PyObject* run_filtered(PyThreadState* state, _PyInterpreterFrame* frame, int is_
     if (trace->adopted_top != current_frame(state)) return run_unusual<false>(state, frame, is_throw);
     const void* const top = std::exchange(trace->adopted_top, nullptr);
     PyObject* const result = run_in_range(thread, site_of(known_code(frame->f_code)), state, frame, is_throw);
-    trace->adopted_top = top;
+    leave(*trace, top);
     return result;
 }
 
@@ -337,9 +347,10 @@ void settle_frame_thread(const _PyInterpreterFrame* innermost) noexcept {
     if (trace != nullptr && std::exchange(trace->is_unsettled, false)) settle(innermost, *trace);
 }
 
-void stop_frame_hook() noexcept {
+void stop_frame_hook(bool is_for_now) noexcept {
     // Somebody who came later has us behind his own hook: we stay, and pass everything on.
     pause_frame_hook();
+    if (is_for_now) return;
     std::lock_guard lock(threads_mutex);
     for (FrameThread* const thread : threads) {
         while (!thread->adopted.empty()) {

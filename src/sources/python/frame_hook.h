@@ -43,7 +43,8 @@ void end_adopted_frame(_PyInterpreterFrame* frame) noexcept;
 /// Those that have ended before it was taken out end now. `innermost`: what ran then. Does nothing when
 /// called again.
 void settle_frame_thread(const _PyInterpreterFrame* innermost) noexcept;
-void stop_frame_hook() noexcept;
+/// `is_for_now`: a hook is started right after, and what is open ends when its thread comes to that.
+void stop_frame_hook(bool is_for_now) noexcept;
 /// In the child of a fork: the other threads are not there, whatever they were doing.
 void frame_hook_forked() noexcept;
 /// How often recording had to pause near the end of a thread's C stack, since this was last asked. Any

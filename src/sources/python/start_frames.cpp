@@ -133,6 +133,9 @@ std::vector<AdoptedFrame> StartFramesOfThreads::adopt(PyThreadState* state) {
            found.frames[still_running] == running[still_running].frame &&
            site_of(found.words[still_running]) == running[still_running].site)
         ++still_running;
+    // Calls that the frame hook saw begin are still open if tracing ended and began again within them. They
+    // are among those that were noted.
+    end_open_calls(found.start_of(0));
     begin_adoption();
     for (std::size_t i = 0; i < found.frames.size(); ++i) {
         detail::Opened opened{0, detail::kNotOpen};

@@ -65,8 +65,10 @@ int apply_pending(void*) {
 }
 
 #if PY_VERSION_HEX < 0x030C0000
-std::string times(std::uint64_t count) {
-    return count == 1 ? "once" : std::to_string(count) + " times";
+// How many calls is not known: the hook is out meanwhile.
+std::string about_gaps(std::uint64_t count) {
+    return "calls made within " + std::to_string(count) + (count == 1 ? " deep call" : " deep calls") +
+           " were not recorded, however many there were: more than half of the thread's C stack was in use";
 }
 #endif
 
@@ -91,9 +93,7 @@ class TracerSource final : public Source {
     void flush(std::uint64_t, bool) noexcept override {
 #if PY_VERSION_HEX < 0x030C0000
         if (const std::uint64_t gaps = frame_hook_gaps()) {
-            note_problem("python_calls_missing",
-                         "calls were not recorded " + times(gaps) +
-                             ", while more than half of a thread's C stack was in use");
+            note_problem("python_calls_missing", about_gaps(gaps));
         }
 #else
         if (const std::uint64_t count = monitoring_lost_instructions()) {
@@ -211,10 +211,11 @@ bool start_hook(Mode mode) noexcept {
     return true;
 }
 
-void stop_hook() noexcept {
+// `is_for_now`: one is started right after.
+void stop_hook(bool is_for_now) noexcept {
     if (is_profiling) stop_profile_hook();
     is_profiling = false;
-    stop_frame_hook();  // calls that it has taken over at the start may be open
+    stop_frame_hook(is_for_now);  // calls that it has taken over at the start may be open
 }
 
 // The profile hook stays when calls into C are not asked for any more: the frame hook would not see the ends
@@ -237,7 +238,7 @@ bool change_hook(Mode mode) noexcept {
 void pause_hook() noexcept {
     if (!is_profiling) return pause_frame_hook();
     pause_profile_hook();
-    stop_frame_hook();
+    stop_frame_hook(false);
 }
 
 #else
@@ -257,7 +258,7 @@ bool is_hook_allowed(Mode) noexcept {
 bool start_hook(Mode mode) noexcept {
     return start_monitoring(mode != Mode::PythonCalls, mode == Mode::AlsoAllC);
 }
-void stop_hook() noexcept {
+void stop_hook(bool) noexcept {
     stop_monitoring();
 }
 bool change_hook(Mode mode) noexcept {
@@ -327,7 +328,7 @@ void apply_once() noexcept {
     if (is_new_filter) c_function_sites.forget();
     if (present_mode != Mode::Off) {
         stop_gc_ranges();
-        stop_hook();
+        stop_hook(mode != Mode::Off);
         start_frames.clear();
         live_calls.clear();
         forget_asyncio();
