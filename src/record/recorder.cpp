@@ -372,7 +372,9 @@ void Recorder::leave_chunk(ThreadEntry& entry, bool reusable) noexcept {
     const bool stays = chunk->store == &memory_ || chunk->store == &current_store();
     remember_last_full(entry, stays ? chunk : nullptr);
     const std::size_t left = chunk->capacity() - load_relaxed(chunk->header->committed);
-    if (reusable && chunk->store == &current_store() && chunk->claims != 0 && left >= 256) {
+    // One of before may be claimed still, by somebody who reads it: the sessions that run now do not.
+    const bool is_claimed = chunk->claims != 0 && entry.period == period_ && is_any_open();
+    if (reusable && chunk->store == &current_store() && is_claimed && left >= 256) {
         leftover_chunks_.push_back(chunk);  // the next new thread goes on in it
         entry.chunk_spool.reset();
         return;

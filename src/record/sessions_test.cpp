@@ -4,10 +4,12 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <future>
 #include <map>
 #include <memory>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -394,6 +396,27 @@ TEST(Usage, ComesBackToNothingWhenTheLastSessionEnds) {
     EXPECT_EQ(Recorder::get().usage().sessions, 0u);
     EXPECT_EQ(Recorder::get().usage().journal_bytes, 0u);
     EXPECT_EQ(Recorder::get().usage().threads, threads);
+}
+
+TEST(Sessions, AThreadThatEndsLeavesNoChunkOfAnEarlierRecordingToTheNext) {
+    std::promise<void> recorded;
+    std::promise<void> may_end;
+    const Recorder::Started first = Recorder::get().start(SessionOptions{});
+    std::thread old([&] {
+        { KYMO_RANGE("old"); }
+        recorded.set_value();
+        may_end.get_future().wait();
+    });
+    recorded.get_future().wait();
+    RawLog log;  // being read all the while
+    ASSERT_TRUE(Recorder::get().stop(first.id, log));
+    Session session(SessionOptions{});
+    may_end.set_value();
+    old.join();
+    std::thread([] { KYMO_RANGE("new"); }).join();
+    const Trace trace = session.stop();
+    ASSERT_EQ(trace.ranges().size(), 1u);
+    EXPECT_EQ(trace.range_name(0), "new");
 }
 
 TEST(Usage, AThreadRemembersNoChunkOfAFileThatIsFinished) {

@@ -1,5 +1,6 @@
 """Devices written in Python, for the tests of this folder. Importing registers them: once for a process."""
 
+import itertools
 import threading
 
 import kymo
@@ -14,7 +15,7 @@ class Source(kymo.DeviceActivitySource):
         self.log = None
         self.activities = None
         self.calls = []
-        self.next_number = 1
+        self.numbers = itertools.count(1)  # threads may share it
         self.fails = {}  # method: what it raises
 
     def _called(self, method):
@@ -43,7 +44,7 @@ class Source(kymo.DeviceActivitySource):
         if log is None:
             return
         begin = kymo.device_ticks()
-        number, self.next_number = self.next_number, self.next_number + 1
+        number = next(self.numbers)
         while kymo.device_ticks() < begin + 3 * US:  # so that the call lies within the ranges around it
             pass
         log.call("abaxLaunch", begin, begin + int(US), correlation=number)
