@@ -112,6 +112,9 @@ void pop_open(detail::ThreadState& state, std::uint32_t index, std::uint64_t now
 /// Where the open range with this start stands, at `index` or, if something below it has ended since, lower;
 /// kNotOpen: nowhere.
 std::uint32_t find_open(detail::ThreadState& state, std::uint32_t index, std::uint64_t start) noexcept;
+/// Whether who begins such a range waits for its end, though another thread may say it: functions of
+/// TorchScript that wait for forks are resumed elsewhere. Those that are forked nobody waits for.
+bool is_waited_for(std::uint32_t site) noexcept;
 /// A dying thread's open ranges become unfinished records.
 void close_all_open(detail::ThreadState& state) noexcept;
 /// The id of a movable range that begins now on this thread: unique in the process.
