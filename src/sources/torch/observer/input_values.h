@@ -4,6 +4,7 @@
 #include <ATen/core/TensorBase.h>
 #include <ATen/core/function_schema.h>
 #include <ATen/core/ivalue.h>
+#include <ATen/record_function.h>
 
 #include <algorithm>
 #include <array>
@@ -16,6 +17,7 @@
 #include <string>
 #include <string_view>
 
+#include <kymo/observe.h>
 #include <kymo/value.h>
 
 #include "tensor_objects.h"
@@ -167,7 +169,6 @@ class InputValues {
         return argument.isNone() ? Value() : other_of(argument);
     }
 
-    /// What symbols stand for could not be read without running code.
     [[gnu::noinline]] Value other_of(const c10::IValue& argument) {
         if (argument.isComplexDouble()) {
             const c10::complex<double> number = argument.toComplexDouble();
@@ -176,11 +177,34 @@ class InputValues {
             text += real_text(std::abs(number.imag())) + 'j';
             return Value::scalar_text(ValueKind::Double, keep(text));
         }
-        if (argument.isSymInt()) return Value::scalar_text(ValueKind::Int, "<SymInt>");
-        if (argument.isSymFloat()) return Value::scalar_text(ValueKind::Double, "<SymFloat>");
-        if (argument.isSymBool()) return Value::scalar_text(ValueKind::Bool, "<SymBool>");
+        if (argument.isSymInt())
+            return Value::scalar_text(ValueKind::Int,
+                                      symbol_text([&] { return argument.toSymInt().toSymNode(); }));
+        if (argument.isSymFloat())
+            return Value::scalar_text(ValueKind::Double,
+                                      symbol_text([&] { return argument.toSymFloat().toSymNodeImpl(); }));
+        if (argument.isSymBool())
+            return Value::scalar_text(ValueKind::Bool,
+                                      symbol_text([&] { return argument.toSymBool().toSymNodeImpl(); }));
         if (argument.isDevice()) return Value::shown_as(keep(argument.toDevice().str()));
         return Value::shown_as(keep('<' + argument.tagKind() + '>'));
+    }
+    /// A program says what a symbol stands for: Python's, usually. What it does is not recorded.
+    template <class GetNode>
+    std::string_view symbol_text(const GetNode& node) {
+        static constexpr std::string_view kUnknown = "<symbol>";
+        static constinit thread_local bool is_asking = false;
+        if (is_asking) return kUnknown;
+        is_asking = true;
+        std::string_view text = kUnknown;
+        try {
+            const EnableGuard silence(false);
+            const at::DisableRecordFunctionGuard no_operators;
+            text = keep(node()->str());
+        } catch (...) {  // it has no text, or the program failed
+        }
+        is_asking = false;
+        return text;
     }
     /// As PyTorch prints it within a complex number.
     static std::string real_text(double number) {
