@@ -7,6 +7,7 @@
 
 #include "collect/log_records.h"
 #include "collect/nesting.h"
+#include "record/thread_log.h"
 
 namespace kymo {
 
@@ -195,7 +196,7 @@ class Replayer {
             push_async_above(open->depth);
             const std::uint64_t end = open->end != 0 ? open->end : ~std::uint64_t{0};
             const bool fits = is_wanted(open->site, open->start, end, open->depth);
-            const bool has_waited = open->end != 0 && (open->flags & kRecordWaited) != 0;
+            const bool has_waited = open->end != 0 && (open->flags & kOpenWaited) != 0;
             if (fits && open->end != 0 && !has_waited) {
                 nesting_.add_async(open->start, end, open->site, flags_of(open->flags), open->payload);
                 set_part(*open);

@@ -115,6 +115,9 @@ std::uint32_t find_open(detail::ThreadState& state, std::uint32_t index, std::ui
 /// Whether who begins such a range waits for its end, though another thread may say it: functions of
 /// TorchScript that wait for forks are resumed elsewhere. Those that are forked nobody waits for.
 bool is_waited_for(std::uint32_t site) noexcept;
+/// A flag of OpenRange and OpenAtStop, beside RecordFlags: such a range, which another thread has ended. It
+/// nests.
+inline constexpr std::uint8_t kOpenWaited = 1 << 3;
 /// A dying thread's open ranges become unfinished records.
 void close_all_open(detail::ThreadState& state) noexcept;
 /// The id of a movable range that begins now on this thread: unique in the process.

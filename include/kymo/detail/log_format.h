@@ -101,7 +101,6 @@ enum RecordFlags : std::uint8_t {
     kRecordAsync = 1 << 0,       ///< ended out of order: takes no part in the nesting
     kRecordUnfinished = 1 << 1,  ///< its thread died, or it was closed by a resync
     kRecordInteger = 1 << 2,     ///< Counter: the value is an int64
-    kRecordWaited = 1 << 3,  ///< OpenAtStop: its thread waits for another one, which has ended it: it nests
     kRecordValuesLost = 1 << 4,  ///< had values, which found no room
     kRecordLongCall = 1 << 5,    ///< DeviceCall: a DeviceCallPayload follows
 };
