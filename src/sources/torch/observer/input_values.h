@@ -249,7 +249,13 @@ class InputValues {
             const c10::IntArrayRef strides = tensor.strides();
             array->strides = {strides.data(), strides.size()};
         }
-        if (tensor.has_storage()) array->storage = impl->unsafe_storage().data();
+        if (tensor.has_storage()) {
+            const c10::Storage& storage = impl->unsafe_storage();
+            array->storage = storage.data();
+            // That of the device `meta` lies nowhere, and is shared all the same.
+            if (array->storage == nullptr)
+                array->storage_id = reinterpret_cast<std::uintptr_t>(storage.unsafeGetStorageImpl());
+        }
         if (is_identified_) {
             array->object = TensorObjects::find(tensor);
             array->access = access_;
