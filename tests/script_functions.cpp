@@ -2,33 +2,14 @@
 // another.
 #include <cstdint>
 #include <optional>
-#include <string>
-#include <string_view>
 #include <thread>
 
 #include <gtest/gtest.h>
 #include <kymo/kymo.h>
 
+#include "range_lookup.h"
+
 namespace {
-
-kymo::Row find(const kymo::Trace& trace, std::string_view name) {
-    for (kymo::Row row = 0; row < trace.ranges().size(); ++row) {
-        if (trace.range_name(row) == name) return row;
-    }
-    return kymo::kNoRow;
-}
-
-std::string parent_name(const kymo::Trace& trace, std::string_view name) {
-    const kymo::Row row = find(trace, name);
-    if (row == kymo::kNoRow) return "(missing)";
-    const kymo::Row parent = trace.ranges().parent[row];
-    return parent == kymo::kNoRow ? "" : std::string(trace.range_name(parent));
-}
-
-bool has_flag(const kymo::Trace& trace, std::string_view name, std::uint16_t flag) {
-    const kymo::Row row = find(trace, name);
-    return row != kymo::kNoRow && (trace.ranges().flags[row] & flag) != 0;
-}
 
 // Opens a function of TorchScript, which another thread may end.
 struct Script {
