@@ -24,6 +24,14 @@
 
 namespace kymo::torch {
 
+/// Of integers of one to seven bits, whose numbers run as ours do.
+inline DType small_dtype_of(c10::ScalarType type) noexcept {
+    static_assert(int(c10::ScalarType::Int7) - int(c10::ScalarType::UInt1) ==
+                  int(DType::Int7) - int(DType::UInt1));
+    if (type < c10::ScalarType::UInt1 || type > c10::ScalarType::Int7) return DType::Other;
+    return static_cast<DType>(int(type) - int(c10::ScalarType::UInt1) + int(DType::UInt1));
+}
+
 inline DType dtype_of(c10::ScalarType type) noexcept {
     switch (type) {
         case c10::ScalarType::Byte:
@@ -91,7 +99,7 @@ inline DType dtype_of(c10::ScalarType type) noexcept {
         case c10::ScalarType::Bits16:
             return DType::Bits16;
         default:
-            return DType::Other;
+            return small_dtype_of(type);
     }
 }
 
@@ -141,6 +149,9 @@ class InputValues {
             new (&values_[count_++]) Value(value_of(arguments[i], 0));
         }
     }
+    /// From now on storages that lie nowhere have a number, for who watches operators: one that another may
+    /// have later.
+    void name_storages() noexcept { names_storages_ = true; }
     /// One that is known by a key. Both must outlive it.
     Value add_keyed(const c10::IValue& argument) { return value_of(argument, 0); }
     std::span<const Value> values() const noexcept {
@@ -253,7 +264,7 @@ class InputValues {
             const c10::Storage& storage = impl->unsafe_storage();
             array->storage = storage.data();
             // That of the device `meta` lies nowhere, and is shared all the same.
-            if (array->storage == nullptr)
+            if (array->storage == nullptr && names_storages_)
                 array->storage_id = reinterpret_cast<std::uintptr_t>(storage.unsafeGetStorageImpl());
         }
         if (is_identified_) {
@@ -264,6 +275,7 @@ class InputValues {
     }
 
     bool is_identified_ = false;
+    bool names_storages_ = false;
     ArrayAccess access_ = ArrayAccess::Unknown;
     std::size_t count_ = 0;
     std::size_t item_count_ = 0;
