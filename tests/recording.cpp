@@ -16,31 +16,14 @@
 #include <kymo/c.h>
 #include <kymo/kymo.h>
 
+#include "range_lookup.h"
+
 namespace {
 
 std::multiset<std::string> names(const kymo::Trace& trace) {
     std::multiset<std::string> found;
     for (kymo::Row row = 0; row < trace.ranges().size(); ++row) found.emplace(trace.range_name(row));
     return found;
-}
-
-kymo::Row find(const kymo::Trace& trace, std::string_view name) {
-    for (kymo::Row row = 0; row < trace.ranges().size(); ++row) {
-        if (trace.range_name(row) == name) return row;
-    }
-    return kymo::kNoRow;
-}
-
-std::string parent_name(const kymo::Trace& trace, std::string_view name) {
-    const kymo::Row row = find(trace, name);
-    if (row == kymo::kNoRow) return "(missing)";
-    const kymo::Row parent = trace.ranges().parent[row];
-    return parent == kymo::kNoRow ? "" : std::string(trace.range_name(parent));
-}
-
-bool has_flag(const kymo::Trace& trace, std::string_view name, std::uint16_t flag) {
-    const kymo::Row row = find(trace, name);
-    return row != kymo::kNoRow && (trace.ranges().flags[row] & flag) != 0;
 }
 
 // Under a sanitizer freed memory is kept back, and growth says nothing.

@@ -62,8 +62,22 @@ enum class DType : std::uint8_t {
     Bits4X2 = 33,
     Bits8 = 34,
     Bits16 = 35,
+    UInt1 = 36,
+    UInt2 = 37,
+    UInt3 = 38,
+    UInt4 = 39,
+    UInt5 = 40,
+    UInt6 = 41,
+    UInt7 = 42,
+    Int1 = 43,
+    Int2 = 44,
+    Int3 = 45,
+    Int4 = 46,
+    Int5 = 47,
+    Int6 = 48,
+    Int7 = 49,
 };
-inline constexpr DType kLastDType = DType::Bits16;
+inline constexpr DType kLastDType = DType::Int7;
 /// "float32", "int64", ...; "other" for unknown numbers. Never null.
 KYMO_API const char* dtype_name(DType dtype) noexcept;
 /// The name of the C++ type, as PyTorch's traces have it: "float", "long int", "c10::Half", ...; where there

@@ -16,6 +16,23 @@ def _hook():
     return "ok", "sys.monitoring", ""
 
 
+def _pytorch():
+    """The same of PyTorch's operators. Another process imports it: that may print, fail or crash."""
+    import importlib.util
+    import subprocess
+
+    found = importlib.util.find_spec("torch")
+    if found is None or found.origin is None:  # or a folder of that name
+        return "off", "not installed for this Python", "for programs that use it: pip install 'kymo[torch]'"
+    done = subprocess.run([sys.executable, "-m", "kymo.torch._doctor"], capture_output=True, text=True)
+    lines = [line.split("\t") for line in done.stdout.splitlines() if line.count("\t") == 3]
+    if done.returncode != 0 or not lines:
+        said = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+        return "BAD", f"cannot be imported: {said[-1]}", "install it anew, or see: python -c 'import torch'"
+    state, _, fact, help = lines[-1]
+    return state, fact, help
+
+
 def _lines():
     import platform
 
@@ -26,6 +43,8 @@ def _lines():
     yield "ok", "package", _kymo.__file__, ""
     state, fact, help = _hook()
     yield state, "calls", fact, help
+    state, fact, help = _pytorch()
+    yield state, "pytorch", fact, help
 
 
 def main():

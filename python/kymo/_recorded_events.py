@@ -117,7 +117,7 @@ class RecordedEvent(FunctionEvent, EventRow):
             return fields["_metadata_json"]
         import json
 
-        members = dict(self.kwinputs)
+        members = dict(self.kwinputs or {})
         if self.external_id:
             members["External id"] = self.external_id
         if self.external_id == self.id:

@@ -230,12 +230,14 @@ nb::tuple EventRows::detail(std::size_t event) const {
     return nb::make_tuple(detail->sequence, detail->forward_thread, call);
 }
 
-/// (shapes, structured shapes, structured strides, types, concrete inputs, keyword values)
+/// (shapes, structured shapes, structured strides, types, concrete inputs, keyword values). An allocation has
+/// none: no shapes, and None for the rest, as PyTorch has it.
 nb::tuple EventRows::inputs(std::size_t event) const {
     const Trace& trace = events_.trace();
     const Row row = events_.range(event);
     nb::list shapes, structured, strides, types, concrete;
-    if (row == kNoRow) return nb::make_tuple(shapes, structured, strides, types, concrete, nb::dict());
+    if (row == kNoRow)
+        return nb::make_tuple(shapes, nb::none(), nb::none(), nb::none(), nb::none(), nb::none());
     const std::span<const Argument> values = trace.range_arguments(row);
     for (const Argument& value : values) {
         if (value.role != ArgumentRole::Input) continue;

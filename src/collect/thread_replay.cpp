@@ -195,7 +195,8 @@ class Replayer {
             push_async_above(open->depth);
             const std::uint64_t end = open->end != 0 ? open->end : ~std::uint64_t{0};
             const bool fits = is_wanted(open->site, open->start, end, open->depth);
-            if (fits && open->end != 0) {
+            const bool has_waited = open->end != 0 && (open->flags & kRecordWaited) != 0;
+            if (fits && open->end != 0 && !has_waited) {
                 nesting_.add_async(open->start, end, open->site, flags_of(open->flags), open->payload);
                 set_part(*open);
                 continue;
@@ -204,7 +205,7 @@ class Replayer {
             if ((open->flags & kRecordCrosses) != 0) {
                 nesting_.push_crossing(open->depth, open->start, end, open->site, flags_of(open->flags),
                                        open->payload);
-            } else if ((open->flags & kRecordAsync) == 0) {
+            } else if ((open->flags & kRecordAsync) == 0 || has_waited) {
                 nesting_.push_scope(open->depth, open->start, end, open->site, flags_of(open->flags),
                                     open->payload);
             }
@@ -282,8 +283,9 @@ class Replayer {
 
     // The session's own list of what was open says the same, with the depth as it was then.
     bool is_open_at_stop(std::uint64_t start, std::uint64_t end, std::uint32_t site) const {
-        return end > view_.stop_ticks && open_.may_hold(start) &&
-               open_.find(start, [&](std::uint32_t i) { return replay_.open[i]->site == site; });
+        return open_.may_hold(start) && open_.find(start, [&](std::uint32_t i) {
+            return replay_.open[i]->site == site && (end > view_.stop_ticks || replay_.open[i]->end != 0);
+        });
     }
 
     // The same of one that another thread had ended before the stop: its own thread told the log later.

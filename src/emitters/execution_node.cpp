@@ -38,12 +38,20 @@ void add_arrays(const Value& value, std::vector<const ArrayView*>& arrays) {
     for (const Value& item : shown_items(value)) add_arrays(item, arrays);
 }
 
-// What is no number, list or array.
+// What is no number, list or array. Symbols have the word of their kind, not their names.
 std::string_view word_of(const Value& value) {
     if (value.kind() == ValueKind::None)
         return value.counts_as() == ValueKind::None ? "<None>" : value.string();
-    const bool is_number = value.counts_as() != ValueKind::None && !value.string().starts_with('<');
-    return is_number ? "<ComplexDouble>" : value.string();
+    switch (value.counts_as()) {
+        case ValueKind::Int:
+            return "<SymInt>";
+        case ValueKind::Bool:
+            return "<SymBool>";
+        case ValueKind::Double:
+            return value.string().ends_with('j') ? "<ComplexDouble>" : "<SymFloat>";
+        default:
+            return value.string();
+    }
 }
 
 std::string_view word_type(const Value& value) {

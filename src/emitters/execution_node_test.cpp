@@ -38,15 +38,23 @@ TEST(ExecutionNode, ValuesOfEveryKindHaveTheirFourParts) {
 }
 
 TEST(ExecutionNode, WhatHasNoValueHasAWord) {
-    const Value values[] = {Value::shown_as("meta"), Value::shown_as("<Generator>"),
+    const Value values[] = {Value::shown_as("meta"),
+                            Value::shown_as("<Generator>"),
                             Value::scalar_text(ValueKind::Double, "1.+2.j"),
-                            Value::scalar_text(ValueKind::Int, "<SymInt>"), Value("<text>")};
+                            Value::scalar_text(ValueKind::Int, "2*s0"),
+                            Value::scalar_text(ValueKind::Double, "zf1"),
+                            Value::scalar_text(ValueKind::Bool, "s0 < 3"),
+                            Value("<text>")};
     const std::string json = values_json(values, {});
-    EXPECT_NE(json.find(R"("values": ["meta","<Generator>","<ComplexDouble>","<SymInt>","<text>"])"),
-              std::string::npos)
+    EXPECT_NE(
+        json.find(
+            R"("values": ["meta","<Generator>","<ComplexDouble>","<SymInt>","<SymFloat>","<SymBool>","<text>"])"),
+        std::string::npos)
         << json;
-    EXPECT_NE(json.find(R"("types": ["Device","Generator","ComplexDouble","SymInt","String"])"),
-              std::string::npos)
+    EXPECT_NE(
+        json.find(
+            R"("types": ["Device","Generator","ComplexDouble","SymInt","SymFloat","SymBool","String"])"),
+        std::string::npos)
         << json;
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <charconv>
 #include <cmath>
 #include <cstring>
 
@@ -36,17 +37,16 @@ const std::array<Word, 256>& type_words() {
     return words;
 }
 
-/// As PyTorch prints scalars: whole numbers keep a point.
+/// As PyTorch prints scalars, so that texts of both can be compared: whole numbers keep a point, others have
+/// 17 digits.
 void append_real_text(std::string& text, double value) {
-    if (std::isnan(value)) {
-        text += "nan";
-    } else if (std::isinf(value)) {
-        text += value > 0 ? "inf" : "-inf";
-    } else {
-        const std::size_t old = text.size();
-        append_json_number(text, value);
-        if (text.find_first_of(".e", old) == std::string::npos) text += '.';
-    }
+    char digits[32];
+    const bool is_short = std::abs(value) < 0x1p63 && value == std::trunc(value);
+    const auto format = is_short ? std::chars_format::fixed : std::chars_format::general;
+    if (is_short) value += 0.0;  // no sign on a zero
+    const auto end = std::to_chars(digits, digits + sizeof digits, value, format, is_short ? 0 : 17).ptr;
+    text.append(digits, end);
+    if (is_short) text += '.';
 }
 
 }  // namespace

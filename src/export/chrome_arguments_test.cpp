@@ -156,12 +156,13 @@ TEST_F(ChromeArgumentsTest, ConcreteInputsAreWrittenAsPyTorchPrintsThem) {
     put(boolean(true));
     put(real(2));
     put(real(0.5));
+    put(real(0.1));
     put(real(-std::numeric_limits<double>::infinity()));
     put(list({real(1), boolean(false)}, true));
     put(list({}));
     put(text("a \"quoted\"\n"));
-    EXPECT_NE(members().find(
-                  R"("Concrete Inputs":["True","2.","0.5","-inf","[1., False, ...]","[]","a \"quoted\"\n"])"),
+    EXPECT_NE(members().find(R"("Concrete Inputs":["True","2.","0.5","0.10000000000000001","-inf",)"
+                             R"("[1., False, ...]","[]","a \"quoted\"\n"])"),
               std::string::npos);
 }
 

@@ -80,6 +80,11 @@ void ChromeHeader::write_facts() {
         (members.is_taken(fact.key) ? displaced : members).add(fact.key, fact.json);
     if (rank >= 0 && !is_given("distributedInfo"))
         members.add("distributedInfo", "{\"rank\":" + std::to_string(rank) + "}");
+    if (!host.empty() && !is_given("host_name")) {
+        std::string name;
+        append_json_string(name, host);
+        members.add("host_name", name);
+    }
     text += ",\"displayTimeUnit\":\"ms\",\"baseTimeNanoseconds\":" + std::to_string(base_ns);
 
     std::string other;

@@ -28,10 +28,10 @@ constexpr std::size_t kMostThreads = 16;
 
 class ChromeJson {
   public:
-    /// `target`: a path or a stream.
+    /// `target`: a path or a stream. `name`: the file's, empty: it has none.
     template <typename Target>
-    ChromeJson(const Trace& trace, Target& target, ChromeCut cut)
-        : trace_(trace), cut_(cut), tables_(trace), file_(target) {}
+    ChromeJson(const Trace& trace, Target& target, std::string_view name, ChromeCut cut)
+        : trace_(trace), name_(name), cut_(cut), tables_(trace), file_(target) {}
 
     void write() {
         ChromeHeader header(trace_, tables_.rows, out_);
@@ -91,11 +91,22 @@ class ChromeJson {
         text +=
             ",\"ts\":" + start +
             "},\n{\"ph\":\"i\",\"s\":\"g\",\"name\":\"Record Window End\",\"pid\":\"\",\"tid\":\"\",\"ts\":" +
-            end + "}\n]}\n";
-        out_.put(text);
+            end + "}\n]";
+        if (has_name()) {
+            text += ",\"traceName\":";
+            append_json_string(text, name_);
+        }
+        out_.put(text + "}\n");
+    }
+    /// A trace that was read may have been given its name by its maker.
+    bool has_name() const {
+        return !name_.empty() &&
+               std::none_of(trace_.metadata().begin(), trace_.metadata().end(),
+                            [](const MetadataInfo& fact) { return fact.key == "traceName"; });
     }
 
     const Trace& trace_;
+    const std::string_view name_;
     const ChromeCut cut_;
     const ChromeTables tables_;
     OutputFile file_;
@@ -105,11 +116,14 @@ class ChromeJson {
 }  // namespace
 
 void write_chrome_json(const Trace& trace, const std::string& path, ChromeCut cut) {
-    ChromeJson(with_part_flows(with_task_tracks(trace)), path, cut).write();
+    std::string_view name = path;
+    if (name.ends_with(".gz")) name.remove_suffix(3);  // of what it holds
+    if (name.starts_with("/dev/")) name = {};          // standard output
+    ChromeJson(with_part_flows(with_task_tracks(trace)), path, name, cut).write();
 }
 
 void write_chrome_json(const Trace& trace, std::ostream& stream, ChromeCut cut) {
-    ChromeJson(with_part_flows(with_task_tracks(trace)), stream, cut).write();
+    ChromeJson(with_part_flows(with_task_tracks(trace)), stream, {}, cut).write();
 }
 
 void write_chrome_json(const Trace& trace, const std::string& path) {

@@ -133,6 +133,11 @@ class ChromeReader {
             read_rank(json);
             if (facts.is_ours || json == "{\"rank\":" + std::to_string(facts.rank) + "}") return;
         }
+        if (std::string_view host; key == "host_name" && value.read_string(host)) {
+            facts.host = host;
+            return;
+        }
+        if (key == "traceName" && facts.is_ours) return;
         if (key == "viztracer_metadata") read_viztracer_base(json);
         if (key == "deviceProperties" && json == "[]") return;
         builder_.assembler().add_metadata(key, whole_json(json));

@@ -372,6 +372,15 @@ TEST(ChromeJson, FactsOfTheTopLevelAreKeptAsTheyAre) {
     EXPECT_EQ(trace.processes()[0].node, 3);
 }
 
+TEST(ChromeJson, TheNameOfTheHostIsThatOfItsProcesses) {
+    const std::string events = R"("traceEvents":[{"ph":"X","name":"a","pid":1,"tid":1,"ts":1,"dur":1}])";
+    const Trace trace = read(R"({"host_name":"box",)" + events + "}");
+    EXPECT_EQ(trace.string(trace.processes()[0].host), "box");
+    EXPECT_TRUE(trace.metadata().empty());
+    const Trace odd = read(R"({"host_name":7,)" + events + "}");
+    EXPECT_EQ(odd.metadata().size(), 1u);
+}
+
 TEST(ChromeJson, EveryPlaceToCutAFileGivesWhatWasWholeBefore) {
     const std::string whole = contents(sample("kineto.json"));
     ASSERT_GT(whole.size(), 1000u);

@@ -246,6 +246,8 @@ std::vector<OpenRange> Recorder::open_ranges(const ThreadEntry& entry) noexcept 
             break;
         }
     }
+    for (std::size_t i = open.size(); i-- != 0 && open[i].end != 0 && is_waited_for(open[i].site);)
+        open[i].flags |= detail::kRecordWaited;
     return open;
 }
 

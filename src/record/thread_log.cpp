@@ -380,7 +380,26 @@ bool ends_around_calls(ThreadState& state, std::uint32_t index) noexcept {
     return true;
 }
 
+// What ends around functions that are waited for has waited: the thread that resumed them is about to say so.
+void end_waited(ThreadState& state, std::uint32_t index, std::uint64_t now) noexcept {
+    Recorder& recorder = Recorder::get();
+    for (std::uint32_t above = index + 1; above < state.depth; ++above) {
+        const OpenSlot& slot = *recorder.slot(state, above);
+        if (!is_waited_for(site_of(slot)) && !is_call(slot)) return;
+    }
+    for (std::uint32_t above = state.depth; --above > index;) {
+        if (is_waited_for(site_of(*recorder.slot(state, above))))
+            pop_open(state, above, now, detail::kRecordUnfinished);
+    }
+}
+
 }  // namespace
+
+bool is_waited_for(std::uint32_t site) noexcept {
+    if (site == 0) return false;
+    const NameTable::SiteFacts facts = Recorder::get().names().site(site);
+    return facts.scope == Scope::ScriptFunction && facts.name != "<forked function>";
+}
 
 void pop_open(ThreadState& state, std::uint32_t index, std::uint64_t now, std::uint8_t flags) noexcept {
     Recorder& recorder = Recorder::get();
@@ -389,8 +408,10 @@ void pop_open(ThreadState& state, std::uint32_t index, std::uint64_t now, std::u
     const std::uint64_t what = load_relaxed(slot->what);
     const auto site = static_cast<std::uint32_t>(what & (detail::kMaxSites - 1));
     const auto side = static_cast<std::uint32_t>(what >> 32);
+    const bool ends_here = (flags & detail::kRecordAsync) == 0;
+    if (index + 1 != state.depth && ends_here) end_waited(state, index, now);
     const bool innermost = index + 1 == state.depth;
-    const bool nests = innermost || ends_around_calls(state, index);
+    const bool nests = innermost || (ends_here && ends_around_calls(state, index));
     if (now < start) {
         now = start;
         store_relaxed(state.clamped, state.clamped + 1);

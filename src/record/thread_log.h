@@ -117,6 +117,9 @@ inline std::uint32_t site_of(const detail::OpenSlot& slot) noexcept {
 }
 /// Whether a slot holds a call of Python.
 bool is_call(const detail::OpenSlot& slot) noexcept;
+/// Whether who begins such a range waits for its end, though another thread may say it: functions of
+/// TorchScript that wait for forks are resumed elsewhere. Those that are forked nobody waits for.
+bool is_waited_for(std::uint32_t site) noexcept;
 /// A dying thread's open ranges become unfinished records.
 void close_all_open(detail::ThreadState& state) noexcept;
 /// The id of a movable range that begins now on this thread: unique in the process.

@@ -55,6 +55,20 @@ constexpr DTypeInfo kDTypes[] = {
     {"bits4x2", "c10::bits4x2", 1},
     {"bits8", "c10::bits8", 1},
     {"bits16", "c10::bits16", 2},
+    {"uint1", "c10::dummy_uint1_7_t<1>", 1},
+    {"uint2", "c10::dummy_uint1_7_t<2>", 1},
+    {"uint3", "c10::dummy_uint1_7_t<3>", 1},
+    {"uint4", "c10::dummy_uint1_7_t<4>", 1},
+    {"uint5", "c10::dummy_uint1_7_t<5>", 1},
+    {"uint6", "c10::dummy_uint1_7_t<6>", 1},
+    {"uint7", "c10::dummy_uint1_7_t<7>", 1},
+    {"int1", "c10::dummy_int1_7_t<1>", 1},
+    {"int2", "c10::dummy_int1_7_t<2>", 1},
+    {"int3", "c10::dummy_int1_7_t<3>", 1},
+    {"int4", "c10::dummy_int1_7_t<4>", 1},
+    {"int5", "c10::dummy_int1_7_t<5>", 1},
+    {"int6", "c10::dummy_int1_7_t<6>", 1},
+    {"int7", "c10::dummy_int1_7_t<7>", 1},
 };
 static_assert(std::size(kDTypes) == static_cast<std::size_t>(kLastDType) + 1);
 

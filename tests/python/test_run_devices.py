@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -70,3 +71,15 @@ def test_the_doctor_of_the_package_knows_its_python(tmp_path):
     lines = done.stdout.splitlines()
     assert any(line.startswith("ok  python ") and line.endswith(sys.executable) for line in lines)
     assert any(line.startswith("ok  calls ") for line in lines)
+
+
+@pytest.mark.skipif(find_spec("torch") is not None, reason="PyTorch is here")
+def test_the_doctor_says_where_there_is_no_pytorch(tmp_path):
+    (tmp_path / "torch").mkdir()  # a folder of that name is none
+    done = subprocess.run(
+        [sys.executable, "-m", "kymo._doctor"], cwd=tmp_path, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "off\tpytorch\tnot installed for this Python\tfor programs that use it: pip install 'kymo[torch]'" in (
+        done.stdout.splitlines()
+    )

@@ -285,3 +285,17 @@ def test_no_activities_at_all_are_taken_as_the_installed_pytorch_takes_them():
         return None
 
     assert outcome(profile) == outcome(torch.profiler.profile)
+
+
+def test_the_top_of_a_trace_has_the_keys_of_pytorchs(tmp_path):
+    tops = []
+    for kind in (profile, torch.profiler.profile):
+        with kind(record_shapes=True) as prof:
+            torch.ones(2)
+        path = tmp_path / f"{kind.__module__}.json"
+        prof.export_chrome_trace(str(path))
+        tops.append(json.loads(path.read_text()))
+        assert tops[-1]["traceName"] == str(path)
+    ours, theirs = tops
+    assert set(theirs) <= set(ours)
+    assert ours["host_name"] == theirs["host_name"]

@@ -201,3 +201,15 @@ def test_frames_of_code_that_the_compiler_wrote_name_the_lines_of_the_program():
     assert frames[:3] == [("layer", "layer.py", 9), ("forward", "model.py", 3), ("call", path, 4)]
     assert [frame.name for frame in tb.summary()][-3:] == ["call", "forward", "layer"]
     assert "model.py" in "".join(kymo.CapturedTraceback.format_all([tb])[0])
+
+
+def test_tensors_without_memory_share_storages_as_others_do(tmp_path):
+    observer = ExecutionTraceObserver().register_callback(str(tmp_path / "graph.json"))
+    with profile(execution_trace_observer=observer):
+        a, b = torch.ones(4, device="meta"), torch.ones(4, device="meta")
+        a.view(2, 2), a.add(b)
+    nodes = {node["name"]: node for node in nodes_of(tmp_path / "graph.json")}
+    view, add = nodes["aten::view"], nodes["aten::add"]
+    (_, storage, *_), (_, other, *_), _ = add["inputs"]["values"]
+    assert storage != 0 and other not in (0, storage)
+    assert view["inputs"]["values"][0][1] == view["outputs"]["values"][0][1] == storage

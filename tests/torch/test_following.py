@@ -2,6 +2,7 @@
 
 import threading
 
+import pytest
 import torch
 
 import kymo
@@ -78,6 +79,53 @@ def test_forked_tasks_are_followed_and_counted_once():
     assert found.count("aten::tanh") == 1 and found.count("aten::sigmoid") == 1 and found.count("around") == 1
     (tanh,) = [event for event in prof.events() if event.name == "aten::tanh"]
     assert tanh.cpu_memory_usage == 16
+
+
+@pytest.mark.parametrize("options", ({}, {"with_stack": True}, {"record_shapes": True, "threads": "tasks"}))
+def test_a_function_that_waits_for_forks_keeps_what_it_did_on_the_thread_that_called_it(options):
+    """Another thread resumes it, and ends its range when the caller has gone on."""
+
+    @torch.jit.script
+    def inner(x: torch.Tensor) -> torch.Tensor:
+        for _ in range(20):
+            x = torch.tanh(x)
+        return x
+
+    @torch.jit.script
+    def outer(x: torch.Tensor) -> torch.Tensor:
+        future = torch.jit.fork(inner, x)
+        y = torch.sigmoid(x)
+        return torch.cos(torch.jit.wait(future)) + y
+
+    x = torch.ones(20000)
+    outer(x), outer(x), outer(x)  # compiled
+    with profile(profile_memory=True, **options) as prof:
+        for _ in range(10):
+            with record_function("around"):
+                outer(x)
+    events = prof.events()
+    for name, parent in (("around", None), ("outer", "around"), ("aten::sigmoid", "outer")):
+        found = [event for event in events if event.name == name]
+        assert len(found) == 10 and not any(event.is_async for event in found)
+        if parent is not None:
+            assert {name_around(event) for event in found} == {parent}
+    assert [event.name for event in events].count("aten::tanh") == 200
+    for event in events:
+        if event.name == "outer":
+            assert event.cpu_memory_usage == event.self_cpu_memory_usage + sum(
+                child.cpu_memory_usage for child in event.cpu_children
+            )
+            assert any(
+                child.name == "aten::sigmoid" and child.cpu_memory_usage == 80000 for child in event.cpu_children
+            )
+
+
+def name_around(event):
+    """The name of the nearest range around an event that is no call of Python."""
+    around = event.cpu_parent
+    while around is not None and (".py(" in around.name or around.name.startswith(("torch._C", "<", "nn.Module"))):
+        around = around.cpu_parent
+    return around and around.name
 
 
 def test_callbacks_of_futures_are_followed():

@@ -4,7 +4,9 @@ import json
 
 import pytest
 import torch
-from torch.fx.experimental.proxy_tensor import make_fx
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.sym_node import SymNode
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.profiler import profile as torch_profile
 from torch.utils._python_dispatch import return_and_correct_aliasing
 
@@ -158,23 +160,71 @@ def test_complex_scalars_stay_scalars_in_captures(tmp_path):
     assert (full["Input type"], full["Concrete Inputs"]) == expected[0][1:]
 
 
+def real_scalars():
+    for value in (0.1, 1e-5, -0.0, 1.0, 3e9, 1e18, 1e19, 123456.789, 0.1 + 0.2, float("inf"), float("nan")):
+        torch.full((2,), value)
+    torch.nn.functional.interpolate(torch.ones(1, 1, 4), scale_factor=[0.3])
+
+
+def test_real_scalars_have_pytorchs_text(tmp_path):
+    """Programs compare it: that of one recording with that of another."""
+    ours, theirs = both(real_scalars, tmp_path / "trace.json", ("aten::full", "aten::upsample_nearest1d"))
+    assert ours == theirs
+    assert ours[0][2][1] == "0.10000000000000001"
+
+
 def test_element_types_have_pytorchs_names(tmp_path):
     tensors = []
     for dtype in sorted({each for each in vars(torch).values() if isinstance(each, torch.dtype)}, key=str):
-        if str(dtype).lstrip("torch.uin") in set("1234567"):
-            continue  # parts of bytes, which nothing computes with
         tensors.append(torch.empty(2, dtype=dtype))
     ours, theirs = both(lambda: [each.view(-1) for each in tensors], tmp_path / "trace.json", ("aten::view",))
-    assert ours == theirs and len(ours) >= 25
+    assert ours == theirs and len(ours) >= 39
 
 
-def test_symbolic_sizes_are_scalars(tmp_path):
-    def work():
-        make_fx(lambda x: x.view(x.shape[1], x.shape[0]), tracing_mode="symbolic")(torch.ones(3, 4))
+def symbolic_sizes():
+    mode = FakeTensorMode(shape_env=ShapeEnv())
+    x = mode.from_tensor(torch.ones(3, 4), static_shapes=False)
+    a, b = x.shape
+    with mode:
+        x.view(a * b)
+        torch.full((a + 1,), b)
+        torch.full((b,), a / 2)
 
-    ours, theirs = both(work, tmp_path / "trace.json", ("aten::view", "aten::empty_strided"))
-    assert [each[:2] for each in ours] == [each[:2] for each in theirs]
-    assert "[<SymInt>, <SymInt>]" in {text for each in ours for text in each[2]}
+
+def test_symbolic_sizes_are_the_text_of_their_expression(tmp_path):
+    ours, theirs = both(symbolic_sizes, tmp_path / "trace.json", ("aten::view", "aten::full", "aten::empty_strided"))
+    assert ours == theirs
+    texts = {text for each in ours for text in each[2]}
+    assert any("*s" in text for text in texts) and any("TrueDiv" in text for text in texts)
+
+
+def test_asking_for_symbolic_sizes_is_not_recorded():
+    """What Python does for that is not what the program does."""
+    mode = FakeTensorMode(shape_env=ShapeEnv())
+    with mode:
+        x = mode.from_tensor(torch.ones(3, 4), static_shapes=False)
+    counts = []
+    for shapes in (False, False, True):  # the first time guards are made
+        with profile(record_shapes=shapes, with_stack=True) as prof:
+            with mode:
+                x.view(x.shape[0] * x.shape[1])
+        counts.append(
+            sorted(e.name for e in prof.events() if "sym_node.py" in e.name or "symbolic_shapes.py" in e.name)
+        )
+    assert counts[1] == counts[2] and counts[1]
+
+
+def test_a_symbol_whose_text_cannot_be_had_is_still_a_scalar(monkeypatch):
+    def refuse(self):
+        raise RuntimeError("no text")
+
+    mode = FakeTensorMode(shape_env=ShapeEnv())
+    x = mode.from_tensor(torch.ones(3, 4), static_shapes=False)
+    with profile(record_shapes=True) as prof, mode, monkeypatch.context() as patched:
+        size = x.shape[0]
+        patched.setattr(SymNode, "str", refuse)
+        torch.empty(size)
+    assert ["<symbol>"] in [e.concrete_inputs[0] for e in prof.events() if e.name == "aten::empty"]
 
 
 def test_lists_of_tensors_have_no_concrete_value():

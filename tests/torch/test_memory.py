@@ -120,6 +120,17 @@ def test_rows_of_memory_have_no_input_shapes():
     assert found == [[], []]
 
 
+def test_events_of_memory_have_no_inputs():
+    found = []
+    for kind in (profile, torch.profiler.profile):
+        with kind(profile_memory=True, record_shapes=True) as prof:
+            kept = torch.ones(500)
+            del kept
+        (event,) = named(prof, "[memory]")
+        found.append((event.input_shapes, event.concrete_inputs, event.kwinputs, event.input_dtypes))
+    assert found == [([], None, None, None)] * 2
+
+
 def test_nested_profilers_stop_in_any_order():
     first, second = profile(profile_memory=True), profile(profile_memory=True)
     first.start()

@@ -105,6 +105,7 @@ enum RecordFlags : std::uint8_t {
                               ///< that were around it; what lies outside of those nests
     kRecordValuesLost = 1 << 4,  ///< had values, which found no room
     kRecordLongCall = 1 << 5,    ///< DeviceCall: a DeviceCallPayload follows
+    kRecordWaited = 1 << 6,  ///< OpenAtStop: another thread has ended it, and its own had waited: it nests
 };
 inline constexpr std::uint8_t kCallDeviceMask = 0x1f;  ///< of a DeviceCall's flags
 

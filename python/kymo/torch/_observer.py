@@ -21,8 +21,8 @@ def load():
 
 def build():
     """Compiles the observer unless that has been done, and gives its path."""
-    sources, headers = _sources(), _headers()
-    key = _key(sources, headers)
+    sources = _sources()
+    key = _key(sources, _headers())
     folder = _writable_folder()
     path = os.path.join(folder, key, _FILE)
     if os.path.exists(path):
@@ -33,7 +33,7 @@ def build():
     with open(os.path.join(folder, key, "lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # another process may be at it
         if not os.path.exists(path):
-            _compiler()
+            compiler()
             print(
                 f"kymo: compiling for PyTorch {torch.__version__}, this once (half a minute)",
                 file=sys.stderr,
@@ -41,6 +41,16 @@ def build():
             )
             compile_library(os.path.join(sources, "observer.cpp"), path)
     return path
+
+
+def find_built():
+    """The path of the observer that fits, None where it has not been compiled. Makes nothing."""
+    key = _key(_sources(), _headers())
+    for folder in (_cache_folder(), _temporary_folder()):
+        path = os.path.join(folder, key, _FILE)
+        if os.path.exists(path):
+            return path
+    return None
 
 
 def _sources():
@@ -76,23 +86,31 @@ def _key(sources, headers):
     return f"torch-{torch.__version__.partition('+')[0]}-{digest.hexdigest()[:24]}"
 
 
-def _writable_folder():
-    """Where compiled observers are kept: the user's cache, or else a folder for temporary files."""
+def _cache_folder():
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(home, "kymo", "torch")
+
+
+def _temporary_folder():
     import tempfile
 
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    folder = os.path.join(home, "kymo", "torch")
+    return os.path.join(tempfile.gettempdir(), f"kymo-{os.getuid()}")
+
+
+def _writable_folder():
+    """Where compiled observers are kept: the user's cache, or else a folder for temporary files."""
+    cache = folder = _cache_folder()
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
     except OSError:
         pass
     if os.access(folder, os.W_OK | os.X_OK):
         return folder
-    folder = os.path.join(tempfile.gettempdir(), f"kymo-{os.getuid()}")
+    folder = _temporary_folder()
     os.makedirs(folder, mode=0o700, exist_ok=True)
     if os.stat(folder).st_uid != os.getuid():  # what is loaded from there would be somebody else's
         raise Error(
-            f"{folder}: belongs to somebody else, and {home} cannot be written to: nowhere to keep the observer"
+            f"{folder}: belongs to somebody else, and {cache} cannot be written to: nowhere to keep the observer"
         )
     return folder
 
@@ -105,7 +123,7 @@ def _flags():
     )
 
 
-def _compiler():
+def compiler():
     """The compiler, and what CXX has behind its name (or before: `ccache g++`)."""
     import shlex
     import shutil
@@ -126,11 +144,11 @@ def compile_library(source, path):
     """Compiles one source file against PyTorch and Kymo into a shared library."""
     import subprocess
 
-    compiler = _compiler()
+    words = compiler()
     root = os.path.dirname(torch.__file__)
     made = f"{path}.{os.getpid()}"
     command = [
-        *(*compiler, *_flags()),
+        *(*words, *_flags()),
         *("-I", _headers(), "-isystem", os.path.join(root, "include")),
         *(source, "-o", made, "-L", os.path.join(root, "lib"), "-ltorch_cpu", "-lc10", native.library_path()),
     ]
@@ -141,7 +159,7 @@ def compile_library(source, path):
             file.write(" ".join(command) + "\n" + done.stdout + done.stderr)
         lines = [line for line in done.stderr.splitlines() if "error" in line] or done.stderr.splitlines()
         raise Error(
-            f"{' '.join(compiler)} could not compile kymo.torch for PyTorch {torch.__version__}: "
+            f"{' '.join(words)} could not compile kymo.torch for PyTorch {torch.__version__}: "
             f"{lines[0].strip() if lines else 'it said nothing'} (all of it is in {log})"
         )
     os.rename(made, path)

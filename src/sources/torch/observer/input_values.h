@@ -4,6 +4,7 @@
 #include <ATen/core/TensorBase.h>
 #include <ATen/core/function_schema.h>
 #include <ATen/core/ivalue.h>
+#include <ATen/record_function.h>
 
 #include <algorithm>
 #include <array>
@@ -16,11 +17,20 @@
 #include <string>
 #include <string_view>
 
+#include <kymo/observe.h>
 #include <kymo/value.h>
 
 #include "tensor_objects.h"
 
 namespace kymo::torch {
+
+/// Of integers of one to seven bits, whose numbers run as ours do.
+inline DType small_dtype_of(c10::ScalarType type) noexcept {
+    static_assert(int(c10::ScalarType::Int7) - int(c10::ScalarType::UInt1) ==
+                  int(DType::Int7) - int(DType::UInt1));
+    if (type < c10::ScalarType::UInt1 || type > c10::ScalarType::Int7) return DType::Other;
+    return static_cast<DType>(int(type) - int(c10::ScalarType::UInt1) + int(DType::UInt1));
+}
 
 inline DType dtype_of(c10::ScalarType type) noexcept {
     switch (type) {
@@ -89,7 +99,7 @@ inline DType dtype_of(c10::ScalarType type) noexcept {
         case c10::ScalarType::Bits16:
             return DType::Bits16;
         default:
-            return DType::Other;
+            return small_dtype_of(type);
     }
 }
 
@@ -139,6 +149,9 @@ class InputValues {
             new (&values_[count_++]) Value(value_of(arguments[i], 0));
         }
     }
+    /// From now on storages that lie nowhere have a number, for who watches operators: one that another may
+    /// have later.
+    void name_storages() noexcept { names_storages_ = true; }
     /// One that is known by a key. Both must outlive it.
     Value add_keyed(const c10::IValue& argument) { return value_of(argument, 0); }
     std::span<const Value> values() const noexcept {
@@ -167,7 +180,6 @@ class InputValues {
         return argument.isNone() ? Value() : other_of(argument);
     }
 
-    /// What symbols stand for could not be read without running code.
     [[gnu::noinline]] Value other_of(const c10::IValue& argument) {
         if (argument.isComplexDouble()) {
             const c10::complex<double> number = argument.toComplexDouble();
@@ -176,11 +188,34 @@ class InputValues {
             text += real_text(std::abs(number.imag())) + 'j';
             return Value::scalar_text(ValueKind::Double, keep(text));
         }
-        if (argument.isSymInt()) return Value::scalar_text(ValueKind::Int, "<SymInt>");
-        if (argument.isSymFloat()) return Value::scalar_text(ValueKind::Double, "<SymFloat>");
-        if (argument.isSymBool()) return Value::scalar_text(ValueKind::Bool, "<SymBool>");
+        if (argument.isSymInt())
+            return Value::scalar_text(ValueKind::Int,
+                                      symbol_text([&] { return argument.toSymInt().toSymNode(); }));
+        if (argument.isSymFloat())
+            return Value::scalar_text(ValueKind::Double,
+                                      symbol_text([&] { return argument.toSymFloat().toSymNodeImpl(); }));
+        if (argument.isSymBool())
+            return Value::scalar_text(ValueKind::Bool,
+                                      symbol_text([&] { return argument.toSymBool().toSymNodeImpl(); }));
         if (argument.isDevice()) return Value::shown_as(keep(argument.toDevice().str()));
         return Value::shown_as(keep('<' + argument.tagKind() + '>'));
+    }
+    /// A program says what a symbol stands for: Python's, usually. What it does is not recorded.
+    template <class GetNode>
+    std::string_view symbol_text(const GetNode& node) {
+        static constexpr std::string_view kUnknown = "<symbol>";
+        static constinit thread_local bool is_asking = false;
+        if (is_asking) return kUnknown;
+        is_asking = true;
+        std::string_view text = kUnknown;
+        try {
+            const EnableGuard silence(false);
+            const at::DisableRecordFunctionGuard no_operators;
+            text = keep(node()->str());
+        } catch (...) {  // it has no text, or the program failed
+        }
+        is_asking = false;
+        return text;
     }
     /// As PyTorch prints it within a complex number.
     static std::string real_text(double number) {
@@ -225,7 +260,13 @@ class InputValues {
             const c10::IntArrayRef strides = tensor.strides();
             array->strides = {strides.data(), strides.size()};
         }
-        if (tensor.has_storage()) array->storage = impl->unsafe_storage().data();
+        if (tensor.has_storage()) {
+            const c10::Storage& storage = impl->unsafe_storage();
+            array->storage = storage.data();
+            // That of the device `meta` lies nowhere, and is shared all the same.
+            if (array->storage == nullptr && names_storages_)
+                array->storage_id = reinterpret_cast<std::uintptr_t>(storage.unsafeGetStorageImpl());
+        }
         if (is_identified_) {
             array->object = TensorObjects::find(tensor);
             array->access = access_;
@@ -234,6 +275,7 @@ class InputValues {
     }
 
     bool is_identified_ = false;
+    bool names_storages_ = false;
     ArrayAccess access_ = ArrayAccess::Unknown;
     std::size_t count_ = 0;
     std::size_t item_count_ = 0;

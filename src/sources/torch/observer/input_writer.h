@@ -80,6 +80,7 @@ class InputWriter {
             const c10::TensorImpl* const impl = value.toTensor().unsafeGetTensorImpl();
             return !value.toTensor().defined() || is_plain(impl);
         }
+        if (value.isSymInt() || value.isSymFloat() || value.isSymBool()) return false;
         if (!value.isList()) return true;
         const c10::ArrayRef<c10::IValue> items = value.toListRef();
         return std::all_of(items.begin(), items.end(),

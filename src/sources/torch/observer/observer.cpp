@@ -86,6 +86,7 @@ c10::ArrayRef<const c10::IValue> arguments_of(const at::RecordFunction& range) n
 }
 
 void add_inputs(InputValues& inputs, const at::RecordFunction& range, std::uint32_t needs) {
+    if ((needs & kNeedsOutputs) != 0) inputs.name_storages();
     if ((needs & kNeedsIdentities) == kNeedsIdentities) {
         inputs.add_identified(arguments_of(range), schema_of(range));
     } else {
@@ -200,6 +201,7 @@ std::unique_ptr<at::ObserverContext> start_range(const at::RecordFunction& range
 
 [[gnu::noinline]] void end_with_outputs(Operation& operation, const at::RecordFunction& range) {
     InputValues outputs;
+    outputs.name_storages();
     outputs.add(c10::ArrayRef<const c10::IValue>(range.outputs().data(), range.outputs().size()));
     operation.set_outputs(outputs.values());
     operation.end();

@@ -1,0 +1,56 @@
+"""``kymo doctor`` says whether PyTorch's operators can be recorded."""
+
+import os
+import subprocess
+import sys
+
+import torch
+
+from kymo.torch._observer import build
+
+
+def doctor(folder, *words, **environment):
+    done = subprocess.run(
+        [sys.executable, "-m", *(words or ("kymo._doctor",))],
+        cwd=folder,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout.splitlines()
+
+
+def pytorch(lines):
+    (line,) = [line.split("\t") for line in lines if "\tpytorch\t" in line]
+    return line
+
+
+def test_the_observer_that_was_compiled_is_named(tmp_path):
+    path = build()
+    lines = doctor(tmp_path, "kymo", "doctor")
+    assert f"ok  pytorch    {torch.__version__}, with the observer {path}" in lines
+
+
+def test_a_compiler_is_enough_and_nothing_is_made(tmp_path):
+    elsewhere = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "TMPDIR": str(tmp_path), "CXX": "/bin/true -x"}
+    state, _, fact, help = pytorch(doctor(tmp_path, **elsewhere))
+    assert (state, help) == ("ok", "")
+    assert fact.startswith(f"{torch.__version__}; /bin/true -x compiles the observer at first use")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_a_compiler_it_says_what_would_help(tmp_path):
+    elsewhere = {"XDG_CACHE_HOME": str(tmp_path), "TMPDIR": str(tmp_path), "CXX": "/nowhere/c++"}
+    state, _, fact, help = pytorch(doctor(tmp_path, **elsewhere))
+    assert (state, fact) == ("BAD", f"{torch.__version__}: operators cannot be recorded")
+    assert "/nowhere/c++ (CXX) was not found; install one (apt-get install g++), or set CXX" in help
+
+
+def test_a_pytorch_that_cannot_be_imported_is_bad_and_the_rest_is_said(tmp_path):
+    (tmp_path / "torch.py").write_text("print('noise')\nraise ImportError('libtorch_cpu.so is gone')\n")
+    lines = doctor(tmp_path)
+    state, _, fact, _ = pytorch(lines)
+    assert (state, fact) == ("BAD", "cannot be imported: ImportError: libtorch_cpu.so is gone")
+    assert any(line.startswith("ok\tcalls\t") for line in lines)
