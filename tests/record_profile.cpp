@@ -47,7 +47,7 @@ TEST_F(RecordProfile, WritesAChromeTraceOfItsScopeToAFile) {
     EXPECT_FALSE(contains(text, "before"));
     EXPECT_FALSE(contains(text, "after"));
     EXPECT_EQ(text.front(), '{');
-    EXPECT_TRUE(text.ends_with("]}\n"));
+    EXPECT_TRUE(text.ends_with("\"traceName\":\"" + path("trace.json") + "\"}\n"));
     EXPECT_FALSE(kymo::is_recording());
 }
 

@@ -125,6 +125,11 @@ class NestingCheck {
             case RecordKind::Dropped:
                 close_scope(head.depth);
                 break;
+            case RecordKind::Adopted:
+                for (Open& open : open_) {
+                    if (open.depth >= head.depth) open.depth += static_cast<std::uint32_t>(head.word2);
+                }
+                break;
             case RecordKind::AsyncBegin:
             case RecordKind::AsyncEnd:
                 if (next_event_ < events_.size()) take_event(events_[next_event_++]);

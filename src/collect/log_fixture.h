@@ -176,8 +176,8 @@ class ThreadLog {
     ThreadLog& mark(std::uint64_t context, std::uint64_t time, std::uint32_t depth = 0) {
         return put(detail::RecordKind::ContextMark, 0, 0, time, context, depth);
     }
-    ThreadLog& adopted(std::uint64_t time, std::uint32_t depth) {
-        return put(detail::RecordKind::Adopted, 0, 0, time, 0, depth);
+    ThreadLog& adopted(std::uint64_t time, std::uint32_t depth, std::uint64_t count) {
+        return put(detail::RecordKind::Adopted, 0, 0, time, count, depth);
     }
     /// What follows in this chunk belongs to another thread; go on with this object.
     ThreadLog& switch_to(std::uint32_t thread, std::uint64_t birth) {

@@ -134,16 +134,24 @@ class NestingStack {
             if (is_within(*frame, key, start_ns)) frame->key += 2;
         }
     }
-    /// Scopes that had begun before were put onto the open stack here, the first at `depth`: what was
-    /// recorded before, at that depth or deeper, lies within them as far as they had begun then.
-    void pass_adopted(std::uint32_t depth, std::uint64_t time) {
+    /// `count` scopes that had begun before were put onto the open stack here, the first at `depth`, and
+    /// those that stood there moved up. What was recorded before, at that depth or deeper, lies within them
+    /// as far as they had begun then.
+    void pass_adopted(std::uint32_t depth, std::uint64_t time, std::uint64_t count) {
         const std::int64_t key = std::int64_t{depth} * 2;
         const std::int64_t time_ns = to_ns(time);
+        const auto shift = static_cast<std::int64_t>(std::min<std::uint64_t>(count, 1u << 31)) * 2;
         last_start_ = 0;
         while (top_->key >= key && top_->start > time_ns) pop();
-        if (top_->key < key) return;
-        top_->key = key - 1;
-        top_->is_adopted = true;
+        std::size_t left = kMostShifted;
+        for (Frame* frame = top_; frame->key >= key && left != 0; --frame, --left) {
+            if (frame->key >= key + shift) {
+                frame->key -= shift;
+            } else {
+                frame->key = key - 1;
+                frame->is_adopted = true;
+            }
+        }
     }
     /// The range that was given last is part of a call, if `start` (ticks, the low 48 bits) is its own.
     void set_part(std::uint64_t start, std::uint64_t call, std::uint8_t flags) noexcept {
@@ -313,10 +321,7 @@ class NestingStack {
             behind_gap_ = false;
             while (times.end < top_->start - kSlackNs) pop();
         }
-        if (top_->is_adopted && times.end <= top_->start) [[unlikely]] {
-            do pop();
-            while (top_->key >= key);
-        }
+        while (top_->is_adopted && times.end <= top_->start) [[unlikely]] pop();
         if (times.end > top_->limit || times.start < top_->start) [[unlikely]] {
             if (times.end - kSlackNs > top_->limit || times.start + kSlackNs < top_->start) {
                 ++replay_.misplaced;

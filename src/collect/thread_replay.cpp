@@ -322,7 +322,8 @@ class Replayer {
                 nesting_.pass_dropped(head.depth);
                 break;
             case RecordKind::Adopted:
-                if (view_.intersects(head.time, head.time)) nesting_.pass_adopted(head.depth, head.time);
+                if (view_.intersects(head.time, head.time))
+                    nesting_.pass_adopted(head.depth, head.time, head.word2);
                 break;
             case RecordKind::ContextMark:
                 contexts_.pass_back(head);

@@ -157,7 +157,7 @@ TEST(TraceBuilder, WhatWasRecordedBeforeRunningCallsWereMetLiesWithinThem) {
         .range("leaf", 210'000, 220'000, 1)
         .range("early", 200'000, 230'000, 0)
         .range("early", 250'000, 260'000, 0)
-        .adopted(300'000, 0)
+        .adopted(300'000, 0, 2)
         .range("met", 310'000, 330'000, 2)
         .range("inner", 110'000, 400'000, 1)
         .range("outer", 100'000, 500'000, 0)
@@ -167,6 +167,26 @@ TEST(TraceBuilder, WhatWasRecordedBeforeRunningCallsWereMetLiesWithinThem) {
         outline(trace),
         "thread 1: long ago 20000-40000 outer 100000-500000 { inner 110000-400000 { early 200000-230000 { "
         "leaf 210000-220000 } early 250000-260000 met 310000-330000 } } later 600000-700000\n");
+    EXPECT_EQ(problem_codes(trace), "");
+}
+
+TEST(TraceBuilder, RunningCallsAreMetAroundTheRangesThatBeganSince) {
+    LogWriter log;
+    // `step` began when recording did, with `before` in it; then the calls `outer` and `inner` were put under
+    // it.
+    log.thread(1)
+        .range("alone", 111'000, 112'000, 0)
+        .range("before", 130'000, 140'000, 1)
+        .adopted(300'000, 0, 2)
+        .range("met", 310'000, 330'000, 3)
+        .range("step", 120'000, 350'000, 2)
+        .range("inner", 110'000, 400'000, 1)
+        .range("outer", 100'000, 500'000, 0);
+    const Trace trace = build(log);
+    EXPECT_EQ(
+        outline(trace),
+        "thread 1: outer 100000-500000 { inner 110000-400000 { alone 111000-112000 step 120000-350000 { "
+        "before 130000-140000 met 310000-330000 } } }\n");
     EXPECT_EQ(problem_codes(trace), "");
 }
 

@@ -384,7 +384,10 @@ TEST_F(ExactTimes, OfAFileAreThoseOfTheTrace) {
 // ---- what is left ----
 
 TEST(Usage, ComesBackToNothingWhenTheLastSessionEnds) {
-    { Session session(SessionOptions{}); }                        // from now on this thread is known
+    {
+        Session session(SessionOptions{});
+        KYMO_RANGE("first");  // from now on this thread is known
+    }
     const std::size_t threads = Recorder::get().usage().threads;  // and logs of devices, if tests made some
     for (int i = 0; i < 3; ++i) {
         Session first(SessionOptions{});

@@ -61,23 +61,26 @@ bool attach_thread() noexcept {
     return path && ready_thread() != nullptr;
 }
 
-Opened open_before(std::uint32_t site, std::uint64_t start, std::uint32_t side) noexcept {
+namespace {
+
+// How many of the open ranges had begun by then.
+std::uint32_t open_before(ThreadState& state, std::uint64_t time) noexcept {
+    std::uint32_t count = state.depth;
+    while (count != 0 && load_relaxed(Recorder::get().slot(state, count - 1)->start) > time) --count;
+    return count;
+}
+
+}  // namespace
+
+Opened adopt_range(std::uint32_t site, std::uint64_t start, std::uint32_t side) noexcept {
     const SlowPath path;
     ThreadState* const state = path ? ready_thread() : nullptr;
     if (state == nullptr || (load_relaxed(state->armed) & detail::kArmedRecorder) == 0)
         return {0, detail::kNotOpen};
-    Opened opened = push_open(*state, site, 0, side);
-    if (opened.index == detail::kNotOpen) return opened;
-    Recorder& recorder = Recorder::get();
-    // It is not outside of what is open already, whatever it was.
-    const std::uint64_t around =
-        state->depth > 1 ? load_relaxed(recorder.slot(*state, state->depth - 2)->start) : 1;
-    opened.start = std::max(start, around);
-    detail::store_release(recorder.slot(*state, state->depth - 1)->start, opened.start);
-    return opened;
+    return insert_open(*state, open_before(*state, start), site, start, side);
 }
 
-void begin_adoption() noexcept {
+void begin_adoption(std::uint64_t start, std::uint32_t count) noexcept {
     const SlowPath path;
     ThreadState* const state = path ? ready_thread() : nullptr;
     if (state == nullptr || (load_relaxed(state->armed) & detail::kArmedRecorder) == 0) return;
@@ -85,7 +88,8 @@ void begin_adoption() noexcept {
     if (!ensure_room(*state, sizeof(detail::LongRecord), now)) return;
     detail::LongRecord* const record = append_long(*state, detail::RecordKind::Adopted, 0);
     record->time = now;
-    record->depth = state->depth;
+    record->word2 = count;
+    record->depth = open_before(*state, start);
     commit(*state);
 }
 

@@ -46,13 +46,14 @@ void name_thread(std::int64_t os_tid, std::string_view name) noexcept;
 /// Makes the calling thread known and up to date, so that its state may be used. False: it cannot record now.
 KYMO_API bool attach_thread() noexcept;
 
-/// Opens a range of the calling thread as if it had begun at `start`. `side`: values for it, by the number
-/// that detail::close_side() gave; 0: none. kNotOpen: there was no room, or nothing records.
-KYMO_API detail::Opened open_before(std::uint32_t site, std::uint64_t start, std::uint32_t side) noexcept;
+/// Opens a range of the calling thread that began at `start`: the open ranges that began later are inside it.
+/// `side`: values for it, by the number that detail::close_side() gave; 0: none. kNotOpen: there was no room,
+/// or nothing records.
+KYMO_API detail::Opened adopt_range(std::uint32_t site, std::uint64_t start, std::uint32_t side) noexcept;
 
-/// Says that ranges are going to be opened that began before: what the thread has recorded since then lies in
-/// them.
-KYMO_API void begin_adoption() noexcept;
+/// Says that `count` ranges are going to be adopted, the first of which began at `start`: what the thread has
+/// recorded since then lies in them.
+KYMO_API void begin_adoption(std::uint64_t start, std::uint32_t count) noexcept;
 
 /// Ends the calls of the calling thread that are open, at `end`, marked unfinished. Whoever opened them may
 /// still close them: that does nothing then.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include <kymo/detail/operator_path.h>
 #include <kymo/detail/values.h>
@@ -401,6 +402,31 @@ bool is_waited_for(std::uint32_t site) noexcept {
     return facts.scope == Scope::ScriptFunction && facts.name != "<forked function>";
 }
 
+Opened insert_open(ThreadState& state, std::uint32_t index, std::uint32_t site, std::uint64_t start,
+                   std::uint32_t side) noexcept {
+    Recorder& recorder = Recorder::get();
+    const std::uint32_t last = state.depth;
+    // Values lie in the order of the ranges that they belong to.
+    for (std::uint32_t above = index; above < last && side != 0; ++above) {
+        if (load_relaxed(recorder.slot(state, above)->what) >> 32 != 0)
+            drop_side(state, std::exchange(side, 0));
+    }
+    if (push_open(state, site, 0, side).index == kNotOpen) return {0, kNotOpen};
+    const auto set = [](OpenSlot& slot, std::uint64_t what, std::uint64_t begin) {
+        store_release(slot.start, std::uint64_t{0});
+        store_relaxed(slot.what, what);
+        store_release(slot.start, begin);
+    };
+    for (std::uint32_t above = last; above > index; --above) {
+        const OpenSlot& from = *recorder.slot(state, above - 1);
+        set(*recorder.slot(state, above), load_relaxed(from.what), load_relaxed(from.start));
+    }
+    // It is not outside of what was open before, whatever that was.
+    if (index != 0) start = std::max(start, load_relaxed(recorder.slot(state, index - 1)->start));
+    set(*recorder.slot(state, index), site | std::uint64_t{side} << 32, start);
+    return {start, index < detail::kInlineDepth && side == 0 ? index : detail::kOpenUnusual};
+}
+
 void pop_open(ThreadState& state, std::uint32_t index, std::uint64_t now, std::uint8_t flags) noexcept {
     Recorder& recorder = Recorder::get();
     OpenSlot* const slot = recorder.slot(state, index);
@@ -453,10 +479,14 @@ void pop_open(ThreadState& state, std::uint32_t index, std::uint64_t now, std::u
 std::uint32_t find_open(ThreadState& state, std::uint32_t index, std::uint64_t start) noexcept {
     Recorder& recorder = Recorder::get();
     if (index < state.depth && load_relaxed(recorder.slot(state, index)->start) == start) return index;
-    for (index = std::min(index, state.depth); index-- != 0;) {
-        if (load_relaxed(recorder.slot(state, index)->start) == start) break;
+    const std::uint32_t first = std::min(index, state.depth);
+    for (index = first; index-- != 0;) {
+        if (load_relaxed(recorder.slot(state, index)->start) == start) return index;
     }
-    return index;
+    for (index = first; index < state.depth; ++index) {
+        if (load_relaxed(recorder.slot(state, index)->start) == start) return index;
+    }
+    return kNotOpen;
 }
 
 void close_all_open(ThreadState& state) noexcept {

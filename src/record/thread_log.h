@@ -109,8 +109,11 @@ detail::Opened push_open(detail::ThreadState& state, std::uint32_t site, std::ui
 /// Closes the open range at `index`, which need not be the innermost.
 void pop_open(detail::ThreadState& state, std::uint32_t index, std::uint64_t now,
               std::uint8_t flags) noexcept;
-/// Where the open range with this start stands, at `index` or, if something below it has ended since, lower;
-/// kNotOpen: nowhere.
+/// Opens a range that began at `start` at the place `index` of the open stack: those from there on move up.
+detail::Opened insert_open(detail::ThreadState& state, std::uint32_t index, std::uint32_t site,
+                           std::uint64_t start, std::uint32_t side) noexcept;
+/// Where the open range with this start stands: at `index`, lower if something below it has ended since, or
+/// higher if something was put below it. kNotOpen: nowhere.
 std::uint32_t find_open(detail::ThreadState& state, std::uint32_t index, std::uint64_t start) noexcept;
 inline std::uint32_t site_of(const detail::OpenSlot& slot) noexcept {
     return static_cast<std::uint32_t>(detail::load_relaxed(slot.what) & (detail::kMaxSites - 1));

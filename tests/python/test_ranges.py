@@ -539,3 +539,29 @@ def test_a_range_in_a_generator_that_is_a_context_manager_is_around_what_the_wit
     found = list(call_paths(prof.tree()))
     assert [path[-3:] for path in found if path[-1] == "inside"] == [("work", "around", "inside")] * 3
     assert not [row for row in prof.events() if row.is_async]
+
+
+@pytest.mark.filterwarnings("ignore:only the events of the last cycle")
+@pytest.mark.parametrize("c_calls", [False, True], ids=["python", "with_c"])
+def test_calls_that_run_when_a_step_begins_with_the_recording_are_around_it(c_calls):
+    found = []
+
+    def keep(prof):
+        found.append(list(call_paths(prof.tree())))
+
+    def inside():
+        pass
+
+    def work():
+        plan = kymo.schedule(wait=0, warmup=1, active=2, repeat=2)
+        options = {"schedule": plan, "with_stack": True, "c_calls": c_calls, "on_trace_ready": keep}
+        with kymo.profile(**options) as prof:
+            for _ in range(6):
+                with kymo.record_function("mine"):
+                    inside()
+                prof.step()
+
+    work()
+    for first, paths in zip((1, 4), found, strict=True):
+        expected = [("work", f"ProfilerStep#{step}", "mine", "inside") for step in (first, first + 1)]
+        assert [path[-4:] for path in paths if path[-1] == "inside"] == expected

@@ -94,7 +94,8 @@ enum class RecordKind : std::uint8_t {
                           ///< ticks that this can be off by; payload = DevicePlace
     SequencedRange = 0x8e,  ///< a closed scope with a sequence number: time = start, flags = its depth,
                             ///< word 2 = duration:32 | number:32, depth = RangeFacts::forward_thread
-    Adopted = 0x8f,  ///< time; scopes that began earlier follow on the open stack, the first at `depth`
+    Adopted = 0x8f,  ///< time; word 2 scopes that began earlier are put onto the open stack, the first at
+                     ///< `depth`: those that stood there are inside them
 };
 
 enum RecordFlags : std::uint8_t {

@@ -136,12 +136,14 @@ std::vector<AdoptedFrame> StartFramesOfThreads::adopt(PyThreadState* state) {
     // Calls that the frame hook saw begin are still open if tracing ended and began again within them. They
     // are among those that were noted.
     end_open_calls(found.start_of(0));
-    begin_adoption();
+    const auto count =
+        std::count_if(found.sites.begin(), found.sites.end(), [](auto site) { return site != 0; });
+    begin_adoption(found.start_of(0), static_cast<std::uint32_t>(count));
     for (std::size_t i = 0; i < found.frames.size(); ++i) {
         detail::Opened opened{0, detail::kNotOpen};
         if (found.sites[i] != 0) {
             const std::uint32_t side = put_line(Scope::PythonFunction, found.line_of_caller(i));
-            opened = open_before(found.sites[i], found.start_of(i), side);
+            opened = adopt_range(found.sites[i], found.start_of(i), side);
             if (opened.index == detail::kNotOpen) break;
         }
         adopted.push_back({found.frames[i], opened, found.words[i], found.sites[i]});
