@@ -133,7 +133,7 @@ struct ArrayView {
     std::span<const std::int64_t> sizes{};
     std::span<const std::int64_t> strides{};  ///< in elements; empty: unknown, or the layout has none
     const void* storage = nullptr;            ///< address of its memory
-    std::uint64_t storage_id = 0;  ///< the library's own number of that memory, never reused; 0: none
+    std::uint64_t storage_id = 0;             ///< the library's own number of that memory; 0: none
     /// The array itself, where there is no storage id: its address in the low 48 bits, and above them what
     /// tells it from others that were at that address before. 0: not known.
     std::uint64_t object = 0;
