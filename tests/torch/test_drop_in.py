@@ -1,8 +1,8 @@
 """Programs written for torch.profiler run over Kymo."""
 
 import json
-import socket
 import os
+import socket
 
 import pytest
 import torch
@@ -298,5 +298,5 @@ def test_the_top_of_a_trace_has_the_keys_of_pytorchs(tmp_path):
         tops.append(json.loads(path.read_text()))
         assert tops[-1]["traceName"] == str(path)
     ours, theirs = tops
-    assert set(theirs) <= set(ours)
+    assert set(theirs) - {"ERROR"} <= set(ours)  # what a build for CUDA says without a GPU
     assert ours["host_name"] == theirs.get("host_name", socket.gethostname())  # PyTorch before 2.13 has none
