@@ -119,9 +119,8 @@ void Recorder::remove_ended(ThreadEntry& entry, std::unique_lock<InsideMutex>& l
         lock.unlock();
         const std::uint32_t index = find_open(*entry.state, each.index, each.start);
         if (index != detail::kNotOpen) {
-            const std::uint64_t what = detail::load_relaxed(slot(*entry.state, index)->what);
-            const bool nests = index + 1 == entry.state->depth &&
-                               is_waited_for(static_cast<std::uint32_t>(what & (detail::kMaxSites - 1)));
+            const bool nests =
+                index + 1 == entry.state->depth && is_waited_for(site_of(*slot(*entry.state, index)));
             pop_open(*entry.state, index, each.end, nests ? 0 : detail::kRecordAsync);
         }
         lock.lock();
