@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -44,7 +45,7 @@ class Forwarding {
         sigprocmask(SIG_BLOCK, &signals, &old_mask_);
         struct sigaction action {};
         action.sa_sigaction = forward;
-        action.sa_flags = SA_SIGINFO | SA_RESTART;
+        action.sa_flags = SA_SIGINFO;  // the waits for the child go on by themselves
         sigemptyset(&action.sa_mask);
         for (std::size_t i = 0; i < std::size(kForwarded); ++i) {
             sigaction(kForwarded[i], nullptr, &old_[i]);
@@ -107,15 +108,20 @@ void put_own_pid(std::string& text, std::size_t mark) noexcept {
     text.replace(mark, 1, digits, static_cast<std::size_t>(end - digits));
 }
 
+/// Asked of the kernel itself: the new process has its parent's memory, and there what ThreadSanitizer's
+/// sigaction() remembers of the parent's handlers.
+void handle_by_default(int signal) noexcept {
+    static constexpr unsigned long kDefault[8] = {};  // handler, flags, restorer, mask: nothing of any
+    ::syscall(SYS_rt_sigaction, signal, kDefault, nullptr, _NSIG / 8);
+}
+
 /// The life of the new process until it is the program. Signals that we catch are not to be caught by it.
 int become_program(void* argument) {
     Start& start = *static_cast<Start*>(argument);
     for (const int signal : kForwarded) {
         struct sigaction action {};
         sigaction(signal, nullptr, &action);
-        if (action.sa_handler == SIG_IGN) continue;
-        action = {};
-        sigaction(signal, &action, nullptr);
+        if (action.sa_handler != SIG_IGN) handle_by_default(signal);
     }
     if (start.numbered != nullptr) put_own_pid(*start.numbered, start.mark);
     sigprocmask(SIG_SETMASK, start.mask, nullptr);

@@ -7,7 +7,7 @@ check "help" 0 'Usage: kymo memory' "$kymo" memory --help
 check "no file" 2 '^kymo: memory: FILE is required' "$kymo" memory
 check "a missing file" 2 '^kymo: missing\.kymo: .*No such file' "$kymo" memory missing.kymo
 check "wrong sort key" 2 "^kymo: memory: --sort: 'zzz' is none of" "$kymo" memory --sort zzz x.kymo
-check "run passes on what to record" 0 ',memory=on,shapes=on,flops=on(,|\$)' \
+check "run passes on what to record" 0 ',memory=on,shapes=on,flops=on(,|$)' \
     "$kymo" run --memory --shapes --flops -- sh -c 'echo "$KYMO"'
 
 network=${KYMO_BUILD_DIR:-}/examples/network

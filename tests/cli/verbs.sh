@@ -89,8 +89,8 @@ done
 
 program=${KYMO_BUILD_DIR:-}/examples/pipeline
 if [ -n "${KYMO_BUILD_DIR:-}" ] && [ -x "$program" ]; then
-    check "run: a program that records" 0 'next: +kymo report pipeline\.kymo' "$kymo" run -- "$program"
-    check "run: keeps the first capture" 0 'pipeline-2\.kymo' "$kymo" run -- "$program"
+    check "run: a program that records" 0 'next: +kymo report pipeline\.kymo' "$kymo" run -- "$program" "" 500
+    check "run: keeps the first capture" 0 'pipeline-2\.kymo' "$kymo" run -- "$program" "" 500
     check "info" 0 '^thread ' "$kymo" info pipeline.kymo
     check "report" 0 '^events .* kept' "$kymo" report pipeline.kymo
     check "report: limit" 0 '^\.\.\. and [0-9,]+ more rows' "$kymo" report --limit 2 pipeline.kymo
