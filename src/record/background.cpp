@@ -36,7 +36,7 @@ void Recorder::start_background() noexcept {
 void Recorder::stop_background(std::unique_lock<InsideMutex>& lock) noexcept {
     if (!background_runs_) return;
     background_stops_ = true;
-    wake_.notify_all();
+    wake().notify_all();
     lock.unlock();
     pthread_join(background_, nullptr);
     lock.lock();
@@ -93,11 +93,11 @@ void Recorder::background_loop() noexcept {
                 out_of_space = error != 0;
             }
             extending_ = false;
-            wake_.notify_all();  // somebody may wait to close the store
+            wake().notify_all();  // somebody may wait to close the store
             continue;
         }
         if (is_any_open()) {
-            if (wake_.wait_for(lock, std::chrono::seconds(1)) == std::cv_status::timeout) {
+            if (wake().wait_for(lock, std::chrono::seconds(1)) == std::cv_status::timeout) {
                 out_of_space = false;
                 const bool recorded = next_sequence_ != paired_at || !threads_.empty();
                 if (recorded && is_any_open()) journal_clock();
@@ -106,7 +106,7 @@ void Recorder::background_loop() noexcept {
         } else {
             out_of_space = false;
             background_idles_ = true;
-            wake_.wait(lock);
+            wake().wait(lock);
             background_idles_ = false;
         }
     }

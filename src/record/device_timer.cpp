@@ -31,13 +31,18 @@ constexpr std::size_t kMostWaiting = 4096;
 
 using Names = std::set<std::string, std::less<>>;
 
-/// Read without a lock by every range: each change makes a new set, and the old ones stay.
-std::atomic<const Names*>& untimed_names() {
-    static std::atomic<const Names*> names{new Names{
-        "aten::view", "aten::t", "aten::transpose", "aten::stride", "aten::empty", "aten::empty_like",
-        "aten::empty_strided", "aten::as_strided", "aten::expand", "aten::resize_", "aten::squeeze",
-        "aten::unsqueeze", "aten::slice", "aten::_unsafe_view", "aten::size"}};
-    return names;
+/// Read without a lock by every range: each change adds a set in front, and the old ones stay.
+struct NamesAtATime {
+    Names names;
+    const NamesAtATime* before = nullptr;
+};
+
+std::atomic<const NamesAtATime*>& untimed_names() {
+    static std::atomic<const NamesAtATime*> newest{new NamesAtATime{
+        {"aten::view", "aten::t", "aten::transpose", "aten::stride", "aten::empty", "aten::empty_like",
+         "aten::empty_strided", "aten::as_strided", "aten::expand", "aten::resize_", "aten::squeeze",
+         "aten::unsqueeze", "aten::slice", "aten::_unsafe_view", "aten::size"}}};
+    return newest;
 }
 
 // ---- timing ----
@@ -115,7 +120,7 @@ class DeviceTimer final : public Source {
         auto& self = *static_cast<DeviceTimer*>(data);
         // Async ranges only span what others do.
         if (!self.is_on_.load(std::memory_order_acquire) || range.is_async() ||
-            untimed_names().load(std::memory_order_acquire)->contains(range.name()))
+            untimed_names().load(std::memory_order_acquire)->names.contains(range.name()))
             return nullptr;
         auto begun = std::make_unique<Begun>();
         begun->event = self.record();
@@ -226,13 +231,14 @@ class DeviceTimer final : public Source {
 void time_on_device(std::string_view range_name, bool is_timed) {
     static std::mutex& mutex = *new std::mutex;
     const std::lock_guard lock(mutex);
-    auto names = std::make_unique<Names>(*untimed_names().load(std::memory_order_acquire));
+    const NamesAtATime* const newest = untimed_names().load(std::memory_order_acquire);
+    auto changed = std::unique_ptr<NamesAtATime>(new NamesAtATime{newest->names, newest});
     if (is_timed) {
-        names->erase(std::string(range_name));
+        changed->names.erase(std::string(range_name));
     } else {
-        names->emplace(range_name);
+        changed->names.emplace(range_name);
     }
-    untimed_names().store(names.release(), std::memory_order_release);
+    untimed_names().store(changed.release(), std::memory_order_release);
 }
 
 std::shared_ptr<Source> make_device_timer(std::shared_ptr<DeviceRuntime> device) {

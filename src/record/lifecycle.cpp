@@ -140,8 +140,7 @@ void Recorder::after_fork_in_child() noexcept {
     background_idles_ = false;
     extending_ = false;
     restarting_ = false;
-    // It still counts waiters that this process does not have, and one of them may have held its lock.
-    std::construct_at(&wake_);
+    wakes_.emplace_front();
     // One that has not recorded yet hands on to its own children what it was asked for.
     const bool had_environment_session = environment_session_ != 0 || restart_environment_;
     environment_session_ = 0;

@@ -75,9 +75,9 @@ ThreadState* Recorder::attend() noexcept {
         lock.lock();
         restarting_ = false;
         rearm();
-        wake_.notify_all();
+        wake().notify_all();
     }
-    wake_.wait(lock, [this] { return !restarting_; });  // another thread's first range came a little earlier
+    wake().wait(lock, [this] { return !restarting_; });  // another thread's first range came a little earlier
     ThreadState* const state = detail::current_thread;
     if (state->owner == nullptr) {
         if (state != &unregistered_thread) return nullptr;
@@ -348,7 +348,7 @@ Block* Recorder::take_block(std::size_t blocks, int& error) noexcept {
     }
     if (!extending_ && wants_extent()) {
         start_background();  // if a fork has stopped it
-        wake_.notify_all();
+        wake().notify_all();
     }
     return block;
 }

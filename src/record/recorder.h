@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <forward_list>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -318,7 +319,12 @@ class Recorder {
     std::vector<AbsentThread> absent_;
 
     // The background thread (background.cpp).
-    std::condition_variable_any wake_;
+    /// The first is in use. Those behind it are from before forks: they still count waiters that this process
+    /// does not have, one of whom may have held their lock, and so are never touched again.
+    std::forward_list<std::condition_variable_any> wakes_ = std::forward_list<std::condition_variable_any>(1);
+    std::condition_variable_any& wake() noexcept {
+        return wakes_.front();
+    }
     pthread_t background_{};
     bool background_runs_ = false;
     bool background_stops_ = false;          ///< it is to end

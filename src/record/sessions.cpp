@@ -187,7 +187,7 @@ Recorder::Started Recorder::start(const SessionOptions& options) {
         sessions_.push_back(std::move(session));
         if (!nvtx_silence.empty()) add_note("nvtx_not_listening", nvtx_silence);
         rearm();
-        if (background_idles_) wake_.notify_all();
+        if (background_idles_) wake().notify_all();
     }
     if (context != nullptr) {
         enter_sessions(context.get());
@@ -449,7 +449,7 @@ bool Recorder::stop(std::uint64_t id, RawLog& log) {
         SessionEntry* const session = find(id);
         if (session == nullptr) return false;
         if (!session->is_closed) close_session(*session, Clock::now());
-        wake_.wait(lock, [this] { return !extending_; });
+        wake().wait(lock, [this] { return !extending_; });
         collect(*session, log);
         forget(id);
     }
@@ -475,7 +475,7 @@ void Recorder::discard(std::uint64_t id) noexcept {
         SessionEntry* const session = find(id);
         if (session == nullptr) return;
         if (!session->is_closed) close_session(*session, Clock::now());
-        wake_.wait(lock, [this] { return !extending_; });
+        wake().wait(lock, [this] { return !extending_; });
         forget(id);
     }
     tell_sources();

@@ -410,7 +410,7 @@ TEST(NvtxListening, ASessionThatExpectsNvtxSaysWhenItCannotHear) {
 }
 
 TEST(CategoryNames, AreKnownByDomainAndNumberAndMayChange) {
-    CategoryNames names;
+    static constinit CategoryNames names;  // must live as long as the process
     EXPECT_EQ(names.find(0, 1), 0u);
     for (std::uint32_t i = 1; i <= 1000; ++i) names.set(i % 3, i, i + 5);
     names.set(1, 1, 99);
