@@ -12,7 +12,9 @@ namespace {
 
 class NvtxTool final : public MarkTool {
   public:
-    NvtxTool() noexcept : MarkTool(0) {}
+    // NVTX looks for its tool at the first call, and writes what it finds where other threads read it without
+    // a lock: here, before any thread emits.
+    NvtxTool() noexcept : MarkTool(0) { nvtxInitialize(nullptr); }
 
     const std::string& unavailable() noexcept override { return reason_; }
     int push(const std::string&, const std::string& text) override { return nvtxRangePushA(text.c_str()); }
