@@ -193,6 +193,20 @@ const Libraries& libraries() {
     return loaded;
 }
 
+int runtime_version() {
+    for (const char* const name : {"libcudart.so.13", "libcudart.so.12"}) {
+        void* const library = dlopen(name, RTLD_NOW | RTLD_NOLOAD);
+        if (library == nullptr) continue;
+        CudaResult (*ask)(int* version) = nullptr;
+        Symbols(library).take_if_there(ask, "cudaRuntimeGetVersion");
+        int version = 0;
+        const bool is_told = ask != nullptr && ask(&version) == kCudaSuccess;
+        dlclose(library);  // whoever loaded it still has it
+        if (is_told) return version;
+    }
+    return 0;
+}
+
 std::string cuda_error(CudaResult result) {
     const char* name = nullptr;
     if (libraries().has_driver) libraries().driver.error_name(result, &name);

@@ -79,6 +79,10 @@ struct Libraries {
 /// have that done behind its back.
 const Libraries& libraries();
 
+/// Of CUDA's runtime that the program has loaded: 13000 for 13.0. 0 where it has none, or linked it
+/// statically.
+int runtime_version();
+
 /// "CUDA_ERROR_NOT_INITIALIZED (3)".
 std::string cuda_error(CudaResult result);
 std::string cupti_error(CuptiResult result);

@@ -351,6 +351,8 @@ std::vector<std::pair<std::string, std::string>> CuptiSource::facts() noexcept {
     int version = 0;
     if (libraries().driver.driver_version(&version) == kCudaSuccess)
         facts.emplace_back("cuda_driver_version", std::to_string(version));
+    if (const int runtime = runtime_version(); runtime != 0)
+        facts.emplace_back("cuda_runtime_version", std::to_string(runtime));
     facts.emplace_back("cupti_version", std::to_string(libraries().cupti_version));
     return facts;
 }
