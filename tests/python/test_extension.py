@@ -1,41 +1,21 @@
 """A user's own C++ extension, built against the installed package, records into the same log."""
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from building import build_extensions, output_of
 
 import kymo
 
 HERE = Path(__file__).resolve().parent
 
 
-def output_of(*words, env=None):
-    done = subprocess.run([*map(str, words)], env=env, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout.strip()
-
-
 @pytest.fixture(scope="module")
 def extensions(tmp_path_factory):
-    """The folder with both extensions, built as a user would: knowing nothing but three CMake folders."""
-    pytest.importorskip("nanobind")
-    pytest.importorskip("pybind11")
+    """The folder with both extensions."""
     folder = tmp_path_factory.mktemp("extensions")
-    plain = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
-    sanitizer = os.environ.get("KYMO_TEST_SANITIZER")
-    output_of(
-        "cmake",
-        *("-S", HERE / "extensions", "-B", folder, "-DCMAKE_BUILD_TYPE=Debug", f"-DPython_EXECUTABLE={sys.executable}"),
-        f"-Dkymo_DIR={output_of(sys.executable, '-m', 'kymo', '--cmake-dir')}",
-        f"-Dnanobind_DIR={output_of(sys.executable, '-m', 'nanobind', '--cmake_dir')}",
-        f"-Dpybind11_DIR={output_of(sys.executable, '-m', 'pybind11', '--cmakedir')}",
-        f"-DCMAKE_CXX_FLAGS_DEBUG={f'-O0 -fsanitize={sanitizer}' if sanitizer else '-O0'}",
-        env=plain,
-    )
-    output_of("cmake", "--build", folder, "-j2", env=plain)
+    build_extensions(HERE / "extensions", folder)
     return folder
 
 

@@ -1,14 +1,13 @@
 """Tracebacks of Python and native frames, and tracebacks in C++: an extension made as a user would make it."""
 
 import gc
-import os
-import subprocess
 import sys
 import threading
 import weakref
 from pathlib import Path
 
 import pytest
+from building import build_extensions
 
 import kymo
 from kymo import CapturedTraceback, _kymo
@@ -16,30 +15,11 @@ from kymo import CapturedTraceback, _kymo
 HERE = Path(__file__).resolve().parent
 
 
-def output_of(*words):
-    plain = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
-    done = subprocess.run([*map(str, words)], env=plain, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout.strip()
-
-
 @pytest.fixture(scope="module")
 def extensions(tmp_path_factory):
     """Both extensions, built against the package."""
-    pytest.importorskip("nanobind")
-    pytest.importorskip("pybind11")
     folder = tmp_path_factory.mktemp("extensions")
-    sanitizer = os.environ.get("KYMO_TEST_SANITIZER")
-    output_of(
-        "cmake",
-        *("-S", HERE / "traceback_extension", "-B", folder, "-DCMAKE_BUILD_TYPE=Debug"),
-        f"-DPython_EXECUTABLE={sys.executable}",
-        f"-Dkymo_DIR={output_of(sys.executable, '-m', 'kymo', '--cmake-dir')}",
-        f"-Dnanobind_DIR={output_of(sys.executable, '-m', 'nanobind', '--cmake_dir')}",
-        f"-Dpybind11_DIR={output_of(sys.executable, '-m', 'pybind11', '--cmakedir')}",
-        f"-DCMAKE_CXX_FLAGS_DEBUG={f'-O0 -fsanitize={sanitizer}' if sanitizer else '-O0'}",
-    )
-    output_of("cmake", "--build", folder, "-j2")
+    build_extensions(HERE / "traceback_extension", folder)
     sys.path.insert(0, str(folder))
     try:
         import traces_nanobind
