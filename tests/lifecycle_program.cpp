@@ -32,11 +32,6 @@
 extern "C" __attribute__((visibility("default"))) const char* __tsan_default_options() {
     return "die_after_fork=0";
 }
-#elif defined(__SANITIZE_ADDRESS__)
-// A child that was forked by a thread has lost sight of what main had; it would be told to leak all of that.
-extern "C" __attribute__((visibility("default"))) const char* __lsan_default_options() {
-    return "detect_leaks=0";
-}
 #endif
 
 extern char** environ;
@@ -531,8 +526,10 @@ int wrong_layout_mode(const Arguments&) {
 }  // namespace
 
 int main(int count_of, char** values) {
-    const Arguments all(values, values + count_of);
-    const std::map<std::string, int (*)(const Arguments&)> modes = {
+    // Static: a child that was forked by a thread has lost sight of main's stack, and would be told to leak
+    // all this.
+    static const Arguments all(values, values + count_of);
+    static const std::map<std::string, int (*)(const Arguments&)> modes = {
         {"work", work_mode},
         {"end", end_mode},
         {"two_sessions", two_sessions_mode},
@@ -558,7 +555,8 @@ int main(int count_of, char** values) {
         {"second_copy", second_copy_mode},
         {"wrong_layout", wrong_layout_mode},
     };
-    const std::string mode = all.at(1);
+    const std::string& mode = all.at(1);
     if (mode == "spawn") return spawn_mode(all);
-    return modes.at(mode)(arguments_of(all));
+    static const Arguments arguments = arguments_of(all);
+    return modes.at(mode)(arguments);
 }
