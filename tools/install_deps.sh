@@ -19,6 +19,10 @@ cxx="${CXX:-c++}"
 have_header() {
     printf '#if !__has_include(<%s>)\n#error\n#endif\n' "$1" | "$cxx" -std=c++20 -E -x c++ - >/dev/null 2>&1
 }
+can_link_fuzzers() {
+    echo 'extern "C" int LLVMFuzzerTestOneInput(const char*, unsigned long) { return 0; }' |
+        "$(command -v clang++-14 || echo clang++)" -x c++ - -fsanitize=fuzzer,address -o /dev/null 2>/dev/null
+}
 # versioned NAME VERSION: the package of that version where the distribution has it, else the plain one.
 versioned() {
     if apt-cache show "$1-$2" >/dev/null 2>&1; then echo "$1-$2"; else echo "$1"; fi
@@ -52,6 +56,8 @@ for group in "$@"; do
             ;;
         fuzz)
             have_command clang++-14 || have_command clang++ || { need "$(versioned clang 14)"; required+=(clang); }
+            # What it links into a fuzzer is a package of its own in Debian.
+            can_link_fuzzers || { need libclang-rt-14-dev; required+=(libclang-rt-14-dev); }
             ;;
         python)  # an interpreter that can make virtual environments and for which extensions can be built
             python="${PYTHON:-python3}"
