@@ -4,7 +4,7 @@ import atexit
 import os
 import sys
 
-from kymo._kymo import begin_again, begin_with_program, finish_recording, finish_with_interpreter
+from kymo._kymo import begin_again, begin_with_program, check_tracer, finish_recording, finish_with_interpreter
 
 _ending = None
 
@@ -29,6 +29,7 @@ def _begin_in_child():
 
 def _end():
     """An interpreter that nobody kept from being interrupted ends by the signal itself: nothing runs behind that."""
+    check_tracer()
     if getattr(sys, "last_type", None) is KeyboardInterrupt:
         finish_with_interpreter()
 

@@ -3,6 +3,7 @@
 
 #include "bindings/bind.h"
 #include "sources/python/program_start.h"
+#include "sources/python/tracer.h"
 
 namespace kymo::bindings {
 
@@ -11,6 +12,8 @@ void bind_program(nanobind::module_& module) {
                "Starts what the environment asks for when the interpreter runs the program itself.");
     module.def("begin_again", &python::begin_again,
                "In a forked process: starts what the environment asks for, and the recording of calls.");
+    module.def("check_tracer", &python::check_tracer,
+               "The recording is about to end: says what is wrong with its hook as a problem of its trace.");
     module.def("finish_recording", &python::finish_program,
                "Ends the sessions that have a file, as the end of the process does.");
     module.def("finish_with_interpreter", &python::finish_with_interpreter,

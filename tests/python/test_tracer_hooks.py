@@ -10,6 +10,7 @@ import warnings
 import call_trees
 import pytest
 from call_trees import MODES, count, leaf, names, problems, run_program
+from running import recorded
 
 import kymo
 
@@ -77,6 +78,19 @@ def test_a_profile_hook_that_the_program_sets_meanwhile_is_its_own(no_hooks, c_c
     is_replaced = sys.version_info < (3, 12) and bool(c_calls)
     assert count(prof, "leaf") == (1 if is_replaced else 2)
     assert ("python_profile_hook" in problems(prof)) == is_replaced
+
+
+@uses_profile_hook
+@pytest.mark.parametrize("replaces", ["cProfile.run('work()', '/dev/null')", "sys.setprofile(None)"])
+def test_what_a_recorded_program_does_to_the_hook_is_told(tmp_path, replaces):
+    script = tmp_path / "x.py"
+    script.write_text(f"import cProfile, sys\ndef work(): pass\n{replaces}\nwork()\n")
+    for options in (["--c-calls"], ["--no-c-calls"]):
+        _, errors, code = recorded([script], tmp_path, run_options=["-q", "--force", "-o", "x.kymo", *options])
+        is_replaced = options == ["--c-calls"]
+        assert code == 0 and ("has put a profile hook of its own" in errors) == is_replaced
+        codes = [code for code, *_ in kymo.load(tmp_path / "x.kymo").problems]
+        assert codes == ["python_profile_hook"] * is_replaced
 
 
 @MODES

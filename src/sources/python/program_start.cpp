@@ -46,6 +46,7 @@ void begin_again() noexcept {
 }
 
 void finish_program() noexcept {
+    check_tracer();
     finish_recording();
     apply_tracer();
 }

@@ -145,9 +145,10 @@ bool is_profiling = false;  // the hook that is there, guarded by the GIL: the p
 
 void check_hook() noexcept {
     if (!is_profiling || is_profile_hook_whole()) return;
-    note_problem("python_profile_hook",
-                 "the program has put a profile hook of its own (sys.setprofile, cProfile, ...) in place of "
-                 "Kymo's: calls of that thread are missing from then on");
+    note_problem(
+        "python_profile_hook",
+        "the program has put a profile hook of its own (sys.setprofile, cProfile, ...) in place of "
+        "Kymo's: calls of that thread are missing from then on, and those of threads that it starts may be");
 }
 
 // The event of sys.setprofile(): once, and while no profile hook is there, since the program's audit hooks
