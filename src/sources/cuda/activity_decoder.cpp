@@ -149,7 +149,9 @@ std::uint32_t ActivityDecoder::kernel_site(const char* name) {
 void ActivityDecoder::decode_kernel(const KernelRecord& record, DeviceLog& log) {
     const std::uint32_t site = kernel_site(record.name);
     if (site == 0) {
-        if (record.end != 0) probe_runs_.push_back({record.correlation, record.start, record.end});
+        if (record.end != 0)
+            probe_runs_.push_back(
+                {record.correlation, static_cast<int>(record.device), record.start, record.end});
         return;
     }
     if (is_unfinished(record)) return;

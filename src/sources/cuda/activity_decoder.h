@@ -18,6 +18,7 @@ namespace kymo::cuda {
 /// When a kernel of ours ran, by CUPTI's account.
 struct ProbeRun {
     std::uint32_t correlation;
+    int device;
     std::uint64_t start_ns;
     std::uint64_t end_ns;
 };

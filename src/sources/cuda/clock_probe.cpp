@@ -1,9 +1,8 @@
 // clock_probe.cpp: the kernel, in PTX, and the host's side of the game.
 #include "sources/cuda/clock_probe.h"
 
-#include <algorithm>
 #include <atomic>
-#include <cmath>
+#include <utility>
 
 #include "sources/cuda/cuda_contexts.h"
 
@@ -63,22 +62,6 @@ struct ClockProbe::Mailbox {
     std::atomic<std::uint64_t> last;  ///< 0: it has not ended
 };
 
-ClockOffset clock_offset(const std::vector<ClockExchange>& exchanges, std::uint64_t first_gpu_ns,
-                         std::uint64_t last_gpu_ns, const ProbeRun& run) {
-    // Each exchange bounds what is to be added to the GPU's clock to get the host's; together they do best.
-    double least = -HUGE_VAL;
-    double most = HUGE_VAL;
-    for (const ClockExchange& exchange : exchanges) {
-        const auto gpu = static_cast<double>(exchange.gpu_ns);
-        least = std::max(least, static_cast<double>(exchange.before_ns) - gpu);
-        most = std::min(most, static_cast<double>(exchange.after_ns) - gpu);
-    }
-    ClockOffset offset{};
-    offset.least_ns = static_cast<double>(last_gpu_ns) + least - static_cast<double>(run.end_ns);
-    offset.most_ns = static_cast<double>(first_gpu_ns) + most - static_cast<double>(run.start_ns);
-    return offset;
-}
-
 std::uint64_t ClockProbe::now_ns() const noexcept {
     return clock_.to_ns(device_ticks());
 }
@@ -112,7 +95,7 @@ void ClockProbe::run_on(int device, OnDevice& on_device) {
     if (driver.launch(on_device.function, 1, 1, 1, 1, 1, 1, 0, on_device.stream, parameters, nullptr) !=
         kCudaSuccess)
         return;
-    Measured measured;
+    ExchangedRun measured;
     const std::uint64_t give_up = now_ns() + kPatienceNs;
     const auto waits_until = [&](auto is_so) {
         while (!is_so()) {
@@ -133,7 +116,7 @@ void ClockProbe::run_on(int device, OnDevice& on_device) {
     measured.last_gpu_ns = box.last.load();
     measured.device = device;
     measured.round = round_;
-    waiting_.push_back(std::move(measured));
+    relation_.add(std::move(measured));
 }
 
 void ClockProbe::run() {
@@ -144,39 +127,6 @@ void ClockProbe::run() {
         OnDevice& on_device = prepare(device);
         for (int i = 0; i < kRuns && on_device.is_usable; ++i) run_on(device, on_device);
     });
-}
-
-std::vector<ClockMeasurement> ClockProbe::measure(const std::vector<ProbeRun>& runs) {
-    constexpr std::uint64_t kFarNs =
-        5'000'000;  // no run is that long, and no clock that far off: another one
-    constexpr std::size_t kMostWaiting = 1024;
-    std::map<std::pair<std::uint32_t, int>, ClockMeasurement> measurements;  // by round and device
-    for (const ProbeRun& run : runs) {
-        const std::uint64_t middle = run.start_ns + (run.end_ns - run.start_ns) / 2;
-        const auto distance = [&](const Measured& measured) {
-            const std::uint64_t time = measured.exchanges[kRounds / 2].before_ns;
-            return time > middle ? time - middle : middle - time;
-        };
-        const auto nearest =
-            std::min_element(waiting_.begin(), waiting_.end(),
-                             [&](const Measured& a, const Measured& b) { return distance(a) < distance(b); });
-        if (nearest == waiting_.end() || distance(*nearest) > kFarNs) continue;
-        const ClockOffset offset =
-            clock_offset(nearest->exchanges, nearest->first_gpu_ns, nearest->last_gpu_ns, run);
-        // Those of a round follow one another within a millisecond: what holds for one holds for all.
-        const auto [place, is_new] = measurements.try_emplace(
-            std::pair(nearest->round, nearest->device), ClockMeasurement{nearest->device, middle, offset});
-        ClockOffset& known = place->second.offset;
-        known.least_ns = std::max(known.least_ns, offset.least_ns);
-        known.most_ns = std::min(known.most_ns, offset.most_ns);
-        waiting_.erase(nearest);
-    }
-    if (waiting_.size() > kMostWaiting)  // what CUPTI has not told by now it lost
-        waiting_.erase(waiting_.begin(), waiting_.end() - kMostWaiting);
-    std::vector<ClockMeasurement> all;
-    all.reserve(measurements.size());
-    for (const auto& [round, measurement] : measurements) all.push_back(measurement);
-    return all;
 }
 
 }  // namespace kymo::cuda

@@ -1,0 +1,119 @@
+// clock_relation.cpp: runs are paired by their order, or by their times once these are corrected.
+#include "sources/cuda/clock_relation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+namespace kymo::cuda {
+namespace {
+
+constexpr double kFarNs = 5'000'000;       // no run is that long: another one
+constexpr double kSpreadNs = 1'000'000;    // runs of which all are off by the same
+constexpr double kContradictionNs = 2000;  // bounds that exclude each other by more are of wrong pairs
+constexpr std::size_t kMostWaiting = 1024;
+
+std::uint64_t middle_ns(const ProbeRun& run) {
+    return run.start_ns + (run.end_ns - run.start_ns) / 2;
+}
+
+double difference(const ExchangedRun& ours, const ProbeRun& told) {
+    return static_cast<double>(static_cast<std::int64_t>(ours.middle_ns() - middle_ns(told)));
+}
+
+}  // namespace
+
+ClockOffset clock_offset(const std::vector<ClockExchange>& exchanges, std::uint64_t first_gpu_ns,
+                         std::uint64_t last_gpu_ns, const ProbeRun& run) {
+    // Each exchange bounds what is to be added to the GPU's clock to get the host's; together they do best.
+    double least = -HUGE_VAL;
+    double most = HUGE_VAL;
+    for (const ClockExchange& exchange : exchanges) {
+        const auto gpu = static_cast<double>(exchange.gpu_ns);
+        least = std::max(least, static_cast<double>(exchange.before_ns) - gpu);
+        most = std::min(most, static_cast<double>(exchange.after_ns) - gpu);
+    }
+    ClockOffset offset{};
+    offset.least_ns = static_cast<double>(last_gpu_ns) + least - static_cast<double>(run.end_ns);
+    offset.most_ns = static_cast<double>(first_gpu_ns) + most - static_cast<double>(run.start_ns);
+    return offset;
+}
+
+double ClockRelation::known_offset(int device) const {
+    const auto found = offsets_.find(device);
+    return found != offsets_.end() ? found->second : 0;
+}
+
+std::vector<ClockRelation::Pair> ClockRelation::pairs_in_order(const std::vector<std::size_t>& ours,
+                                                               const std::vector<ProbeRun>& told) const {
+    std::vector<Pair> pairs;
+    if (ours.size() != told.size() || ours.size() < 2) return pairs;
+    const double first = difference(waiting_[ours[0]], told[0]);
+    for (std::size_t i = 0; i < ours.size(); ++i) {
+        if (std::abs(difference(waiting_[ours[i]], told[i]) - first) > kSpreadNs) return {};
+        pairs.push_back({ours[i], told[i]});
+    }
+    return pairs;
+}
+
+std::vector<ClockRelation::Pair> ClockRelation::nearest_pairs(int device, std::vector<std::size_t> ours,
+                                                              const std::vector<ProbeRun>& told) const {
+    std::vector<Pair> pairs;
+    const double known = known_offset(device);
+    for (const ProbeRun& run : told) {
+        const auto distance = [&](std::size_t i) { return std::abs(difference(waiting_[i], run) - known); };
+        const auto nearest = std::min_element(ours.begin(), ours.end(), [&](std::size_t a, std::size_t b) {
+            return distance(a) < distance(b);
+        });
+        if (nearest == ours.end() || distance(*nearest) > kFarNs) continue;
+        pairs.push_back({*nearest, run});
+        ours.erase(nearest);
+    }
+    return pairs;
+}
+
+std::vector<ClockRelation::Pair> ClockRelation::pairs_of(int device, std::vector<ProbeRun> told) const {
+    std::sort(told.begin(), told.end(),
+              [](const ProbeRun& a, const ProbeRun& b) { return a.start_ns < b.start_ns; });
+    std::vector<std::size_t> ours;
+    for (std::size_t i = 0; i < waiting_.size(); ++i) {
+        if (waiting_[i].device == device) ours.push_back(i);
+    }
+    std::vector<Pair> pairs = pairs_in_order(ours, told);
+    return !pairs.empty() ? pairs : nearest_pairs(device, std::move(ours), told);
+}
+
+std::vector<ClockMeasurement> ClockRelation::measure(const std::vector<ProbeRun>& told) {
+    std::map<int, std::vector<ProbeRun>> by_device;
+    for (const ProbeRun& run : told) by_device[run.device].push_back(run);
+    std::map<std::pair<std::uint32_t, int>, ClockMeasurement> measurements;  // by round and device
+    std::set<std::size_t, std::greater<>> done;
+    for (auto& [device, runs] : by_device) {
+        for (const auto& [place, run] : pairs_of(device, std::move(runs))) {
+            const ExchangedRun& ours = waiting_[place];
+            const ClockOffset offset = clock_offset(ours.exchanges, ours.first_gpu_ns, ours.last_gpu_ns, run);
+            // What holds for one of a round holds for all.
+            ClockOffset& known =
+                measurements
+                    .try_emplace({ours.round, device}, ClockMeasurement{device, middle_ns(run), offset})
+                    .first->second.offset;
+            known.least_ns = std::max(known.least_ns, offset.least_ns);
+            known.most_ns = std::min(known.most_ns, offset.most_ns);
+            done.insert(place);
+        }
+    }
+    for (const std::size_t place : done)
+        waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(place));
+    if (waiting_.size() > kMostWaiting)  // what CUPTI has not told by now it lost
+        waiting_.erase(waiting_.begin(), waiting_.end() - kMostWaiting);
+    std::vector<ClockMeasurement> all;
+    for (const auto& [key, measurement] : measurements) {
+        const auto [least, most] = measurement.offset;
+        if (least > most + kContradictionNs) continue;
+        offsets_[measurement.device] = (least + most) / 2;
+        all.push_back(measurement);
+    }
+    return all;
+}
+
+}  // namespace kymo::cuda

@@ -1,0 +1,134 @@
+// clock_relation_test.cpp: runs of the probe, as the host and CUPTI would tell them.
+#include "sources/cuda/clock_relation.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace kymo::cuda {
+namespace {
+
+TEST(ClockOffsets, AreBoundByTheExchangesAndTheKernelsRun) {
+    // The GPU's clock is 1000 ahead of the host's; CUPTI gives times that are 300 late.
+    const std::vector<ClockExchange> exchanges = {{100, 1150, 200}, {300, 1310, 360}, {400, 1480, 490}};
+    const ClockOffset offset = clock_offset(exchanges, 1090, 1500, {1, 0, 80 + 300, 510 + 300});
+    EXPECT_LE(offset.least_ns, -300);
+    EXPECT_GE(offset.most_ns, -300);
+    EXPECT_LT(offset.most_ns - offset.least_ns, 200);
+}
+
+/// A host and a GPU whose clocks are known; CUPTI's times need `offset` added to be true.
+class Rounds {
+  public:
+    static constexpr int kRuns = 6;
+
+    void to(std::uint64_t host_ns) { now_ = host_ns; }
+    std::uint64_t now() const { return now_; }
+
+    /// Tells the relation what the host saw, and gives what CUPTI will say.
+    std::vector<ProbeRun> run(ClockRelation& relation, std::int64_t offset, int device = 0) {
+        std::vector<ProbeRun> told;
+        ++round_;
+        for (int i = 0; i < kRuns; ++i) {
+            now_ += 15'000 + random_() % 4000;  // the launch
+            ExchangedRun run{.device = device, .round = round_};
+            const std::uint64_t start = now_;
+            run.first_gpu_ns = gpu(now_ + 200);
+            for (int exchange = 0; exchange < 8; ++exchange) {
+                const std::uint64_t before = now_ + 300;
+                now_ += 2500;
+                run.exchanges.push_back({before, gpu(now_ - 1000), now_});
+            }
+            run.last_gpu_ns = gpu(now_ + 500);
+            told.push_back({0, device, shifted(start, offset), shifted(now_ + 800, offset)});
+            relation.add(std::move(run));
+        }
+        return told;
+    }
+
+  private:
+    static std::uint64_t shifted(std::uint64_t ns, std::int64_t offset) {
+        return static_cast<std::uint64_t>(static_cast<std::int64_t>(ns) - offset);
+    }
+    static std::uint64_t gpu(std::uint64_t host_ns) { return host_ns + 77'000'000'000; }
+
+    std::uint64_t now_ = 1'000'000'000'000;
+    std::uint32_t round_ = 0;
+    std::mt19937 random_{7};
+};
+
+void expect_holds(const std::vector<ClockMeasurement>& measured, std::int64_t offset, std::size_t count = 1) {
+    ASSERT_EQ(measured.size(), count) << offset;
+    for (const ClockMeasurement& each : measured) {
+        EXPECT_LE(each.offset.least_ns, double(offset));
+        EXPECT_GE(each.offset.most_ns, double(offset));
+        EXPECT_LT(each.offset.most_ns - each.offset.least_ns, 10'000);
+    }
+}
+
+TEST(ClockRelation, HoldsHoweverFarCuptisTimesAreOff) {
+    for (const std::int64_t offset :
+         {0, 19'000, -19'000, 300'000, -300'000, 10'000'000, -10'000'000, 2'000'000'000}) {
+        Rounds rounds;
+        ClockRelation relation;
+        const auto told = rounds.run(relation, offset);
+        expect_holds(relation.measure(told), offset);
+    }
+}
+
+TEST(ClockRelation, FollowsTimesThatRunAwayAlsoWhereSomeAreToldLate) {
+    for (const std::int64_t per_second : {10'000, -10'000}) {
+        Rounds rounds;
+        ClockRelation relation;
+        std::vector<ProbeRun> held_back;
+        for (int second = 0; second < 1000; ++second) {
+            rounds.to(1'000'000'000'000 + std::uint64_t(second) * 1'000'000'000);
+            const std::int64_t offset = second * per_second;
+            auto told = rounds.run(relation, offset);
+            const std::size_t most = second % 3 == 0 ? 4 : told.size();
+            std::vector<ProbeRun> now(told.begin(), told.begin() + std::ptrdiff_t(most));
+            const bool has_late = !held_back.empty();
+            now.insert(now.end(), held_back.begin(), held_back.end());
+            held_back.assign(told.begin() + std::ptrdiff_t(most), told.end());
+            const auto measured = relation.measure(now);
+            ASSERT_EQ(measured.size(), has_late ? 2u : 1u) << second;
+            const ClockMeasurement& newest = measured.back();
+            EXPECT_LE(newest.offset.least_ns, double(offset)) << second;
+            EXPECT_GE(newest.offset.most_ns, double(offset)) << second;
+        }
+    }
+}
+
+TEST(ClockRelation, DevicesAreNotTakenForOneAnother) {
+    Rounds rounds;
+    ClockRelation relation;
+    const std::uint64_t start = rounds.now();
+    auto told = rounds.run(relation, 50'000, 0);
+    rounds.to(start + 9'000);  // at the same time
+    const auto others = rounds.run(relation, -40'000, 1);
+    told.insert(told.end(), others.begin(), others.end());
+    const auto measured = relation.measure(told);
+    ASSERT_EQ(measured.size(), 2u);
+    for (const ClockMeasurement& each : measured) expect_holds({each}, each.device == 0 ? 50'000 : -40'000);
+}
+
+TEST(ClockRelation, WhatContradictsItselfIsNoMeasurement) {
+    Rounds rounds;
+    ClockRelation relation;
+    auto told = rounds.run(relation, 0);
+    told[2].start_ns += 100'000;  // no run of the host's was then
+    told[2].end_ns += 100'000;
+    EXPECT_TRUE(relation.measure(told).empty());
+    expect_holds(relation.measure(rounds.run(relation, 3'000)), 3'000);
+}
+
+TEST(ClockRelation, RunsThatCuptiLostAreForgotten) {
+    Rounds rounds;
+    ClockRelation relation;
+    for (int i = 0; i < 2000; ++i) rounds.run(relation, 0);
+    const auto told = rounds.run(relation, 2'000);
+    expect_holds(relation.measure(told), 2'000);
+}
+
+}  // namespace
+}  // namespace kymo::cuda
