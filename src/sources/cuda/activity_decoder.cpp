@@ -129,6 +129,17 @@ DeviceWork ActivityDecoder::work(DeviceWorkKind kind, std::uint32_t site, std::u
     return made;
 }
 
+void ActivityDecoder::learn_context(std::uint32_t context, std::uint32_t device) {
+    if (context == last_context_) return;
+    last_context_ = context;
+    devices_[context] = device;
+}
+
+std::uint32_t ActivityDecoder::device_of(std::uint32_t context) const {
+    const auto found = devices_.find(context);
+    return found != devices_.end() ? found->second : 0;
+}
+
 std::uint32_t ActivityDecoder::named_site(DeviceWorkKind kind, const std::string& name) {
     const auto [place, is_new] = sites_.try_emplace({kind, name}, 0u);
     if (is_new) place->second = DeviceLog::work_site(kind, name);
@@ -147,6 +158,7 @@ std::uint32_t ActivityDecoder::kernel_site(const char* name) {
 }
 
 void ActivityDecoder::decode_kernel(const KernelRecord& record, DeviceLog& log) {
+    learn_context(record.context, record.device);
     const std::uint32_t site = kernel_site(record.name);
     if (site == 0) {
         if (record.end != 0)
@@ -202,6 +214,7 @@ void ActivityDecoder::decode_call(const CallRecord& record, DeviceLog& log) {
 
 void ActivityDecoder::decode_copy(const CopyRecord& record, DeviceLog& log) {
     if (is_unfinished(record)) return;
+    learn_context(record.context, record.device);
     const std::uint32_t site =
         named_site(DeviceWorkKind::Copy, copy_text(record.copy_kind, record.source_kind, record.target_kind));
     DeviceWork made = work(DeviceWorkKind::Copy, site, record.device, record.context, record.stream,
@@ -229,6 +242,7 @@ void ActivityDecoder::decode_peer_copy(const PeerCopyRecord& record, DeviceLog& 
 
 void ActivityDecoder::decode_set(const SetRecord& record, DeviceLog& log) {
     if (is_unfinished(record)) return;
+    learn_context(record.context, record.device);
     const std::string name = "Memset (" + std::string(cupti_memory_kind(record.memory_kind)) + ")";
     DeviceWork made = work(DeviceWorkKind::Set, named_site(DeviceWorkKind::Set, name), record.device,
                            record.context, record.stream, record.correlation, record.start, record.end);
@@ -238,9 +252,9 @@ void ActivityDecoder::decode_set(const SetRecord& record, DeviceLog& log) {
 
 void ActivityDecoder::decode_wait(const WaitRecord& record, DeviceLog& log) {
     const std::string name(synchronization_name(record.type));
-    // The record does not name the device; a context belongs to one, and waits stand beside its queues.
-    DeviceWork made = work(DeviceWorkKind::Wait, named_site(DeviceWorkKind::Wait, name), 0, record.context,
-                           record.stream, record.correlation, record.start, record.end);
+    DeviceWork made =
+        work(DeviceWorkKind::Wait, named_site(DeviceWorkKind::Wait, name), device_of(record.context),
+             record.context, record.stream, record.correlation, record.start, record.end);
     const KeyedValue values[] = {{"cuda_sync_kind", std::string_view(name)},
                                  {"wait_on_cuda_event_id", std::int64_t{record.event}}};
     made.values = {values, record.event == ~0u ? std::size_t{1} : std::size_t{2}};

@@ -61,6 +61,9 @@ class ActivityDecoder {
     DeviceWork work(DeviceWorkKind kind, std::uint32_t site, std::uint32_t device, std::uint32_t context,
                     std::uint32_t stream, std::uint32_t correlation, std::uint64_t start,
                     std::uint64_t end) const noexcept;
+    /// Records of waits do not name the device. A context belongs to one, which those of work name.
+    void learn_context(std::uint32_t context, std::uint32_t device);
+    std::uint32_t device_of(std::uint32_t context) const;
     std::uint32_t kernel_site(const char* name);
     std::uint32_t call_site(std::uint32_t domain, std::uint32_t callback);
     std::uint32_t named_site(DeviceWorkKind kind, const std::string& name);
@@ -79,6 +82,8 @@ class ActivityDecoder {
     std::map<std::pair<DeviceWorkKind, std::string>, std::uint32_t> sites_;
     std::map<std::uint32_t, std::int64_t> allocated_;  ///< bytes of each device
     std::unordered_map<std::uint64_t, std::uint64_t> allocations_;
+    std::unordered_map<std::uint32_t, std::uint32_t> devices_;  ///< by context
+    std::uint32_t last_context_ = ~0u;                          ///< of `devices_`
     std::vector<ProbeRun> probe_runs_;
     std::uint64_t unfinished_ = 0;
 };

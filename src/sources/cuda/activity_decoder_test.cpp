@@ -213,6 +213,28 @@ TEST_F(Decoding, WaitsStandBesideTheQueueAndOverheadHasItsName) {
     EXPECT_NE(row_named(trace, "Lazy Function Loading"), kNoRow);
 }
 
+TEST_F(Decoding, WaitsStandOnTheDeviceOfTheirContext) {
+    for (const std::uint32_t device : {1u, 0u}) {
+        KernelRecord work = kernel("work", 1 + device, now(), now() + 10);
+        work.device = device;
+        work.context = 5 + device;
+        decode(work);
+    }
+    WaitRecord wait{};
+    wait.kind = kActivitySynchronization;
+    wait.type = 3;
+    wait.stream = 7;
+    wait.context = 6;
+    wait.event = ~0u;
+    wait.start = now();
+    wait.end = wait.start + 10;
+    decode(wait);
+    const Trace trace = session_.stop();
+    const Row row = row_named(trace, "Stream Sync");
+    ASSERT_NE(row, kNoRow);
+    EXPECT_EQ(trace.tracks()[trace.track_of(row)].device.index, 1);
+}
+
 TEST_F(Decoding, AllocationsOfTheDeviceAreReportsAndThoseOfTheHostAreNot) {
     MemoryRecord memory{};
     memory.kind = kActivityMemory;

@@ -59,6 +59,8 @@ struct Cupti {
     CuptiResult (*flush_all)(std::uint32_t flags);
     CuptiResult (*subscribe)(void** subscriber, SubscriberCallback callback, void* user,
                              SubscriberParams* params);
+    /// Of CUDA 12: does not say who is there.
+    CuptiResult (*subscribe_unnamed)(void** subscriber, SubscriberCallback callback, void* user);
     CuptiResult (*unsubscribe)(void* subscriber);
     CuptiResult (*configure_unified_memory)(UnifiedMemoryConfig* config, std::uint32_t count);
 };

@@ -111,12 +111,13 @@ std::string CuptiSource::record(const DeviceNeeds& needs, DeviceLog& log) noexce
 
 // Subscribing tells who else is there. The subscription is not kept: held, it costs each launch 0.7 us.
 std::string CuptiSource::other_profiler() {
-    if (cupti_.subscribe == nullptr) return "";
     char holder[128] = "";
     SubscriberParams params{sizeof(SubscriberParams), "Kymo", holder, sizeof holder};
     const auto ignore = [](void*, std::uint32_t, std::uint32_t, const void*) {};
     void* subscriber = nullptr;
-    const CuptiResult result = cupti_.subscribe(&subscriber, ignore, nullptr, &params);
+    const CuptiResult result = cupti_.subscribe != nullptr
+                                   ? cupti_.subscribe(&subscriber, ignore, nullptr, &params)
+                                   : cupti_.subscribe_unnamed(&subscriber, ignore, nullptr);
     if (result == kCuptiSuccess) {
         cupti_.unsubscribe(subscriber);
         return "";
