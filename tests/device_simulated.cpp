@@ -132,7 +132,7 @@ TEST_F(SimulatedDevice, ARefusalIsAProblemOfTheTraceAndTheNextSessionIsWell) {
     EXPECT_EQ(Reading::of<Simulated>(run(options_of<Simulated>(), body)).by_range(), (Counts{{"range", 1}}));
 }
 
-// L18
+// L18 K10
 TEST_F(SimulatedDevice, WithoutADeviceASessionGoesOnAndSaysWhy) {
     configure("absent", 1);
     EXPECT_NE(kymo::device_trouble("simulated"), "");
@@ -144,6 +144,7 @@ TEST_F(SimulatedDevice, WithoutADeviceASessionGoesOnAndSaysWhy) {
     EXPECT_EQ(problem(trace, "device_unavailable"), "No simulated device is plugged in: set 'absent' to 0.");
 }
 
+// K15
 TEST_F(SimulatedDevice, WorkThatNeverEndsDoesNotHoldUpTheStopForEver) {
     const Trace trace = run(options_of<Simulated>(), [] {
         Simulated::launch(0, 1, 1000);

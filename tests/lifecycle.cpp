@@ -55,6 +55,7 @@ TEST_F(Lifecycle, AbortAndSegmentationFaultLoseNothing) {
     }
 }
 
+// K6
 TEST_F(Lifecycle, AThreadMayEndTheProcessWhileOthersRecord) {
     for (int i = 0; i < 10; ++i) {
         std::filesystem::remove(capture());

@@ -412,6 +412,7 @@ TEST_F(TwoFiles, AFileSessionThatOutlivesAMemorySessionIsTheFilesFirst) {
     EXPECT_EQ(counts(trace), (Counts{{"two", 1}, {"three", 1}}));
 }
 
+// K3
 TEST_F(TwoFiles, AMemorySessionThatOutlivesAFileSessionLosesNothing) {
     kymo::Session file(into(capture()));
     { KYMO_RANGE("one"); }

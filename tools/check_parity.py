@@ -22,6 +22,7 @@ SPANS = (
     ("E", 1, 12),
     ("S", 1, 21),
     ("P", 1, 40),
+    ("K", 1, 15),
 )
 NUMBERS = [f"{letter}{n}" for letter, first, last in SPANS for n in range(first, last + 1)]
 

@@ -47,6 +47,7 @@ class OutputFileTest : public testing::Test {
     fs::path folder_;
 };
 
+// K11
 TEST_F(OutputFileTest, AppearsOnlyWhenCommitted) {
     OutputFile file(path("a.json"));
     file.write("hello");
@@ -160,6 +161,7 @@ TEST_F(OutputFileTest, AMissingFolderIsAnErrorThatNamesTheFile) {
 }
 
 #if KYMO_HAVE_ZLIB
+// K11
 TEST_F(OutputFileTest, TheSuffixGzCompresses) {
     std::string expected;
     for (int i = 0; i < 200000; ++i) expected += std::to_string(i) + ",";

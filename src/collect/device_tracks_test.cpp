@@ -163,6 +163,7 @@ TEST_F(DeviceTracks, WorkWithoutACallIsCounted) {
     EXPECT_EQ(problem_codes(built(6)), "");  // it asked for no calls
 }
 
+// K14
 TEST_F(DeviceTracks, WorkThatOverlapsGoesToFurtherTracks) {
     work({.name = "a", .start = 10, .end = 50});
     work({.name = "b", .start = 20, .end = 30});
@@ -191,6 +192,7 @@ TEST_F(DeviceTracks, WaitsAndOverheadStandBeside) {
     EXPECT_EQ(trace.links().size(), 0u);
 }
 
+// K15
 TEST_F(DeviceTracks, WorkAcrossTheWindowIsCutAndMarked) {
     work({.name = "before", .start = 10, .end = 90});
     work({.name = "across the start", .start = 90, .end = 110});
@@ -230,6 +232,7 @@ TEST_F(DeviceTracks, CopiesHaveBytesAndBandwidth) {
     EXPECT_EQ(values_of(build(), 0), "context=3; bytes=4000; memory bandwidth (GB/s)=200.000000; ");
 }
 
+// K9
 TEST_F(DeviceTracks, ValuesOfTheSourceStandBeforeTheFixedOnes) {
     work({.name = "a", .start = 20, .end = 40, .values = log.values().integer("priority", 2).bytes()});
     work({.name = "b", .start = 50, .end = 60, .correlation = 6});

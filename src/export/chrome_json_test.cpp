@@ -138,6 +138,7 @@ TEST_F(ChromeJsonTest, AReusedSystemThreadIdGetsARowOfItsOwn) {
     EXPECT_EQ(events(document, "X").at(1)["tid"].text, "2");
 }
 
+// K14
 TEST_F(ChromeJsonTest, AsyncTracksAreRowsOfTheirOwnWithNames) {
     const Value document =
         exported(TraceFixture().thread("main", {{"a", 0, 10}}).async("requests", {{"r", 5, 10}}).trace());
@@ -178,7 +179,7 @@ TEST_F(ChromeJsonTest, ValuesPlacesInstantsAndCountersAreThere) {
     EXPECT_EQ(events(document, "C").at(1)["args"]["value"].text, "Infinity");
 }
 
-// C31
+// C31 K13
 TEST_F(ChromeJsonTest, LinksAreFlowsBetweenTheStartsOfTheirRanges) {
     TraceFixture fixture;
     fixture.window(1000, 90'000);
@@ -257,6 +258,7 @@ TEST_F(ChromeJsonTest, ValuesAndDetailsStandAtTheirOwnRanges) {
     EXPECT_EQ(ranges.at(4)["args"]["Fwd thread id"].text, "3");
 }
 
+// K12
 TEST_F(ChromeJsonTest, AnyBytesInNamesAndAnyNestingGiveStrictNestedJson) {
     std::mt19937 random(11);
     for (int round = 0; round < 40; ++round) {

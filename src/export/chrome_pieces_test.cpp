@@ -41,6 +41,7 @@ TEST(ChromePieces, AnyCutOfATraceWithOneOfEverythingGivesTheSameBytes) {
     expect_same(Trace(), "empty");
 }
 
+// K11
 TEST(ChromePieces, AnyCutOfRandomTracesGivesTheSameBytes) {
     for (unsigned seed = 0; seed < 30; ++seed) {
         const std::string name = std::to_string(seed);

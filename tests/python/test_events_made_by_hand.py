@@ -427,6 +427,7 @@ def test_a_key_is_unique_or_an_error():
 
 
 def test_metadata_of_device_work_has_fields():
+    """K9"""
     metadata = event_metadata({"grid": "[1, 2, 3]", "registers per thread": 32, "stream": "7", "other": 1})
     assert (metadata.grid, metadata.registers_per_thread, metadata.stream) == ([1, 2, 3], 32, 7)
     assert metadata.block is None

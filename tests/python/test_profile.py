@@ -161,7 +161,7 @@ def top_level(prof, tmp_path):
 
 
 def test_metadata_is_in_the_trace(tmp_path):
-    """upstream: test_profiler_metadata; Q7: everything is escaped."""
+    """K7; upstream: test_profiler_metadata; Q7: everything is escaped."""
     text = 'a "quoted"\n\\ text with \x01 and ü'
     with kymo.profile(record_shapes=True) as prof:
         prof.add_metadata("text", text)
@@ -177,6 +177,7 @@ def test_metadata_is_in_the_trace(tmp_path):
 
 
 def test_metadata_that_is_no_json_is_refused():
+    """K7"""
     prof = kymo.profile()
     with pytest.raises(ValueError, match="'key' is not JSON"):
         prof.add_metadata_json("key", "{")

@@ -289,6 +289,7 @@ def test_no_activities_at_all_are_taken_as_the_installed_pytorch_takes_them():
 
 
 def test_the_top_of_a_trace_has_the_keys_of_pytorchs(tmp_path):
+    """K8"""
     tops = []
     for kind in (profile, torch.profiler.profile):
         with kind(record_shapes=True) as prof:
