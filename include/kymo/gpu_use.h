@@ -144,9 +144,10 @@ struct GpuDevice {
     std::uint64_t unlaunched = 0;  ///< work without a launching call
     std::uint64_t outside = 0;     ///< work whose call lies in no range
 
-    GpuWorkTotals short_kernels;         ///< those under 10 us
-    std::vector<GpuKernel> kernels;      ///< the most time first
-    std::vector<GpuLauncher> ranges;     ///< the nearest range around the call, the most time first
+    GpuWorkTotals short_kernels;     ///< those under 10 us
+    std::vector<GpuKernel> kernels;  ///< the most time first
+    /// The nearest range around the call, a call of Python only where there is no other; the most time first.
+    std::vector<GpuLauncher> ranges;
     std::vector<GpuLauncher> functions;  ///< the nearest Python function, likewise
     std::vector<GpuTransfer> transfers;  ///< the most time first
 

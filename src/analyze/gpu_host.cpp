@@ -87,6 +87,14 @@ HostRanges::HostRanges(const Trace& trace)
     }
 }
 
+Row HostRanges::marked_range_around(Row call) const noexcept {
+    const Row nearest = range_around(call);
+    Row range = nearest;
+    while (range != kNoRow && (scope(range) == Scope::PythonFunction || scope(range) == Scope::CFunction))
+        range = ranges_.parent[range];
+    return range != kNoRow ? range : nearest;
+}
+
 Row HostRanges::function_around(Row range) const noexcept {
     if (!has_functions_) return kNoRow;
     while (range != kNoRow && scope(range) != Scope::PythonFunction) range = ranges_.parent[range];

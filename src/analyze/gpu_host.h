@@ -34,6 +34,8 @@ class HostRanges {
     }
     /// The nearest range around a host call, or itself, that is no call that drives a device; kNoRow: none.
     Row range_around(Row call) const noexcept { return range_around_call(ranges_, sites_, call); }
+    /// The same, and no call of Python either, where there is such a one; else what range_around() says.
+    Row marked_range_around(Row call) const noexcept;
     /// The nearest call of a Python function around a range, or itself; kNoRow: none.
     Row function_around(Row range) const noexcept;
     Row thread(Row range) const noexcept { return trace_.tracks()[trace_.track_of(range)].thread; }

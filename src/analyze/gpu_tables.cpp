@@ -167,7 +167,7 @@ void add_gpu_tables(const HostRanges& host, const GpuDeviceWork& work, const std
             ++device.unlaunched;
             continue;
         }
-        const Row range = host.range_around(piece.call);
+        const Row range = host.marked_range_around(piece.call);
         const Row function = host.function_around(piece.call);
         if (range == kNoRow) ++device.outside;
         ranges.add(host.name(range == kNoRow ? piece.call : range), piece.duration_ns(), is_short);

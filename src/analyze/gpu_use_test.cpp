@@ -285,6 +285,18 @@ TEST(GpuUse, LaunchersAreRangesAndPythonFunctions) {
     EXPECT_EQ(device.unlaunched, 1u);
 }
 
+TEST(GpuUse, AMarkedRangeIsTheLauncherAlsoWhereAFunctionInItLaunches) {
+    GpuFixture gpu;
+    gpu.range(0, 500, "forward");
+    gpu.python(10, 400, "helper");
+    gpu.kernel(60, 40, "a", gpu.call(50, 5));
+    const GpuDevice device = only_device(gpu.trace());
+    ASSERT_EQ(device.ranges.size(), 1u);
+    EXPECT_EQ(device.ranges[0].name, "forward");
+    ASSERT_EQ(device.functions.size(), 1u);
+    EXPECT_EQ(device.functions[0].name, "helper");
+}
+
 TEST(GpuUse, TransfersHaveTheirBandwidthByDirection) {
     GpuFixture gpu;
     gpu.copy(0, 100, 1000);
