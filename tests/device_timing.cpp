@@ -40,6 +40,7 @@ class Clockwork final : public DeviceRuntime {
     std::string unavailable() const override { return {}; }
     std::unique_ptr<DeviceEvent> record() override {
         if (!failure.empty()) throw Error(failure);
+        queues.push_back(current_queue(type()));
         return std::make_unique<Event>(*this, current, us.load());
     }
     double elapsed_us(const DeviceEvent& from, const DeviceEvent& to) override {
@@ -53,6 +54,7 @@ class Clockwork final : public DeviceRuntime {
 
     std::atomic<double> us{0};
     std::atomic<int> alive{0};
+    std::vector<void*> queues;  ///< of the events
     std::int32_t current = 0;
     int waits = 0;
     std::string failure;
@@ -72,6 +74,7 @@ class DeviceTiming : public testing::Test {
     DeviceTiming() {
         device().failure.clear();
         device().current = 0;
+        device().queues.clear();
     }
 
     static void work(double us) { device().us = device().us.load() + us; }
@@ -174,6 +177,17 @@ TEST_F(DeviceTiming, ADeviceThatCannotRecordIsAProblemOfTheTrace) {
     const Trace trace = session.stop();
     EXPECT_TRUE(times(trace).empty());
     EXPECT_EQ(problems(trace), std::vector<std::string>{"Events were not recorded for clockwork: no queue"});
+}
+
+TEST_F(DeviceTiming, EventsAreInTheQueueThatIsCurrent) {
+    static int side = 0;
+    Session session = timing_session();
+    set_current_queue(DeviceType::Mps, []() noexcept -> void* { return &side; });
+    { KYMO_RANGE("beside"); }
+    set_current_queue(DeviceType::Mps, nullptr);
+    { KYMO_RANGE("default"); }
+    session.stop();
+    EXPECT_EQ(device().queues, (std::vector<void*>{&side, &side, nullptr, nullptr}));
 }
 
 // L19

@@ -203,6 +203,15 @@ class KYMO_API DeviceRuntime {
     virtual std::vector<std::pair<std::string, std::string>> details() const { return {}; }
 };
 
+/// The queue that is current on the calling thread, as the device's own library calls it (a cudaStream_t);
+/// null: the default one.
+using CurrentQueue = void* (*)() noexcept;
+/// A framework that has queues of its own says which is current; null: it no longer does. Events are recorded
+/// there.
+KYMO_API void set_current_queue(DeviceType type, CurrentQueue ask) noexcept;
+/// What it says, for devices; null where nobody does.
+KYMO_API void* current_queue(DeviceType type) noexcept;
+
 /// Makes a device known. Throws kymo::Error when its name, or its type, is taken.
 KYMO_API void register_device(std::shared_ptr<DeviceRuntime> device);
 /// The device of a name. Those that come with Kymo ("cuda", "simulated") are loaded at the first asking.

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 
 #include <kymo/device.h>
@@ -123,6 +124,24 @@ std::string load_own(std::string_view name) {
 }
 
 }  // namespace
+
+namespace {
+
+std::atomic<CurrentQueue>& current_queue_of(DeviceType type) noexcept {
+    static constinit std::atomic<CurrentQueue> by_type[64] = {};
+    return by_type[static_cast<unsigned>(type) % 64];
+}
+
+}  // namespace
+
+void set_current_queue(DeviceType type, CurrentQueue ask) noexcept {
+    current_queue_of(type).store(ask, std::memory_order_release);
+}
+
+void* current_queue(DeviceType type) noexcept {
+    const CurrentQueue ask = current_queue_of(type).load(std::memory_order_acquire);
+    return ask != nullptr ? ask() : nullptr;
+}
 
 void register_device(std::shared_ptr<DeviceRuntime> device) {
     if (device == nullptr) throw Error("register_device: there is no device");

@@ -1,8 +1,8 @@
 """Times of ranges on the GPU, measured with events (use_kineto=False) and summed up from CUPTI's kernels.
 
-events_against_cupti.py [--one events|cupti]. Each runs in a process of its own, on the same ranges: one kernel after
-the other on the current stream, from microseconds to milliseconds. Pairs of events hold the gaps between kernels too,
-so they may say more, never less. Exits with 1 where they differ by more than they may.
+events_against_cupti.py [--one events|cupti default|side]. Each runs in a process of its own, on the same ranges: one
+kernel after the other on PyTorch's default stream or on another, from microseconds to milliseconds. Pairs of events hold
+the gaps between kernels too, so they may say more, never less. Exits with 1 where they differ by more than they may.
 """
 
 import json
@@ -15,10 +15,13 @@ ROUNDS = 30
 KERNELS = 10
 
 
-def run(which):
+def run(which, where):
     import torch
 
     import kymo
+    import kymo.torch
+
+    kymo.torch.load()  # which knows the current stream
 
     matrices = {size: torch.randn(size, size, device="cuda") for size in SIZES}
     results = {size: torch.empty(size, size, device="cuda") for size in SIZES}
@@ -31,9 +34,12 @@ def run(which):
                         torch.mm(matrices[size], matrices[size], out=results[size])
         torch.cuda.synchronize()
 
-    work()
-    with kymo.profile(use_device="cuda", use_kineto=which == "cupti") as profiler:
+    stream = torch.cuda.Stream() if where == "side" else torch.cuda.default_stream()
+    torch.cuda.synchronize()
+    with torch.cuda.stream(stream):
         work()
+        with kymo.profile(use_device="cuda", use_kineto=which == "cupti") as profiler:
+            work()
     print("problems:", profiler.trace.problems, file=sys.stderr)
     times = {str(size): [] for size in SIZES}
     for event in profiler.events():
@@ -42,18 +48,20 @@ def run(which):
     json.dump(times, sys.stdout)
 
 
-def times_with(which):
-    done = subprocess.run([sys.executable, __file__, "--one", which], capture_output=True, text=True, timeout=120)
+def times_with(which, where):
+    command = [sys.executable, __file__, "--one", which, where]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     sys.stderr.write(done.stderr[-2000:])
     if done.returncode != 0:
         raise SystemExit(done.returncode)
     return json.loads(done.stdout)
 
 
-def main():
-    events, cupti = times_with("events"), times_with("cupti")
+def compare(where):
+    """How many sizes differ by more than they may."""
+    events, cupti = times_with("events", where), times_with("cupti", where)
     bad = 0
-    print(f"{KERNELS} matrix products in a range, {ROUNDS} ranges of each: medians, in us")
+    print(f"{where} stream, {KERNELS} matrix products in a range, {ROUNDS} ranges of each: medians, in us")
     print(f"{'size':>6} {'events':>12} {'kernels':>12} {'more':>8}")
     for size in events:
         if not len(events[size]) == len(cupti[size]) == ROUNDS:
@@ -64,11 +72,11 @@ def main():
         print(f"{size:>6} {with_events:12.1f} {with_cupti:12.1f} {with_events / with_cupti - 1:8.1%}")
         # A kernel's start takes a microsecond or two, and so does an event.
         bad += not 0.98 * with_cupti <= with_events <= 1.02 * with_cupti + 5 * (KERNELS + 1)
-    return 1 if bad else 0
+    return bad
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--one"]:
-        run(sys.argv[2])
+        run(*sys.argv[2:4])
     else:
-        sys.exit(main())
+        sys.exit(1 if compare("default") + compare("side") else 0)

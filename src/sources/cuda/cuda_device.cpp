@@ -16,8 +16,6 @@
 namespace kymo::cuda {
 namespace {
 
-thread_local void* current_stream = nullptr;  ///< CUDA's default one, unless somebody says otherwise
-
 void check(CudaResult result, const char* what) {
     if (result != kCudaSuccess) throw Error(std::string(what) + ": " + cuda_error(result));
 }
@@ -84,7 +82,7 @@ class CudaDevice final : public DeviceRuntime {
         int device = 0;
         check(driver.context_device(&device), "cuCtxGetDevice");
         auto event = std::make_unique<CudaEvent>(context, device);
-        check(driver.event_record(event->event(), current_stream), "cuEventRecord");
+        check(driver.event_record(event->event(), current_queue(DeviceType::Cuda)), "cuEventRecord");
         return event;
     }
 
@@ -142,10 +140,5 @@ extern "C" {
 
 KYMO_API void kymo_register_device() {
     kymo::register_device(std::make_shared<kymo::cuda::CudaDevice>());
-}
-
-/// The queue that events of this thread are recorded in; null: CUDA's default one.
-KYMO_API void kymo_cuda_set_stream(void* stream) {
-    kymo::cuda::current_stream = stream;
 }
 }

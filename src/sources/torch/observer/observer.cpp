@@ -15,9 +15,11 @@
 #include <variant>
 #include <vector>
 
+#include <kymo/device.h>
 #include <kymo/operation.h>
 
 #include "collective_values.h"
+#include "current_stream.h"
 #include "input_values.h"
 #include "input_writer.h"
 #include "observed_range.h"
@@ -326,5 +328,6 @@ constexpr ObserverTable kTable{kObserverTableVersion, detail::kLayoutNumber, set
 }  // namespace kymo::torch
 
 extern "C" __attribute__((visibility("default"))) const kymo::torch::ObserverTable* kymo_torch_observer() {
+    kymo::set_current_queue(kymo::DeviceType::Cuda, kymo::torch::current_cuda_stream);
     return &kymo::torch::kTable;
 }
