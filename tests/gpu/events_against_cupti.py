@@ -1,7 +1,7 @@
 """Times of ranges on the GPU, measured with events (use_kineto=False) and summed up from CUPTI's kernels.
 
 events_against_cupti.py [--one events|cupti default|side]. Each runs in a process of its own, on the same ranges: one
-kernel after the other on PyTorch's default stream or on another, from microseconds to milliseconds. Pairs of events hold
+kernel after the other on PyTorch's default stream or on another, microseconds to milliseconds. Pairs of events hold
 the gaps between kernels too, so they may say more, never less. Exits with 1 where they differ by more than they may.
 """
 
