@@ -75,6 +75,17 @@ class Decoding : public ::testing::Test {
         decoder_.decode(reinterpret_cast<const ActivityRecord&>(record), *device().source.open_log);
     }
 
+    WaitRecord stream_wait(std::uint32_t context) const {
+        WaitRecord wait{};
+        wait.kind = kActivitySynchronization;
+        wait.type = 3;
+        wait.context = context;
+        wait.stream = 7;
+        wait.event = ~0u;
+        wait.start = now();
+        wait.end = wait.start + 10;
+        return wait;
+    }
     KernelRecord kernel(const char* name, std::uint32_t correlation, std::uint64_t start, std::uint64_t end) {
         KernelRecord record{};
         record.kind = kActivityKernel;
@@ -192,14 +203,7 @@ TEST_F(Decoding, CopiesAndSetsHaveTheirBytes) {
 }
 
 TEST_F(Decoding, WaitsStandBesideTheQueueAndOverheadHasItsName) {
-    WaitRecord wait{};
-    wait.kind = kActivitySynchronization;
-    wait.type = 3;
-    wait.stream = 7;
-    wait.event = ~0u;
-    wait.start = now();
-    wait.end = wait.start + 10;
-    decode(wait);
+    decode(stream_wait(0));
     OverheadRecord overhead{};
     overhead.kind = kActivityOverhead;
     overhead.overhead_kind = 5 << 16;
@@ -220,15 +224,7 @@ TEST_F(Decoding, WaitsStandOnTheDeviceOfTheirContext) {
         work.context = 5 + device;
         decode(work);
     }
-    WaitRecord wait{};
-    wait.kind = kActivitySynchronization;
-    wait.type = 3;
-    wait.stream = 7;
-    wait.context = 6;
-    wait.event = ~0u;
-    wait.start = now();
-    wait.end = wait.start + 10;
-    decode(wait);
+    decode(stream_wait(6));
     const Trace trace = session_.stop();
     const Row row = row_named(trace, "Stream Sync");
     ASSERT_NE(row, kNoRow);
