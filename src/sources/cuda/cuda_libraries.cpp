@@ -82,7 +82,7 @@ const char* take_cupti(Cupti& cupti, void* library) {
     symbols.take(cupti.flush_all, "cuptiActivityFlushAll");
     symbols.take(cupti.unsubscribe, "cuptiUnsubscribe");
     symbols.take_if_there(cupti.subscribe, "cuptiSubscribe_v2");
-    symbols.take(cupti.subscribe_unnamed, "cuptiSubscribe");
+    if (cupti.subscribe == nullptr) symbols.take(cupti.subscribe_unnamed, "cuptiSubscribe");
     symbols.take_if_there(cupti.configure_unified_memory, "cuptiActivityConfigureUnifiedMemoryCounter");
     return symbols.missing();
 }
