@@ -11,7 +11,7 @@ FUZZ_SECONDS ?= 600
 export JOBS CMAKE_ARGS FUZZ_SECONDS PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-torch parity-torch test-cpython check bench bench-torch bench-gpu asan tsan storm fuzz viewers arrow
+.PHONY: help demo test test-torch test-gpu parity-torch test-cpython check bench bench-torch bench-gpu asan tsan storm fuzz viewers arrow
 .PHONY: examples-python
 .PHONY: install-deps clean format
 
@@ -57,6 +57,10 @@ bench-torch:  ## Kymo and PyTorch's own profiler, side by side (installs PyTorch
 	@tools/build.sh release --python kymo_python
 	@KYMO_BENCH_PYTHON=$$(tools/torch_env.sh) && export KYMO_BENCH_PYTHON && \
 		python3 tools/bench.py build/release -o build/bench_torch.json --only torch
+
+test-gpu:  ## Tests that need an NVIDIA GPU and PyTorch: SOAK_SECONDS (180) of training among them
+	@tools/build.sh release --python kymo_python kymo_cli kymo_cuda device_cuda
+	@tools/gpu_tests.sh build/release
 
 bench-gpu:  ## The figures of recording a GPU; needs one, and CUDA's compiler
 	@tools/build.sh release --python kymo_python kymo_cuda

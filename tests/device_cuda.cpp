@@ -22,6 +22,10 @@ struct Driver {
     Result (*device_get)(int* device, int ordinal);
     Result (*primary_retain)(void** context, int device);
     Result (*set_current)(void* context);
+    Result (*context_create)(void** context, unsigned flags, int device);
+    Result (*context_destroy)(void* context);
+    Result (*allocate)(std::uint64_t* address, std::size_t bytes);
+    Result (*set_bytes)(std::uint64_t address, unsigned char value, std::size_t bytes);
     Result (*synchronize)();
     Result (*stream_create)(void** stream, unsigned flags);
     Result (*begin_capture)(void* stream, int mode);
@@ -89,6 +93,10 @@ struct Cuda {
         find(library, driver.device_get, "cuDeviceGet");
         find(library, driver.primary_retain, "cuDevicePrimaryCtxRetain");
         find(library, driver.set_current, "cuCtxSetCurrent");
+        find(library, driver.context_create, "cuCtxCreate_v2");
+        find(library, driver.context_destroy, "cuCtxDestroy_v2");
+        find(library, driver.allocate, "cuMemAlloc_v2");
+        find(library, driver.set_bytes, "cuMemsetD8_v2");
         find(library, driver.synchronize, "cuCtxSynchronize");
         find(library, driver.stream_create, "cuStreamCreate");
         find(library, driver.begin_capture, "cuStreamBeginCapture_v2");
@@ -114,17 +122,22 @@ struct Cuda {
     void add_device(int ordinal) {
         OnDevice made;
         int device = 0;
-        void* module = nullptr;
         check(driver.device_get(&device, ordinal), "cuDeviceGet");
         if (trouble.empty()) check(driver.primary_retain(&made.context, device), "cuDevicePrimaryCtxRetain");
-        if (trouble.empty()) check(driver.set_current(made.context), "cuCtxSetCurrent");
+        if (trouble.empty()) prepare(made);
+        devices.push_back(made);
+    }
+
+    /// Makes its context current, and what kernels need there.
+    void prepare(OnDevice& made) {
+        void* module = nullptr;
+        check(driver.set_current(made.context), "cuCtxSetCurrent");
         if (trouble.empty()) check(driver.module_load(&module, kProgram), "cuModuleLoadData");
         if (trouble.empty())
             check(driver.module_function(&made.function, module, "kymo_list_kernel"), "cuModuleGetFunction");
         for (void*& queue : made.queues) {
             if (trouble.empty()) check(driver.stream_create(&queue, 1), "cuStreamCreate");  // 1: non-blocking
         }
-        devices.push_back(made);
     }
 
     static Cuda& get() {
@@ -141,6 +154,11 @@ struct CudaDriver {
     static void launch(int device, int queue, std::uint64_t ns) {
         const OnDevice& on = use(device);
         put(on, on.queues[queue % kQueues], ns);
+    }
+    static void put(const OnDevice& on, void* stream, std::uint64_t ns) {
+        void* parameters[] = {&ns};
+        ASSERT_EQ(Cuda::get().driver.launch(on.function, 1, 1, 1, 1, 1, 1, 0, stream, parameters, nullptr),
+                  0);
     }
     static void graph(int device, int queue, int count) {
         const OnDevice& on = use(device);
@@ -165,11 +183,6 @@ struct CudaDriver {
         EXPECT_EQ(Cuda::get().driver.set_current(on.context), 0);
         return on;
     }
-    static void put(const OnDevice& on, void* stream, std::uint64_t ns) {
-        void* parameters[] = {&ns};
-        ASSERT_EQ(Cuda::get().driver.launch(on.function, 1, 1, 1, 1, 1, 1, 0, stream, parameters, nullptr),
-                  0);
-    }
     /// `count` kernels, one after the other; captured once by each thread, in a queue that nobody else uses.
     static void* graph_of(const OnDevice& on, int count) {
         thread_local std::map<std::pair<const OnDevice*, int>, void*> made;
@@ -186,6 +199,70 @@ struct CudaDriver {
         return executable;
     }
 };
+
+class CudaDevice : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        if (!Cuda::get().trouble.empty()) GTEST_SKIP() << Cuda::get().trouble;
+    }
+    /// A context of our own beside the device's, current on this thread.
+    static OnDevice make_context() {
+        OnDevice made;
+        EXPECT_EQ(Cuda::get().driver.context_create(&made.context, 0, 0), 0);
+        Cuda::get().prepare(made);
+        EXPECT_EQ(Cuda::get().trouble, "");
+        return made;
+    }
+};
+
+TEST_F(CudaDevice, WorkInAContextThatTheProgramMadeItselfIsWaitedFor) {
+    const OnDevice own = make_context();
+    kymo::Session session(device_list::options_of<CudaDriver>());
+    {
+        KYMO_RANGE("own");
+        for (int i = 0; i < 8; ++i) CudaDriver::put(own, own.queues[i % kQueues], 10'000'000);
+    }
+    const auto reading = device_list::Reading::of<CudaDriver>(session.stop());
+    EXPECT_EQ(reading.by_range(), (device_list::Counts{{"own", 8}}));
+    EXPECT_EQ(reading.problem("device_work_missing"), 0u);
+    EXPECT_EQ(Cuda::get().driver.context_destroy(own.context), 0);
+}
+
+TEST_F(CudaDevice, ContextsMayComeAndGoWhileASessionRuns) {
+    kymo::Session session(device_list::options_of<CudaDriver>());
+    for (int round = 0; round < 5; ++round) {
+        const OnDevice own = make_context();
+        {
+            KYMO_RANGE("own");
+            CudaDriver::put(own, own.queues[0], 1'000'000);
+        }
+        kymo::Session(device_list::options_of<CudaDriver>()).stop();  // which waits for every context
+        EXPECT_EQ(Cuda::get().driver.context_destroy(own.context), 0);
+    }
+    {
+        KYMO_RANGE("device's");
+        CudaDriver::launch(0, 0, 1000);
+    }
+    const auto reading = device_list::Reading::of<CudaDriver>(session.stop());
+    EXPECT_EQ(reading.by_range(), (device_list::Counts{{"own", 5}, {"device's", 1}}));
+    EXPECT_EQ(reading.problem("device_work_missing"), 0u);
+}
+
+TEST_F(CudaDevice, AMemorySetIsUnderItsCallWithItsBytes) {
+    CudaDriver::synchronize(0);
+    std::uint64_t address = 0;
+    ASSERT_EQ(Cuda::get().driver.allocate(&address, 4096), 0);
+    kymo::Session session(device_list::options_of<CudaDriver>());
+    ASSERT_EQ(Cuda::get().driver.set_bytes(address, 7, 4096), 0);
+    const kymo::Trace trace = session.stop();
+    ASSERT_EQ(trace.links().size(), 1u);
+    EXPECT_EQ(trace.range_name(trace.links()[0].from), "cuMemsetD8");
+    EXPECT_EQ(trace.range_name(trace.links()[0].to), "Memset (Device)");
+}
+
+TEST_F(CudaDevice, AHundredThousandLaunchesAreNeverBeforeTheirCallsNorAfterTheirWaits) {
+    device_list::check_clock<CudaDriver>(100'000);
+}
 
 }  // namespace
 

@@ -224,7 +224,7 @@ TYPED_TEST_P(DeviceList, ASessionInTheMiddleOfABusyProgramHasWhatWasLaunchedMean
         EXPECT_GE(found["busy"], before_stop - after_start)
             << ::testing::PrintToString(found) << ", " << reading.launches.size() << " launches";
         EXPECT_LE(static_cast<int>(reading.kernels.size()), after_stop - before_start + 64);
-        EXPECT_LE(found["?"], 64);
+        EXPECT_LE(found["?"], after_start - before_start + 64);  // the calls of these were not yet told
         EXPECT_EQ(reading.problem("device_work_missing"), 0u);
     }
 }

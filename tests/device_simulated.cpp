@@ -2,6 +2,8 @@
 // do: lose records, refuse, hang, show a wrong clock.
 #include <cmath>
 
+#include <kymo/gpu_use.h>
+
 #include "device_list.h"
 #include "simulated_device.h"
 
@@ -201,6 +203,20 @@ TEST_F(SimulatedDevice, KernelsOfAGraphMayOverlap) {
         overlapping += track.kind == kymo::TrackKind::Overlap ? 1 : 0;
     EXPECT_EQ(overlapping, 3);
     EXPECT_EQ(trace.links().size(), 4u);
+}
+
+// 64 blocks of 128 threads on 16 multiprocessors of 2048: 4 * 128 / 2048.
+TEST_F(SimulatedDevice, TheOccupancyOfItsKernelsIsEstimated) {
+    const Trace trace = run(options_of<Simulated>(), [] {
+        Simulated::launch(0, 0, 1000);
+        Simulated::launch(1, 0, 1000);
+    });
+    const kymo::GpuUse use = kymo::gpu_use(trace);
+    ASSERT_EQ(use.devices.size(), 2u);
+    for (const kymo::GpuDevice& device : use.devices) {
+        ASSERT_EQ(device.kernels.size(), 1u);
+        EXPECT_DOUBLE_EQ(device.kernels[0].occupancy.occupancy.value_or(0), 0.25);
+    }
 }
 
 TEST_F(SimulatedDevice, AllocationsAreReported) {

@@ -39,6 +39,9 @@ def compare_launches(build, folder, pairs):
         least.append(run([program, "least"], folder, build))
         bare.append(run([program, "bare"], folder, build))
         ours.append(run([program, "kymo"], folder, build))
+    for each in ours:
+        if not each["kernels"] == each["links"] == each["launched"]:
+            raise SystemExit(f"gpu: a session lost kernels or links: {each}")
     ratio = added(ours) / added(bare)
     figure("gpu_launch", added(ours), "ns", "<= 1.25", against="bare CUPTI", against_value=added(bare), ratio=ratio)
     figure("gpu_launch_kernels_alone", added(least), "ns", "", against="bare CUPTI", against_value=added(bare))

@@ -21,6 +21,8 @@ namespace {
 
 __global__ void empty() {}
 
+constexpr int kRound = 1000;
+
 double now_ns() {
     return static_cast<double>(std::chrono::steady_clock::now().time_since_epoch().count());
 }
@@ -35,7 +37,6 @@ double launch(int count) {
 
 // Rounds, each shorter than the GPU's queue; their lower quartile: in a virtual machine the rest is others' work.
 double usual_launch(int count) {
-    constexpr int kRound = 1000;
     std::vector<double> rounds;
     for (int done = 0; done < count; done += kRound) rounds.push_back(launch(kRound));
     std::sort(rounds.begin(), rounds.end());
@@ -110,9 +111,9 @@ int main(int argc, char** argv) {
         for (kymo::Row row = 0; row < trace.ranges().size(); ++row)
             kernels += trace.range_name(row) == "(anonymous namespace)::empty()" ? 1 : 0;
         std::printf(
-            "{\"mode\": \"kymo\", \"before\": %.1f, \"during\": %.1f, \"kernels\": %zu, \"links\": %zu, "
+            "{\"mode\": \"kymo\", \"before\": %.1f, \"during\": %.1f, \"launched\": %d, \"kernels\": %zu, \"links\": %zu, "
             "\"contradiction_ns\": %.0f, \"stop_us\": %.4f, \"table_us\": %.4f, \"export_us\": %.4f, \"bytes\": %.1f}\n",
-            before, during, kernels, trace.links().size(), worst_contradiction_ns(trace), (stopped - stop_start) / 1e3 / double(kernels),
+            before, during, 2000 + (count + kRound - 1) / kRound * kRound, kernels, trace.links().size(), worst_contradiction_ns(trace), (stopped - stop_start) / 1e3 / double(kernels),
             (tabled - stopped) / 1e3 / double(kernels), (exported - export_start) / 1e3 / double(kernels),
             double(trace.window().log_bytes) / double(kernels));
         for (const kymo::MetadataInfo& fact : trace.metadata())

@@ -2,11 +2,11 @@
 #include "sources/cuda/activity_decoder.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cstring>
 #include <utility>
 
 #include "base/cuda_words.h"
+#include "sources/cuda/call_names.h"
 
 namespace kymo::cuda {
 namespace {
@@ -70,31 +70,12 @@ std::string copy_text(std::uint8_t kind, std::uint8_t source, std::uint8_t targe
            std::string(cupti_memory_kind(target)) + ")";
 }
 
-bool is_version(std::string_view text) {
-    return text.size() > 1 && text[0] == 'v' && std::all_of(text.begin() + 1, text.end(), [](char c) {
-               return std::isdigit(static_cast<unsigned char>(c)) != 0;
-           });
-}
-
 }  // namespace
-
-std::string plain_call_name(std::string_view name) {
-    for (std::size_t bar = name.rfind('_'); bar != std::string_view::npos && bar != 0;
-         bar = name.rfind('_')) {
-        const std::string_view last = name.substr(bar + 1);
-        if (last != "ptsz" && last != "ptds" && !is_version(last)) break;
-        name = name.substr(0, bar);
-    }
-    return std::string(name);
-}
 
 void ActivityDecoder::decode(const ActivityRecord& record, DeviceLog& log) {
     switch (record.kind) {
         case kActivityKernel:
             return decode_kernel(reinterpret_cast<const KernelRecord&>(record), log);
-        case kActivityRuntime:
-        case kActivityDriver:
-            return decode_call(reinterpret_cast<const CallRecord&>(record), log);
         case kActivityMemcpy:
             return decode_copy(reinterpret_cast<const CopyRecord&>(record), log);
         case kActivityMemcpyPeer:
@@ -199,16 +180,15 @@ std::uint32_t ActivityDecoder::call_site(std::uint32_t domain, std::uint32_t cal
     return sites[index];
 }
 
-void ActivityDecoder::decode_call(const CallRecord& record, DeviceLog& log) {
-    if (record.thread == own_thread_ || record.start == 0) return;
+void ActivityDecoder::decode_call(std::int32_t os_tid, const RecordedCall& recorded, DeviceLog& log) {
     DeviceCall call;
-    call.site = call_site(record.kind == kActivityDriver ? kDriverCalls : kRuntimeCalls, record.callback);
-    call.os_tid = static_cast<std::int32_t>(record.thread);
-    call.correlation = record.correlation;
+    call.site = call_site(recorded.domain, recorded.callback);
+    call.os_tid = os_tid;
+    call.correlation = recorded.correlation;
     call.device_type = DeviceType::Cuda;
-    call.start = clock_.to_ticks(record.start);
-    call.end = clock_.to_ticks(std::max(record.start, record.end));
-    call.result = static_cast<std::int32_t>(record.result);
+    call.start = recorded.start;
+    call.end = std::max(recorded.start, recorded.end);
+    call.result = recorded.result;
     log.write(call);
 }
 

@@ -9,6 +9,7 @@
 
 #include <kymo/device.h>
 
+#include "sources/cuda/call_log.h"
 #include "sources/cuda/cuda_libraries.h"
 #include "sources/cuda/cupti_clock.h"
 #include "sources/cuda/cupti_records.h"
@@ -28,10 +29,9 @@ class ActivityDecoder {
   public:
     ActivityDecoder(const Cupti& cupti, const CuptiClock& clock) : cupti_(cupti), clock_(clock) {}
 
-    /// Calls of this thread are ours, and are left out.
-    void set_own_thread(std::uint32_t os_tid) noexcept { own_thread_ = os_tid; }
     /// Writes a record; of a kind that is not known nothing.
     void decode(const ActivityRecord& record, DeviceLog& log);
+    void decode_call(std::int32_t os_tid, const RecordedCall& call, DeviceLog& log);
     /// Runs of the clock's probe that were found since the last asking.
     std::vector<ProbeRun> take_probe_runs() { return std::exchange(probe_runs_, {}); }
 
@@ -43,7 +43,6 @@ class ActivityDecoder {
 
   private:
     void decode_kernel(const KernelRecord& record, DeviceLog& log);
-    void decode_call(const CallRecord& record, DeviceLog& log);
     void decode_copy(const CopyRecord& record, DeviceLog& log);
     void decode_peer_copy(const PeerCopyRecord& record, DeviceLog& log);
     void decode_set(const SetRecord& record, DeviceLog& log);
@@ -76,9 +75,8 @@ class ActivityDecoder {
     };
     const Cupti& cupti_;
     const CuptiClock& clock_;
-    std::uint32_t own_thread_ = 0;
     std::unordered_map<const char*, KernelName> kernels_;
-    std::vector<std::uint32_t> call_sites_[3];  ///< by domain, then by callback
+    std::vector<std::uint32_t> call_sites_[kCallDomains];  ///< by domain, then by callback
     std::map<std::pair<DeviceWorkKind, std::string>, std::uint32_t> sites_;
     std::map<std::uint32_t, std::int64_t> allocated_;  ///< bytes of each device
     std::unordered_map<std::uint64_t, std::uint64_t> allocations_;
@@ -87,8 +85,5 @@ class ActivityDecoder {
     std::vector<ProbeRun> probe_runs_;
     std::uint64_t unfinished_ = 0;
 };
-
-/// "cudaLaunchKernel" of "cudaLaunchKernel_v7000", "cuMemcpyHtoD" of "cuMemcpyHtoD_v2_ptds".
-std::string plain_call_name(std::string_view name);
 
 }  // namespace kymo::cuda

@@ -105,16 +105,16 @@ class Decoding : public ::testing::Test {
         return record;
     }
 
-    CallRecord call(std::uint32_t kind, std::uint32_t callback, std::uint32_t correlation,
-                    std::uint64_t start, std::uint64_t end) {
-        CallRecord record{};
-        record.kind = kind;
-        record.callback = callback;
-        record.correlation = correlation;
-        record.start = start;
-        record.end = end;
-        record.thread = static_cast<std::uint32_t>(gettid());
-        return record;
+    /// Of this thread.
+    void decode_call(std::uint32_t domain, std::uint32_t callback, std::uint32_t correlation,
+                     std::uint64_t start, std::uint64_t end) {
+        RecordedCall call;
+        call.domain = domain;
+        call.callback = callback;
+        call.correlation = correlation;
+        call.start = clock_.to_ticks(start);
+        call.end = clock_.to_ticks(end);
+        decoder_.decode_call(gettid(), call, *device().source.open_log);
     }
 
     static Row row_named(const Trace& trace, std::string_view name) {
@@ -146,7 +146,7 @@ TEST_F(Decoding, AKernelIsOnItsQueueUnderTheCallThatLaunchedIt) {
         while (now() < end + 10) {
         }
     }
-    decode(call(kActivityRuntime, 211, 5, start, end));
+    decode_call(kRuntimeCalls, 211, 5, start, end);
     decode(kernel("_Z5emptyi", 5, start + 1, end + 1));
     const Trace trace = session_.stop();
     const Row row = row_named(trace, "empty(int)");
@@ -255,10 +255,8 @@ TEST_F(Decoding, AllocationsOfTheDeviceAreReportsAndThoseOfTheHostAreNot) {
     EXPECT_EQ(trace.memory().device[0].type, DeviceType::Cuda);
 }
 
-TEST_F(Decoding, OurOwnCallsAndKernelsAreLeftOut) {
-    decoder_.set_own_thread(static_cast<std::uint32_t>(gettid()));
+TEST_F(Decoding, OurOwnKernelsAndUnknownRecordsAreLeftOut) {
     const std::uint64_t start = now();
-    decode(call(kActivityRuntime, 211, 1, start, start + 10));
     decode(kernel(ActivityDecoder::kProbeName, 1, start, start + 10));
     const ActivityRecord unknown{9999};
     decoder_.decode(unknown, *device().source.open_log);
@@ -267,16 +265,6 @@ TEST_F(Decoding, OurOwnCallsAndKernelsAreLeftOut) {
     const auto runs = decoder_.take_probe_runs();
     ASSERT_EQ(runs.size(), 1u);
     EXPECT_EQ(runs[0].start_ns, start);
-}
-
-TEST(CallNames, LoseTheirVersions) {
-    EXPECT_EQ(plain_call_name("cudaLaunchKernel_v7000"), "cudaLaunchKernel");
-    EXPECT_EQ(plain_call_name("cudaLaunchKernel_ptsz_v7000"), "cudaLaunchKernel");
-    EXPECT_EQ(plain_call_name("cuMemcpyHtoD_v2_ptds"), "cuMemcpyHtoD");
-    EXPECT_EQ(plain_call_name("cuLaunchKernel"), "cuLaunchKernel");
-    EXPECT_EQ(plain_call_name("cuGraphAddNode_value"), "cuGraphAddNode_value");
-    EXPECT_EQ(plain_call_name("_v2"), "_v2");
-    EXPECT_EQ(plain_call_name(""), "");
 }
 
 TEST(CuptiClocks, GiveTicksBackAsTheyWere) {
@@ -289,6 +277,38 @@ TEST(CuptiClocks, GiveTicksBackAsTheyWere) {
             EXPECT_LE(off, rate / 1'000'000'000 + 1) << rate << " " << ticks;
         }
     }
+}
+
+TEST_F(Decoding, PagesThatMovedHaveTheirBytesAndFaultsHaveNone) {
+    UnifiedMemoryRecord moved{};
+    moved.kind = kActivityUnifiedMemory;
+    moved.counter_kind = 1;  // to the device
+    moved.value = 65536;
+    moved.address = 0x7000;
+    moved.source = 9;  // the host's number, which is no device
+    moved.target = 1;
+    moved.start = now();
+    moved.end = moved.start + 100;
+    decode(moved);
+    moved.counter_kind = 2;  // and back
+    std::swap(moved.source, moved.target);
+    decode(moved);
+    moved.counter_kind = 4;
+    moved.target = 1;
+    moved.value = 3;
+    decode(moved);
+    const Trace trace = session_.stop();
+    for (const char* name : {"Memcpy HtoD (unified memory)", "Memcpy DtoH (unified memory)"}) {
+        const Row row = row_named(trace, name);
+        ASSERT_NE(row, kNoRow) << name;
+        EXPECT_EQ(trace.tracks()[trace.track_of(row)].device.index, 1) << name;
+        EXPECT_EQ(value(trace, row, "bytes")->integer, 65536);
+        EXPECT_EQ(value(trace, row, "address")->integer, 0x7000);
+    }
+    const Row fault = row_named(trace, "Page fault of the GPU (unified memory)");
+    ASSERT_NE(fault, kNoRow);
+    EXPECT_EQ(value(trace, fault, "bytes"), nullptr);
+    EXPECT_EQ(value(trace, fault, "value")->integer, 3);
 }
 
 TEST_F(Decoding, WorkThatHadNotEndedIsCountedAndNotWritten) {

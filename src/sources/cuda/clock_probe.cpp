@@ -2,6 +2,7 @@
 #include "sources/cuda/clock_probe.h"
 
 #include <atomic>
+#include <set>
 #include <utility>
 
 #include "sources/cuda/cuda_contexts.h"
@@ -66,9 +67,9 @@ std::uint64_t ClockProbe::now_ns() const noexcept {
     return clock_.to_ns(device_ticks());
 }
 
-ClockProbe::OnDevice& ClockProbe::prepare(int device) {
-    const auto [place, is_new] = devices_.try_emplace(device);
-    OnDevice& made = place->second;
+ClockProbe::InContext& ClockProbe::prepare(std::uint64_t context) {
+    const auto [place, is_new] = contexts_.try_emplace(context);
+    InContext& made = place->second;
     if (!is_new) return made;
     const Driver& driver = libraries().driver;
     void* module = nullptr;
@@ -83,16 +84,16 @@ ClockProbe::OnDevice& ClockProbe::prepare(int device) {
     return made;
 }
 
-void ClockProbe::run_on(int device, OnDevice& on_device) {
+void ClockProbe::run_on(int device, InContext& in_context) {
     const Driver& driver = libraries().driver;
-    Mailbox& box = *on_device.box;
-    if (driver.stream_query(on_device.stream) != kCudaSuccess) return;  // the last one never got its turn
+    Mailbox& box = *in_context.box;
+    if (driver.stream_query(in_context.stream) != kCudaSuccess) return;  // the last one never got its turn
     box.ask.store(0);
     box.answer.store(0);
     box.last.store(0);
     std::uint32_t rounds = kRounds;
-    void* parameters[] = {&on_device.box_on_device, &rounds};
-    if (driver.launch(on_device.function, 1, 1, 1, 1, 1, 1, 0, on_device.stream, parameters, nullptr) !=
+    void* parameters[] = {&in_context.box_on_device, &rounds};
+    if (driver.launch(in_context.function, 1, 1, 1, 1, 1, 1, 0, in_context.stream, parameters, nullptr) !=
         kCudaSuccess)
         return;
     ExchangedRun measured;
@@ -121,11 +122,15 @@ void ClockProbe::run_on(int device, OnDevice& on_device) {
 
 void ClockProbe::run() {
     ++round_;
+    std::set<int> done;
     for_each_context([&](int device, void* context) {
+        if (done.count(device) != 0) return;
         const CurrentContext current(libraries().driver, context);
-        if (!current) return;
-        OnDevice& on_device = prepare(device);
-        for (int i = 0; i < kRuns && on_device.is_usable; ++i) run_on(device, on_device);
+        const std::uint64_t id = context_id(context);
+        if (!current || id == 0) return;
+        InContext& in_context = prepare(id);
+        for (int i = 0; i < kRuns && in_context.is_usable; ++i) run_on(device, in_context);
+        if (in_context.is_usable) done.insert(device);
     });
 }
 

@@ -16,7 +16,7 @@ namespace kymo::cuda {
 class ClockProbe {
   public:
     explicit ClockProbe(const CuptiClock& clock) : clock_(clock) {}
-    /// On every device that the program uses.
+    /// On every device that the program uses, in one context of it.
     void run();
     /// What CUPTI said of those runs, and what follows. What a busy program holds back comes later.
     std::vector<ClockMeasurement> measure(const std::vector<ProbeRun>& runs) {
@@ -26,19 +26,19 @@ class ClockProbe {
   private:
     /// What the kernel and the host share; mapped into both.
     struct Mailbox;
-    struct OnDevice {
+    struct InContext {
         bool is_usable = false;
         void* stream = nullptr;
         void* function = nullptr;
         Mailbox* box = nullptr;
         std::uint64_t box_on_device = 0;
     };
-    OnDevice& prepare(int device);
-    void run_on(int device, OnDevice& on_device);
+    InContext& prepare(std::uint64_t context);
+    void run_on(int device, InContext& in_context);
     std::uint64_t now_ns() const noexcept;
 
     const CuptiClock& clock_;
-    std::map<int, OnDevice> devices_;
+    std::map<std::uint64_t, InContext> contexts_;  ///< by their ids
     std::uint32_t round_ = 0;
     ClockRelation relation_;
 };

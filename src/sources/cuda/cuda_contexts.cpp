@@ -1,7 +1,11 @@
-// cuda_contexts.cpp: only the primary contexts: those that CUDA's runtime, and so nearly everybody, uses.
+// cuda_contexts.cpp: the primary contexts, which the driver tells, and those that were seen at work.
 #include "sources/cuda/cuda_contexts.h"
 
-#include <cstdio>
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
 
 namespace kymo::cuda {
 
@@ -16,19 +20,125 @@ CurrentContext::~CurrentContext() {
     if (is_pushed_) driver_.context_pop(&popped);
 }
 
+namespace {
+
+/// Contexts that were seen at work, and who is using them here. Never destroyed: callbacks come until the
+/// end.
+struct Noted {
+    struct Context {
+        void* context;
+        int users;
+    };
+    std::mutex mutex;
+    std::condition_variable unused;
+    std::vector<Context> contexts;
+    std::atomic<std::uint32_t> forgotten{0};
+
+    Context* find(void* context) {
+        const auto found = std::find_if(contexts.begin(), contexts.end(),
+                                        [&](const Context& each) { return each.context == context; });
+        return found != contexts.end() ? &*found : nullptr;
+    }
+};
+
+Noted& noted() {
+    static auto& noted = *new Noted;
+    return noted;
+}
+
+/// Keeps a noted context from ending, if it is one.
+class UsedContext {
+  public:
+    explicit UsedContext(void* context) : context_(context) {
+        std::lock_guard lock(noted().mutex);
+        if (Noted::Context* const found = noted().find(context)) {
+            ++found->users;
+            is_noted_ = true;
+        }
+    }
+    ~UsedContext() {
+        if (!is_noted_) return;
+        {
+            std::lock_guard lock(noted().mutex);
+            if (Noted::Context* const found = noted().find(context_)) --found->users;
+        }
+        noted().unused.notify_all();
+    }
+    UsedContext(const UsedContext&) = delete;
+    UsedContext& operator=(const UsedContext&) = delete;
+    explicit operator bool() const noexcept { return is_noted_; }
+
+  private:
+    void* context_;
+    bool is_noted_ = false;
+};
+
+}  // namespace
+
+void note_context(void* context) noexcept {
+    std::lock_guard lock(noted().mutex);
+    if (context != nullptr && noted().find(context) == nullptr) noted().contexts.push_back({context, 0});
+}
+
+void context_ends(void* context) noexcept {
+    std::unique_lock lock(noted().mutex);
+    noted().unused.wait_for(lock, std::chrono::seconds(2), [&] {
+        const Noted::Context* const found = noted().find(context);
+        return found == nullptr || found->users == 0;
+    });
+    std::erase_if(noted().contexts, [&](const Noted::Context& each) { return each.context == context; });
+    noted().forgotten.fetch_add(1, std::memory_order_relaxed);
+}
+
+void forget_contexts() noexcept {
+    std::lock_guard lock(noted().mutex);
+    std::erase_if(noted().contexts, [](const Noted::Context& each) { return each.users == 0; });
+    noted().forgotten.fetch_add(1, std::memory_order_relaxed);
+}
+
+std::uint32_t contexts_forgotten() noexcept {
+    return noted().forgotten.load(std::memory_order_relaxed);
+}
+
 void for_each_context(const std::function<void(int device, void* context)>& visit) {
     const Driver& driver = libraries().driver;
     int count = 0;
     if (!libraries().has_driver || driver.device_count(&count) != kCudaSuccess) return;
+    std::vector<void*> visited;
     for (int device = 0; device < count; ++device) {
         unsigned flags = 0;
         int active = 0;
         void* context = nullptr;
         if (driver.primary_state(device, &flags, &active) != kCudaSuccess || active == 0) continue;
         if (driver.primary_retain(&context, device) != kCudaSuccess) continue;
-        visit(device, context);
+        {
+            const UsedContext used(context);
+            visit(device, context);
+        }
+        visited.push_back(context);
         driver.primary_release(device);
     }
+    std::vector<Noted::Context> others;
+    {
+        std::lock_guard lock(noted().mutex);
+        others = noted().contexts;
+    }
+    for (const auto& [context, users] : others) {
+        if (std::find(visited.begin(), visited.end(), context) != visited.end()) continue;
+        const UsedContext used(context);
+        if (!used) continue;  // it has ended
+        int device = 0;
+        {
+            const CurrentContext current(driver, context);
+            if (!current || driver.context_device(&device) != kCudaSuccess) continue;
+        }
+        visit(device, context);
+    }
+}
+
+std::uint64_t context_id(void* context) noexcept {
+    unsigned long long id = 0;
+    return libraries().driver.context_id(context, &id) == kCudaSuccess ? id : 0;
 }
 
 std::string synchronize_contexts() {

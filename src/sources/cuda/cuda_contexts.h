@@ -1,6 +1,7 @@
 // cuda_contexts.h: the devices that the program uses.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -25,9 +26,23 @@ class CurrentContext {
     int capture_mode_;
 };
 
-/// Calls `visit(device, context)` for each device whose primary context the program has made; none is made
-/// here. Nothing while CUDA is not initialised.
+/// A call was made in it: it is a context of the program, be it that of a device (the primary one, which
+/// CUDA's runtime uses) or one that the program made itself. Null: none.
+void note_context(void* context) noexcept;
+/// It is about to be destroyed: returns when nobody here uses it any more, or after 2 s.
+void context_ends(void* context) noexcept;
+/// Nobody tells any longer when they end.
+void forget_contexts() noexcept;
+/// How often contexts were forgotten: one that was noted before may have to be noted again.
+std::uint32_t contexts_forgotten() noexcept;
+
+/// Calls `visit(device, context)` for each context of the program that is known: for every device the primary
+/// one first, if the program has made it (none is made here), then those noted. Nothing while CUDA is not
+/// initialised.
 void for_each_context(const std::function<void(int device, void* context)>& visit);
+
+/// Unlike its address never that of another one. 0: it has ended.
+std::uint64_t context_id(void* context) noexcept;
 
 /// Waits until all of those have done what they were given. What failed, in words; empty: all is done.
 std::string synchronize_contexts();

@@ -20,10 +20,10 @@ void check(CudaResult result, const char* what) {
     if (result != kCudaSuccess) throw Error(std::string(what) + ": " + cuda_error(result));
 }
 
-/// Events that nobody needs any more, by context: making one costs more than recording it.
+/// Events that nobody needs any more, by the id of their context: making one costs more than recording it.
 class EventPool {
   public:
-    void* take(void* context) {
+    void* take(std::uint64_t context) {
         {
             std::lock_guard lock(mutex_);
             std::vector<void*>& free = free_[context];
@@ -37,14 +37,14 @@ class EventPool {
         check(libraries().driver.event_create(&event, 0), "cuEventCreate");
         return event;
     }
-    void give_back(void* context, void* event) noexcept {
+    void give_back(std::uint64_t context, void* event) noexcept {
         std::lock_guard lock(mutex_);
         free_[context].push_back(event);
     }
 
   private:
     std::mutex mutex_;
-    std::unordered_map<void*, std::vector<void*>> free_;
+    std::unordered_map<std::uint64_t, std::vector<void*>> free_;
 };
 
 EventPool& events() {
@@ -54,7 +54,7 @@ EventPool& events() {
 
 class CudaEvent final : public DeviceEvent {
   public:
-    CudaEvent(void* context, std::int32_t device)
+    CudaEvent(std::uint64_t context, std::int32_t device)
         : context_(context), event_(events().take(context)), device_(device) {}
     ~CudaEvent() override { events().give_back(context_, event_); }
     CudaEvent(const CudaEvent&) = delete;
@@ -63,7 +63,7 @@ class CudaEvent final : public DeviceEvent {
     void* event() const noexcept { return event_; }
 
   private:
-    void* context_;
+    std::uint64_t context_;  ///< its id
     void* event_;
     std::int32_t device_;
 };
@@ -81,7 +81,7 @@ class CudaDevice final : public DeviceRuntime {
         if (context == nullptr) throw Error("no CUDA device is current on this thread");
         int device = 0;
         check(driver.context_device(&device), "cuCtxGetDevice");
-        auto event = std::make_unique<CudaEvent>(context, device);
+        auto event = std::make_unique<CudaEvent>(context_id(context), device);
         check(driver.event_record(event->event(), current_queue(DeviceType::Cuda)), "cuEventRecord");
         return event;
     }

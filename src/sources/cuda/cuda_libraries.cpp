@@ -48,6 +48,7 @@ const char* take_driver(Driver& driver, void* library) {
     symbols.take(driver.context_pop, "cuCtxPopCurrent_v2");
     symbols.take(driver.context_current, "cuCtxGetCurrent");
     symbols.take(driver.context_device, "cuCtxGetDevice");
+    symbols.take(driver.context_id, "cuCtxGetId");
     symbols.take(driver.context_synchronize, "cuCtxSynchronize");
     symbols.take(driver.event_create, "cuEventCreate");
     symbols.take(driver.event_record, "cuEventRecord");
@@ -70,17 +71,15 @@ const char* take_cupti(Cupti& cupti, void* library) {
     symbols.take(cupti.version, "cuptiGetVersion");
     symbols.take(cupti.result_string, "cuptiGetResultString");
     symbols.take(cupti.callback_name, "cuptiGetCallbackName");
-    symbols.take(cupti.set_thread_ids, "cuptiSetThreadIdType");
     symbols.take(cupti.set_timestamps, "cuptiActivityRegisterTimestampCallback");
     symbols.take(cupti.set_buffers, "cuptiActivityRegisterCallbacks");
     symbols.take(cupti.enable, "cuptiActivityEnable");
     symbols.take(cupti.disable, "cuptiActivityDisable");
-    symbols.take(cupti.enable_driver_call, "cuptiActivityEnableDriverApi");
-    symbols.take(cupti.enable_runtime_call, "cuptiActivityEnableRuntimeApi");
     symbols.take(cupti.next_record, "cuptiActivityGetNextRecord");
     symbols.take(cupti.dropped, "cuptiActivityGetNumDroppedRecords");
     symbols.take(cupti.flush_all, "cuptiActivityFlushAll");
     symbols.take(cupti.unsubscribe, "cuptiUnsubscribe");
+    symbols.take(cupti.enable_callback, "cuptiEnableCallback");
     symbols.take_if_there(cupti.subscribe, "cuptiSubscribe_v2");
     if (cupti.subscribe == nullptr) symbols.take(cupti.subscribe_unnamed, "cuptiSubscribe");
     symbols.take_if_there(cupti.configure_unified_memory, "cuptiActivityConfigureUnifiedMemoryCounter");

@@ -26,6 +26,7 @@ struct Driver {
     CudaResult (*context_pop)(void** context);
     CudaResult (*context_current)(void** context);
     CudaResult (*context_device)(int* device);
+    CudaResult (*context_id)(void* context, unsigned long long* id);
     CudaResult (*context_synchronize)();
     CudaResult (*event_create)(void** event, unsigned flags);
     CudaResult (*event_record)(void* event, void* stream);
@@ -47,13 +48,10 @@ struct Cupti {
     CuptiResult (*version)(std::uint32_t* version);
     CuptiResult (*result_string)(CuptiResult result, const char** text);
     CuptiResult (*callback_name)(std::uint32_t domain, std::uint32_t callback, const char** name);
-    CuptiResult (*set_thread_ids)(std::uint32_t type);
     CuptiResult (*set_timestamps)(TimestampFunction function);
     CuptiResult (*set_buffers)(RequestBuffer request, CompleteBuffer complete);
     CuptiResult (*enable)(std::uint32_t kind);
     CuptiResult (*disable)(std::uint32_t kind);
-    CuptiResult (*enable_driver_call)(std::uint32_t callback, std::uint8_t enable);
-    CuptiResult (*enable_runtime_call)(std::uint32_t callback, std::uint8_t enable);
     CuptiResult (*next_record)(std::uint8_t* buffer, std::size_t valid_bytes, ActivityRecord** record);
     CuptiResult (*dropped)(void* context, std::uint32_t stream, std::size_t* count);
     CuptiResult (*flush_all)(std::uint32_t flags);
@@ -62,6 +60,8 @@ struct Cupti {
     /// Of CUDA 12: does not say who is there.
     CuptiResult (*subscribe_unnamed)(void** subscriber, SubscriberCallback callback, void* user);
     CuptiResult (*unsubscribe)(void* subscriber);
+    CuptiResult (*enable_callback)(std::uint32_t enable, void* subscriber, std::uint32_t domain,
+                                   std::uint32_t callback);
     CuptiResult (*configure_unified_memory)(UnifiedMemoryConfig* config, std::uint32_t count);
 };
 

@@ -17,8 +17,6 @@ inline constexpr CuptiResult kCuptiMultipleSubscribers = 39;
 enum ActivityKind : std::uint32_t {
     kActivityMemcpy = 1,
     kActivityMemset = 2,
-    kActivityDriver = 4,
-    kActivityRuntime = 5,
     kActivityKernel = 10,
     kActivityOverhead = 17,
     kActivityMemcpyPeer = 22,
@@ -60,17 +58,6 @@ struct KernelRecord {
     std::uint64_t graph_node;
     std::uint32_t shared_memory_limit;
     std::uint32_t graph;
-};
-
-struct CallRecord {
-    std::uint32_t kind;
-    std::uint32_t callback;
-    std::uint64_t start;
-    std::uint64_t end;
-    std::uint32_t process;
-    std::uint32_t thread;
-    std::uint32_t correlation;
-    std::uint32_t result;
 };
 
 struct CopyRecord {
@@ -186,7 +173,31 @@ struct SubscriberParams {
     std::size_t old_name_size;
 };
 
-inline constexpr std::uint32_t kDriverCalls = 1, kRuntimeCalls = 2;  ///< callback domains
+/// Callback domains.
+inline constexpr std::uint32_t kDriverCalls = 1, kRuntimeCalls = 2, kResourceEvents = 3;
+inline constexpr std::uint32_t kCallDomains = 3;  ///< those below are calls
+inline constexpr std::uint32_t kContextEnds = 2;  ///< of kResourceEvents
+inline constexpr std::uint32_t kCallBegins = 0, kCallEnds = 1;
+
+/// What a callback gets of a call, at its begin and at its end.
+struct CallbackData {
+    std::uint32_t site;  ///< kCallBegins or kCallEnds
+    const char* function;
+    const void* parameters;
+    const void* result;  ///< a number, at the end
+    const char* symbol;
+    void* context;
+    std::uint32_t context_id;
+    std::uint64_t* shared;
+    std::uint32_t correlation;
+};
+
+/// What a callback gets of a context.
+struct ResourceData {
+    void* context;
+    void* handle;
+    void* descriptor;
+};
 
 using TimestampFunction = std::uint64_t (*)();
 using RequestBuffer = void (*)(std::uint8_t** buffer, std::size_t* bytes, std::size_t* most_records);

@@ -32,13 +32,6 @@ KYMO_SAME(KernelRecord, name, CUpti_ActivityKernel10, name);
 KYMO_SAME(KernelRecord, graph_node, CUpti_ActivityKernel10, graphNodeId);
 KYMO_SAME(KernelRecord, graph, CUpti_ActivityKernel10, graphId);
 
-KYMO_SAME(CallRecord, callback, CUpti_ActivityAPI, cbid);
-KYMO_SAME(CallRecord, start, CUpti_ActivityAPI, start);
-KYMO_SAME(CallRecord, end, CUpti_ActivityAPI, end);
-KYMO_SAME(CallRecord, thread, CUpti_ActivityAPI, threadId);
-KYMO_SAME(CallRecord, correlation, CUpti_ActivityAPI, correlationId);
-KYMO_SAME(CallRecord, result, CUpti_ActivityAPI, returnValue);
-
 KYMO_SAME(CopyRecord, copy_kind, CUpti_ActivityMemcpy6, copyKind);
 KYMO_SAME(CopyRecord, source_kind, CUpti_ActivityMemcpy6, srcKind);
 KYMO_SAME(CopyRecord, target_kind, CUpti_ActivityMemcpy6, dstKind);
@@ -76,14 +69,17 @@ KYMO_SAME(UnifiedMemoryRecord, source, CUpti_ActivityUnifiedMemoryCounter3, srcI
 KYMO_SAME(UnifiedMemoryRecord, stream, CUpti_ActivityUnifiedMemoryCounter3, streamId);
 KYMO_SAME(UnifiedMemoryConfig, device, CUpti_ActivityUnifiedMemoryCounterConfig, deviceId);
 static_assert(sizeof(SubscriberParams) == sizeof(CUpti_SubscriberParams));
+KYMO_SAME(CallbackData, site, CUpti_CallbackData, callbackSite);
+KYMO_SAME(CallbackData, result, CUpti_CallbackData, functionReturnValue);
+KYMO_SAME(CallbackData, context, CUpti_CallbackData, context);
+KYMO_SAME(CallbackData, correlation, CUpti_CallbackData, correlationId);
+KYMO_SAME(ResourceData, context, CUpti_ResourceData, context);
 
 TEST(CuptiRecords, KindsHaveTheNumbersOfTheHeader) {
     EXPECT_EQ(kActivityKernel, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
     EXPECT_EQ(kActivityMemcpy, CUPTI_ACTIVITY_KIND_MEMCPY);
     EXPECT_EQ(kActivityMemcpyPeer, CUPTI_ACTIVITY_KIND_MEMCPY2);
     EXPECT_EQ(kActivityMemset, CUPTI_ACTIVITY_KIND_MEMSET);
-    EXPECT_EQ(kActivityDriver, CUPTI_ACTIVITY_KIND_DRIVER);
-    EXPECT_EQ(kActivityRuntime, CUPTI_ACTIVITY_KIND_RUNTIME);
     EXPECT_EQ(kActivityOverhead, CUPTI_ACTIVITY_KIND_OVERHEAD);
     EXPECT_EQ(kActivityUnifiedMemory, CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER);
     EXPECT_EQ(kActivitySynchronization, CUPTI_ACTIVITY_KIND_SYNCHRONIZATION);
@@ -92,6 +88,10 @@ TEST(CuptiRecords, KindsHaveTheNumbersOfTheHeader) {
     EXPECT_EQ(kCuptiMaxLimitReached, CUPTI_ERROR_MAX_LIMIT_REACHED);
     EXPECT_EQ(kDriverCalls, CUPTI_CB_DOMAIN_DRIVER_API);
     EXPECT_EQ(kRuntimeCalls, CUPTI_CB_DOMAIN_RUNTIME_API);
+    EXPECT_EQ(kResourceEvents, CUPTI_CB_DOMAIN_RESOURCE);
+    EXPECT_EQ(kContextEnds, CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING);
+    EXPECT_EQ(kCallBegins, CUPTI_API_ENTER);
+    EXPECT_EQ(kCallEnds, CUPTI_API_EXIT);
 }
 
 #else

@@ -1,13 +1,11 @@
 // cupti_source.cpp: CUPTI switched on and off, and the thread that takes its buffers.
 #include "sources/cuda/cupti_source.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
-#include <string_view>
+#include <set>
 
 #include "sources/cuda/cuda_contexts.h"
 
@@ -22,34 +20,8 @@ constexpr auto kFlushPeriod = std::chrono::seconds(1);
 constexpr auto kLinger = std::chrono::seconds(1);
 /// Soon, when all that was asked for is switched on: then the clocks are measured.
 constexpr auto kFirstFlush = std::chrono::milliseconds(10);
-constexpr std::uint32_t kMostCallbacks = 2048;
 /// Which buffers are asked back: those without unfinished work, or all.
 constexpr std::uint32_t kFinished = 0, kAll = 1;
-
-/// Calls that only ask or prepare, and are made so often that they would drown the others.
-bool is_noise(std::string_view name) {
-    for (const std::string_view noise :
-         {"cudaGetDevice", "cudaSetDevice", "cudaGetLastError", "cudaPeekAtLastError", "cudaEventCreate",
-          "cudaEventCreateWithFlags", "cudaEventDestroy", "cudaEventQuery", "cudaStreamIsCapturing",
-          "cudaStreamGetCaptureInfo", "cudaGetDeviceCount", "cudaDeviceGetAttribute", "cudaFuncGetAttributes",
-          "cudaOccupancyMaxActiveBlocksPerMultiprocessor", "cudaPointerGetAttributes", "cudaStreamGetDevice",
-          "cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags", "cudaFuncSetAttribute"}) {
-        if (name == noise) return true;
-    }
-    return false;
-}
-
-/// Of the driver's calls, those that programs make themselves and that give the GPU something to do, or wait
-/// for it. (CUDA's runtime calls the driver for everything; those calls are told as the runtime's.)
-bool is_driver_work(std::string_view name) {
-    for (const std::string_view start :
-         {"cuLaunch", "cuGraphLaunch", "cuMemcpy", "cuMemset", "cuMemAlloc", "cuMemFree", "cuCtxSynchronize",
-          "cuStreamSynchronize", "cuStreamWaitEvent", "cuEventSynchronize", "cuEventRecord",
-          "cuStreamWaitValue", "cuStreamWriteValue", "cuMemPrefetch", "cuModuleLoad", "cuLibraryLoad"}) {
-        if (name.starts_with(start)) return true;
-    }
-    return false;
-}
 
 }  // namespace
 
@@ -59,6 +31,7 @@ CuptiSource::CuptiSource()
     : cupti_(libraries().cupti),
       clock_(device_ticks_per_second()),
       pool_(kMostBufferBytes),
+      calls_(cupti_, [this] { wake_worker(); }),
       records_(cupti_),
       decoder_(cupti_, clock_),
       probe_(clock_) {
@@ -109,34 +82,16 @@ std::string CuptiSource::record(const DeviceNeeds& needs, DeviceLog& log) noexce
     return "";
 }
 
-// Subscribing tells who else is there. The subscription is not kept: held, it costs each launch 0.7 us.
-std::string CuptiSource::other_profiler() {
-    char holder[128] = "";
-    SubscriberParams params{sizeof(SubscriberParams), "Kymo", holder, sizeof holder};
-    const auto ignore = [](void*, std::uint32_t, std::uint32_t, const void*) {};
-    void* subscriber = nullptr;
-    const CuptiResult result = cupti_.subscribe != nullptr
-                                   ? cupti_.subscribe(&subscriber, ignore, nullptr, &params)
-                                   : cupti_.subscribe_unnamed(&subscriber, ignore, nullptr);
-    if (result == kCuptiSuccess) {
-        cupti_.unsubscribe(subscriber);
-        return "";
-    }
-    if (result != kCuptiMultipleSubscribers) return "CUPTI cannot be used: " + cupti_error(result) + ".";
-    return "Another profiler holds the GPU" +
-           (holder[0] != '\0' ? " (" + std::string(holder) + ")" : std::string()) +
-           ": CUPTI serves one at a time. Nothing of the GPU is recorded until that one ends (torch.profiler "
-           "keeps it until the end of the process).";
-}
-
 std::string CuptiSource::start(DeviceLog& log) {
-    if (std::string trouble = other_profiler(); !trouble.empty()) return trouble;
+    if (std::string trouble = calls_.start(); !trouble.empty()) return trouble;
     if (!has_buffers_) {
         // Before any kind is enabled: then no record has another clock's times.
-        CuptiResult result = cupti_.set_thread_ids(1 /* the system's */);
-        if (result == kCuptiSuccess) result = cupti_.set_timestamps(&timestamp);
+        CuptiResult result = cupti_.set_timestamps(&timestamp);
         if (result == kCuptiSuccess) result = cupti_.set_buffers(&request_buffer, &complete_buffer);
-        if (result != kCuptiSuccess) return "CUPTI cannot be used: " + cupti_error(result) + ".";
+        if (result != kCuptiSuccess) {
+            calls_.stop();
+            return "CUPTI cannot be used: " + cupti_error(result) + ".";
+        }
         has_buffers_ = true;
         std::atexit([] { instance_->finish(); });
     }
@@ -147,13 +102,15 @@ std::string CuptiSource::start(DeviceLog& log) {
         off_at_.reset();
         has_started_ = true;
     }
-    pool_.changed().notify_all();
+    wake_worker();
     if (!has_worker_) std::thread([this] { run_worker(); }).detach();
     has_worker_ = true;
     return "";
 }
 
+// Calls end at once, so that another profiler may have CUPTI from now on.
 void CuptiSource::stop() noexcept {
+    calls_.stop();
     std::lock_guard lock(pool_.mutex());
     is_on_ = false;
     off_at_ = std::chrono::steady_clock::now() + kLinger;
@@ -179,11 +136,9 @@ void CuptiSource::switch_kind(std::uint32_t kind, bool on) {
 
 void CuptiSource::enable(const DeviceNeeds& needs) {
     const auto wants = [&](std::uint32_t activity) { return (needs.activities & activity) != 0; };
-    if (needs.memory) configure_unified_memory();
+    calls_.choose(wants(kDeviceCalls), wants(kDeviceDriverCalls));
     switch_kind(kActivityMemory, needs.memory);
-    switch_kind(kActivityUnifiedMemory, needs.memory && is_configured_);
-    choose_calls(kActivityRuntime, wants(kDeviceCalls));
-    choose_calls(kActivityDriver, wants(kDeviceDriverCalls));
+    enable_unified_memory();
     switch_kind(kActivityOverhead, wants(kDeviceOverhead));
     switch_kind(kActivitySynchronization, wants(kDeviceWaits));
     switch_kind(kActivityMemcpy, wants(kDeviceCopies));
@@ -192,32 +147,24 @@ void CuptiSource::enable(const DeviceNeeds& needs) {
     switch_kind(kActivityKernel, wants(kDeviceKernels));  // last: whose launches are seen by then
 }
 
-void CuptiSource::choose_calls(std::uint32_t kind, bool on) {
-    const bool was_on = std::find(enabled_.begin(), enabled_.end(), kind) != enabled_.end();
-    switch_kind(kind, on);
-    if (was_on || !on) return;
-    // All of them, and then without those that say little: switching single ones on is not heeded.
-    const std::uint32_t domain = kind == kActivityDriver ? kDriverCalls : kRuntimeCalls;
-    const auto switch_call = kind == kActivityDriver ? cupti_.enable_driver_call : cupti_.enable_runtime_call;
-    for (std::uint32_t callback = 1; callback < kMostCallbacks; ++callback) {
-        const char* name = nullptr;
-        if (cupti_.callback_name(domain, callback, &name) != kCuptiSuccess || name == nullptr) break;
-        const std::string plain = plain_call_name(name);
-        if (kind == kActivityDriver ? !is_driver_work(plain) : is_noise(plain)) switch_call(callback, 0);
+// Only where it can be: it needs a context, which the program may make later, and a device that has it.
+void CuptiSource::enable_unified_memory() {
+    if (needs_.memory && cupti_.configure_unified_memory != nullptr) {
+        std::set<int> devices;
+        for_each_context([&](int device, void*) { devices.insert(device); });
+        if (!std::includes(configured_.begin(), configured_.end(), devices.begin(), devices.end())) {
+            switch_kind(kActivityUnifiedMemory, false);  // it heeds what was configured before
+            for (const int device : devices) configure_unified_memory(device);
+        }
     }
+    switch_kind(kActivityUnifiedMemory, needs_.memory && has_unified_memory_);
 }
 
-// Only where it can be: it needs a context and a device that has it.
-void CuptiSource::configure_unified_memory() {
-    if (is_configured_ || cupti_.configure_unified_memory == nullptr) return;
-    std::vector<UnifiedMemoryConfig> configs;
-    for_each_context([&](int device, void*) {
-        for (const std::uint32_t kind : {1u, 2u, 3u, 4u})
-            configs.push_back({1, kind, static_cast<std::uint32_t>(device), 1});
-    });
-    is_configured_ =
-        !configs.empty() && cupti_.configure_unified_memory(
-                                configs.data(), static_cast<std::uint32_t>(configs.size())) == kCuptiSuccess;
+void CuptiSource::configure_unified_memory(int device) {
+    if (!configured_.insert(device).second) return;
+    UnifiedMemoryConfig configs[4];
+    for (std::uint32_t i = 0; i < 4; ++i) configs[i] = {1, i + 1, static_cast<std::uint32_t>(device), 1};
+    if (cupti_.configure_unified_memory(configs, 4) == kCuptiSuccess) has_unified_memory_ = true;
 }
 
 // ---- handing over ----
@@ -235,11 +182,11 @@ bool CuptiSource::flush(std::uint64_t timeout_ns, bool wait_for_work) noexcept {
 
 void CuptiSource::run_worker() {
     using Clock = std::chrono::steady_clock;
-    decoder_.set_own_thread(static_cast<std::uint32_t>(gettid()));
+    CallRecorder::leave_this_thread_out();
     auto next_flush = Clock::now() + kFirstFlush;
     std::unique_lock lock(pool_.mutex());
     const auto has_something = [&] {
-        return has_started_ || pool_.has_filled() || flushes_asked_ != flushes_done_;
+        return has_started_ || pool_.has_filled() || calls_.has_full() || flushes_asked_ != flushes_done_;
     };
     while (!is_over_.load()) {
         if (is_on_ || off_at_.has_value()) {
@@ -276,6 +223,10 @@ void CuptiSource::run_worker() {
 void CuptiSource::flush_on_worker(bool wait_for_work, bool measure_clocks) {
     std::string trouble;
     if (is_over_.load()) return;
+    {
+        std::lock_guard lock(kinds_mutex_);
+        enable_unified_memory();
+    }
     if (const std::uint64_t lost = take_lost()) log_->count_lost(lost);
     if (wait_for_work) trouble = synchronize_contexts();
     if (measure_clocks) probe_.run();  // which may have to wait for the GPU
@@ -317,10 +268,20 @@ void CuptiSource::decode_filled() {
         count_dropped(filled.context, filled.stream);
         pool_.give_back(filled.data);
     }
+    calls_.take(
+        [&](std::int32_t os_tid, const RecordedCall& call) { decoder_.decode_call(os_tid, call, *log_); });
+    if (const std::uint64_t lost = calls_.take_lost()) log_->count_lost(lost);
 }
 
 void CuptiSource::discard_filled() {
     for (FilledBuffer filled; pool_.next(filled);) pool_.give_back(filled.data);
+    calls_.take([](std::int32_t, const RecordedCall&) {});
+    calls_.take_lost();
+}
+
+void CuptiSource::wake_worker() noexcept {
+    { const std::lock_guard lock(pool_.mutex()); }  // it looks, or waits: not in between
+    pool_.changed().notify_all();
 }
 
 void CuptiSource::count_dropped(void* context, std::uint32_t stream) {
@@ -342,6 +303,7 @@ void CuptiSource::finish() noexcept {
 void CuptiSource::forked() noexcept {
     if (!has_buffers_) return;  // CUPTI was never touched: the child may
     is_forked_ = true;
+    calls_.forked();
 }
 
 std::vector<std::pair<std::string, std::string>> CuptiSource::facts() noexcept {

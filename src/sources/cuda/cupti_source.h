@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -16,6 +17,7 @@
 
 #include "sources/cuda/activity_decoder.h"
 #include "sources/cuda/buffer_pool.h"
+#include "sources/cuda/call_recorder.h"
 #include "sources/cuda/clock_probe.h"
 #include "sources/cuda/cuda_libraries.h"
 #include "sources/cuda/record_walk.h"
@@ -44,13 +46,12 @@ class CuptiSource final : public DeviceActivitySource {
                                 std::size_t valid_bytes);
 
     std::string start(DeviceLog& log);
-    std::string other_profiler();
     void stop() noexcept;
     void switch_off() noexcept;
     void enable(const DeviceNeeds& needs);
-    void choose_calls(std::uint32_t kind, bool on);
     void switch_kind(std::uint32_t kind, bool on);
-    void configure_unified_memory();
+    void enable_unified_memory();
+    void configure_unified_memory(int device);
 
     void run_worker();
     void flush_on_worker(bool wait_for_work, bool measure_clocks);
@@ -58,11 +59,13 @@ class CuptiSource final : public DeviceActivitySource {
     std::uint64_t take_lost();
     void decode_filled();
     void discard_filled();
+    void wake_worker() noexcept;
     void count_dropped(void* context, std::uint32_t stream);
 
     const Cupti& cupti_;
     const CuptiClock clock_;
     BufferPool pool_;
+    CallRecorder calls_;
 
     std::mutex kinds_mutex_;  ///< held while kinds are switched; CUPTI calls back meanwhile
 
@@ -70,7 +73,8 @@ class CuptiSource final : public DeviceActivitySource {
     DeviceNeeds needs_;
     std::vector<std::uint32_t> enabled_;  ///< kinds
     bool has_buffers_ = false;            ///< CUPTI knows our callbacks
-    bool is_configured_ = false;
+    std::set<int> configured_;            ///< devices of which unified memory is told, or cannot be
+    bool has_unified_memory_ = false;
     bool is_forked_ = false;
     bool has_worker_ = false;  ///< it stays: one that waits for the GPU cannot be waited for
 

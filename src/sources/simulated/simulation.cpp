@@ -22,6 +22,19 @@ void sleep_until(std::uint64_t ticks) noexcept {
     }
 }
 
+/// Under the keys that PyTorch's traces have. 16 multiprocessors: a kernel's 64 blocks are 4 for each.
+std::string properties_of(int devices) {
+    std::string json;
+    for (int device = 0; device < devices; ++device) {
+        json +=
+            (json.empty() ? "[{\"id\": " : ", {\"id\": ") + std::to_string(device) +
+            R"(, "name": "Simulated", "computeMajor": 9, "computeMinor": 0, "warpSize": 32, "numSms": 16, )"
+            R"("maxThreadsPerMultiprocessor": 2048, "regsPerMultiprocessor": 65536, )"
+            R"("sharedMemPerMultiprocessor": 102400})";
+    }
+    return json + "]";
+}
+
 }  // namespace
 
 Simulation& Simulation::get() {
@@ -283,7 +296,8 @@ void Simulation::forked() noexcept {
 std::vector<std::pair<std::string, std::string>> Simulation::facts() noexcept {
     std::lock_guard lock(state_->mutex);
     if (state_->relation.empty()) return {};
-    return {{"simulated_clock", state_->relation.report()}};
+    return {{"deviceProperties", properties_of(static_cast<int>(state_->settings.devices))},
+            {"simulated_clock", state_->relation.report()}};
 }
 
 }  // namespace kymo::simulated

@@ -1,0 +1,60 @@
+// call_recorder.h: calls into CUDA, taken down on the threads that make them.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sources/cuda/call_log.h"
+#include "sources/cuda/cuda_libraries.h"
+
+namespace kymo::cuda {
+
+/// Subscribes to CUPTI and is called back by the functions that were chosen. (CUPTI would write records of
+/// calls by itself, but then every call of CUDA's runtime pays some 0.3 us, those too that are not asked
+/// for; and a launch of PyTorch comes with five of them.) A call out of a call, as the runtime makes them
+/// into the driver, is part of that. One of a process; it must outlive the threads that call.
+class CallRecorder {
+  public:
+    /// `on_full` is called on a thread of the program whose calls should be taken.
+    CallRecorder(const Cupti& cupti, std::function<void()> on_full);
+
+    /// Subscribes. CUPTI serves one: what keeps it from serving this one, in words; empty: it does.
+    std::string start();
+    /// Whose calls are told; may be called again while it runs.
+    void choose(bool runtime, bool driver);
+    void stop() noexcept;
+    /// In the child of a fork, where CUDA does not work.
+    void forked() noexcept { is_on_.store(false); }
+    /// Of the calling thread nothing is told.
+    static void leave_this_thread_out() noexcept;
+
+    bool has_full() const noexcept { return log_.has_closed(); }
+    std::uint64_t take_lost() noexcept { return log_.take_lost(); }
+    template <class Visit>
+    void take(Visit&& visit) {
+        log_.take(std::forward<Visit>(visit));
+    }
+
+  private:
+    struct OfThread;
+    static void called(void* self, std::uint32_t domain, std::uint32_t callback, const void* data);
+    void take_down(std::uint32_t domain, std::uint32_t callback, const CallbackData& data) noexcept;
+    static OfThread* this_thread(CallRecorder& recorder) noexcept;
+    void switch_domain(std::uint32_t domain, bool on);
+    std::vector<std::uint32_t> told_calls(std::uint32_t domain) const;
+
+    const Cupti& cupti_;
+    std::function<void()> on_full_;
+    CallLog log_;
+    void* subscriber_ = nullptr;
+    bool is_chosen_[kCallDomains] = {};
+    std::vector<std::uint32_t> told_[kCallDomains];  ///< functions, once they are known: a start is quick
+    std::atomic<bool> is_on_{false};
+    std::atomic<std::uint32_t> round_{0};  ///< of starts
+};
+
+}  // namespace kymo::cuda

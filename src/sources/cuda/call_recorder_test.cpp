@@ -1,0 +1,236 @@
+// call_recorder_test.cpp: a CUPTI made by hand calls back; threads, starts and stops as programs have them.
+#include "sources/cuda/call_recorder.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <map>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include <kymo/device.h>
+
+namespace kymo::cuda {
+namespace {
+
+constexpr std::uint32_t kLaunch = 2, kGetDevice = 1, kDriverLaunch = 1;
+
+/// What CUPTI would know.
+struct Subscription {
+    SubscriberCallback callback = nullptr;
+    void* user = nullptr;
+    std::set<std::pair<std::uint32_t, std::uint32_t>> enabled;
+    bool is_held = false;  ///< by somebody else
+} subscription;
+
+Cupti made_by_hand() {
+    Cupti cupti{};
+    cupti.subscribe = [](void** subscriber, SubscriberCallback callback, void* user,
+                         SubscriberParams* params) {
+        if (subscription.is_held) {
+            std::strncpy(params->old_name, "Other", params->old_name_size);
+            return kCuptiMultipleSubscribers;
+        }
+        subscription.callback = callback;
+        subscription.user = user;
+        *subscriber = &subscription;
+        return kCuptiSuccess;
+    };
+    cupti.unsubscribe = [](void*) {
+        subscription = {};
+        return kCuptiSuccess;
+    };
+    cupti.enable_callback = [](std::uint32_t enable, void*, std::uint32_t domain, std::uint32_t callback) {
+        if (enable != 0) subscription.enabled.insert({domain, callback});
+        if (enable == 0) subscription.enabled.erase({domain, callback});
+        return kCuptiSuccess;
+    };
+    cupti.callback_name = [](std::uint32_t domain, std::uint32_t callback, const char** name) {
+        *name = nullptr;
+        if (domain == kRuntimeCalls && callback == kGetDevice) *name = "cudaGetDevice_v3020";
+        if (domain == kRuntimeCalls && callback == kLaunch) *name = "cudaLaunchKernel_v7000";
+        if (domain == kDriverCalls && callback == kDriverLaunch) *name = "cuLaunchKernel";
+        return *name != nullptr ? kCuptiSuccess : 1;
+    };
+    return cupti;
+}
+
+using Calls = std::vector<RecordedCall>;
+
+class CallRecording : public ::testing::Test {
+  protected:
+    void TearDown() override {
+        recorder().stop();
+        take();
+    }
+    /// One of the process, as it is meant.
+    static CallRecorder& recorder() {
+        static const Cupti cupti = made_by_hand();
+        static auto& made = *new CallRecorder(cupti, [] { ++full; });
+        return made;
+    }
+    static void start() {
+        ASSERT_EQ(recorder().start(), "");
+        recorder().choose(true, true);
+    }
+    static void call_back(std::uint32_t domain, std::uint32_t callback, std::uint32_t site,
+                          std::uint32_t correlation, std::int32_t result = 0) {
+        CallbackData data{};
+        data.site = site;
+        data.correlation = correlation;
+        data.result = &result;
+        if (subscription.callback != nullptr)
+            subscription.callback(subscription.user, domain, callback, &data);
+    }
+    static void launch(std::uint32_t correlation, std::int32_t result = 0) {
+        call_back(kRuntimeCalls, kLaunch, kCallBegins, correlation);
+        call_back(kRuntimeCalls, kLaunch, kCallEnds, correlation, result);
+    }
+    static Calls take() {
+        Calls calls;
+        recorder().take([&](std::int32_t, const RecordedCall& call) { calls.push_back(call); });
+        return calls;
+    }
+    static inline std::atomic<int> full{0};
+};
+
+TEST_F(CallRecording, ACallHasItsFunctionNumberResultAndTimes) {
+    start();
+    const std::uint64_t before = device_ticks();
+    launch(7, 719);
+    std::vector<std::int32_t> threads;
+    Calls calls;
+    recorder().take([&](std::int32_t os_tid, const RecordedCall& call) {
+        threads.push_back(os_tid);
+        calls.push_back(call);
+    });
+    ASSERT_EQ(calls.size(), 1u);
+    EXPECT_EQ(threads[0], gettid());
+    EXPECT_EQ(calls[0].domain, kRuntimeCalls);
+    EXPECT_EQ(calls[0].callback, kLaunch);
+    EXPECT_EQ(calls[0].correlation, 7u);
+    EXPECT_EQ(calls[0].result, 719);
+    EXPECT_LE(before, calls[0].start);
+    EXPECT_LE(calls[0].start, calls[0].end);
+    EXPECT_LE(calls[0].end, device_ticks());
+    EXPECT_TRUE(take().empty());  // once
+}
+
+TEST_F(CallRecording, WhatTheRuntimeCallsInTheDriverIsPartOfItsCall) {
+    start();
+    call_back(kRuntimeCalls, kLaunch, kCallBegins, 1);
+    call_back(kDriverCalls, kDriverLaunch, kCallBegins, 1);
+    call_back(kDriverCalls, kDriverLaunch, kCallEnds, 1);
+    call_back(kRuntimeCalls, kLaunch, kCallEnds, 1);
+    call_back(kDriverCalls, kDriverLaunch, kCallBegins, 2);
+    call_back(kDriverCalls, kDriverLaunch, kCallEnds, 2);
+    const Calls calls = take();
+    ASSERT_EQ(calls.size(), 2u);
+    EXPECT_EQ(calls[0].domain, kRuntimeCalls);
+    EXPECT_EQ(calls[1].domain, kDriverCalls);
+}
+
+TEST_F(CallRecording, OnlyChosenCallsHaveTheCallback) {
+    ASSERT_EQ(recorder().start(), "");
+    using Enabled = std::set<std::pair<std::uint32_t, std::uint32_t>>;
+    const std::pair ends{kResourceEvents, kContextEnds}, launch{kRuntimeCalls, kLaunch},
+        driver{kDriverCalls, kDriverLaunch};
+    EXPECT_EQ(subscription.enabled, (Enabled{ends}));
+    recorder().choose(true, false);
+    EXPECT_EQ(subscription.enabled, (Enabled{ends, launch}));
+    recorder().choose(false, true);
+    EXPECT_EQ(subscription.enabled, (Enabled{ends, driver}));
+}
+
+TEST_F(CallRecording, CallsThatAStartOrAStopCutsInTwoSpoilNothing) {
+    start();
+    call_back(kRuntimeCalls, kLaunch, kCallEnds, 1);  // it began before
+    launch(2);
+    call_back(kRuntimeCalls, kLaunch, kCallBegins, 3);  // it ends after the stop
+    recorder().stop();
+    launch(4);
+    start();
+    call_back(kRuntimeCalls, kLaunch, kCallEnds, 3);
+    launch(5);
+    std::vector<std::uint32_t> found;
+    for (const RecordedCall& call : take()) found.push_back(call.correlation);
+    EXPECT_EQ(found, (std::vector<std::uint32_t>{2, 5}));
+}
+
+TEST_F(CallRecording, WhereAnotherProfilerIsItSaysWho) {
+    subscription.is_held = true;
+    const std::string trouble = recorder().start();
+    EXPECT_NE(trouble.find("Another profiler holds the GPU (Other)"), std::string::npos) << trouble;
+    subscription = {};
+    start();
+    launch(1);
+    EXPECT_EQ(take().size(), 1u);
+}
+
+TEST_F(CallRecording, CallsOfThreadsThatCameAndWentAreAllTakenOnce) {
+    constexpr std::uint32_t kEach = 10'000;
+    start();
+    full = 0;
+    std::map<std::uint32_t, int> found;
+    std::atomic<bool> is_over{false};
+    std::thread taker([&] {
+        while (!is_over) {
+            for (const RecordedCall& call : take()) ++found[call.correlation];
+        }
+    });
+    for (std::uint32_t round = 0; round < 3; ++round) {
+        std::vector<std::thread> threads;
+        for (std::uint32_t thread = 0; thread < 4; ++thread) {
+            threads.emplace_back([=] {
+                for (std::uint32_t i = 0; i < kEach; ++i) launch((round * 4 + thread) * kEach + i);
+            });
+        }
+        for (std::thread& thread : threads) thread.join();
+    }
+    is_over = true;
+    taker.join();
+    for (const RecordedCall& call : take()) ++found[call.correlation];
+    EXPECT_EQ(found.size(), 12 * kEach);
+    for (const auto& [correlation, count] : found) ASSERT_EQ(count, 1) << correlation;
+    EXPECT_GE(full, 12 * static_cast<int>(kEach / CallChunk::kCalls) - 12);
+}
+
+TEST_F(CallRecording, OfAThreadThatIsLeftOutNothingIsTold) {
+    start();
+    std::thread([] {
+        CallRecorder::leave_this_thread_out();
+        launch(1);
+    }).join();
+    EXPECT_TRUE(take().empty());
+}
+
+TEST_F(CallRecording, InTheChildOfAForkNothingIsTold) {
+    start();
+    recorder().forked();
+    launch(1);
+    EXPECT_TRUE(take().empty());
+}
+
+TEST(CallLogs, WhatFindsNoRoomIsCounted) {
+    CallLog log(2 * sizeof(CallChunk));
+    CallChunk* chunk = nullptr;
+    bool is_full = false;
+    int filled = 0;
+    for (std::uint32_t i = 0; i < 2 * CallChunk::kCalls + 5; ++i) {
+        log.write(chunk, 1, RecordedCall{.correlation = i}, is_full);
+        filled += is_full ? 1 : 0;
+    }
+    EXPECT_EQ(filled, 2);
+    EXPECT_EQ(log.take_lost(), 5u);
+    std::uint32_t next = 0;
+    log.take([&](std::int32_t, const RecordedCall& call) { EXPECT_EQ(call.correlation, next++); });
+    EXPECT_EQ(next, 2 * CallChunk::kCalls);
+    EXPECT_TRUE(log.write(chunk, 1, RecordedCall{}, is_full));  // there is room again
+    EXPECT_EQ(log.take_lost(), 0u);
+}
+
+}  // namespace
+}  // namespace kymo::cuda

@@ -1,0 +1,62 @@
+"""Contexts that a program makes itself, after the session began: their work, and the pages that unified memory moves.
+
+Only CUDA's driver is used, through ctypes. Exits with 1 where something is missing.
+"""
+
+import ctypes
+import sys
+
+import kymo
+
+BYTES = 1 << 24
+SETS = 20
+
+
+def call(function, *arguments):
+    result = getattr(driver, function)(*arguments)
+    if result != 0:
+        raise SystemExit(f"{function} gave error {result}")
+
+
+def work():
+    """In a context of its own: memory of the device and of both, set by the GPU and read by the CPU."""
+    context, own, shared = ctypes.c_void_p(), ctypes.c_uint64(), ctypes.c_uint64()
+    call("cuInit", 0)
+    call("cuCtxCreate_v2", ctypes.byref(context), 0, 0)
+    call("cuMemAlloc_v2", ctypes.byref(own), ctypes.c_size_t(BYTES))
+    session.snapshot()  # by now the context is known
+    call("cuMemAllocManaged", ctypes.byref(shared), ctypes.c_size_t(BYTES), 1)
+    ctypes.memset(shared.value, 1, BYTES)
+    with kymo.record_function("sets"):
+        for _ in range(SETS):
+            call("cuMemsetD8Async", own, 3, ctypes.c_size_t(BYTES), None)
+        call("cuMemsetD8Async", shared, 2, ctypes.c_size_t(BYTES), None)
+    return shared
+
+
+driver = ctypes.CDLL("libcuda.so.1")
+session = kymo.Session()
+session.start(devices=["cuda"], profile_memory=True)
+shared = work()
+trace = session.stop()  # waits for the sets
+call("cuCtxSynchronize")
+if ctypes.string_at(shared.value, 4) != b"\2\2\2\2":
+    raise SystemExit("the GPU did not do what it was told")
+
+counts, launched_in = {}, {}
+for event in trace.events():
+    counts[event.name] = counts.get(event.name, 0) + 1
+    if event.kernels:
+        launched_in[event.name] = launched_in.get(event.name, 0) + len(event.kernels)
+print(counts, launched_in, trace.problems, trace.metadata.get("gpu_clock"))
+bad = []
+if counts.get("Memset (Device)", 0) != SETS:
+    bad.append("sets of the device")
+if not any("unified memory" in name for name in counts):
+    bad.append("pages that moved")
+if "gpu_clock" not in trace.metadata:
+    bad.append("the clock of the device")
+if any(code in ("device_work_missing", "dropped") for code, _, _ in trace.problems):
+    bad.append("a whole trace")
+print("contexts: all passed" if not bad else "FAILED: no " + ", no ".join(bad))
+sys.exit(1 if bad else 0)

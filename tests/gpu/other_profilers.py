@@ -1,0 +1,94 @@
+"""Kymo and torch.profiler in one process, one after the other and one within the other: nobody crashes, and who gets
+nothing says so.
+
+other_profilers.py [ORDER]: each order runs in a process of its own. Exits with 1 where something else came out.
+"""
+
+import json
+import subprocess
+import sys
+
+LAUNCHES = 500
+# What each is to have of its launches: all, none, or (None) as may be. PyTorch's profiler keeps CUPTI to the end.
+ORDERS = {
+    "kymo then torch": {"kymo": "all", "torch": "all"},
+    "torch then kymo": {"torch": "all", "kymo": "refused"},
+    "torch within kymo": {"kymo": "all", "torch": None},
+    "kymo within torch": {"torch": "all", "kymo": "refused"},
+}
+
+
+def launch():
+    import torch
+
+    x = torch.ones(1, device="cuda")
+    for _ in range(LAUNCHES):
+        x.add_(1)
+    torch.cuda.synchronize()
+
+
+def kernels(profiler):
+    return sum(row.count for row in profiler.key_averages() if "elementwise_kernel" in row.key)
+
+
+def with_torch(within):
+    import torch
+
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profiler:
+        launch()
+        found = within()
+    return {"torch": kernels(profiler), **found}
+
+
+def with_kymo(within):
+    import kymo
+
+    with kymo.profile(activities=[kymo.ProfilerActivity.CPU, kymo.ProfilerActivity.CUDA]) as profiler:
+        with kymo.record_function("range"):
+            launch()
+        found = within()
+    assert any(event.name == "range" for event in profiler.events())
+    codes = [code for code, _, _ in profiler.trace.problems]
+    return {"kymo": kernels(profiler), "refused": codes.count("device_not_recorded"), **found}
+
+
+def run(order):
+    launch()
+    nothing = dict
+    if order == "kymo then torch":
+        return {**with_kymo(nothing), **with_torch(nothing)}
+    if order == "torch then kymo":
+        return {**with_torch(nothing), **with_kymo(nothing)}
+    if order == "torch within kymo":
+        return with_kymo(lambda: with_torch(nothing))
+    return with_torch(lambda: with_kymo(nothing))
+
+
+def is_as_expected(order, found):
+    for profiler, what in ORDERS[order].items():
+        if what == "all" and found[profiler] < LAUNCHES:
+            return False
+        if what == "refused" and (found["refused"] != 1 or found[profiler] != 0):
+            return False
+    return True
+
+
+def main():
+    if len(sys.argv) > 1:
+        print(json.dumps(run(sys.argv[1])))
+        return 0
+    bad = 0
+    for order in ORDERS:
+        done = subprocess.run([sys.executable, __file__, order], capture_output=True, text=True, timeout=120)
+        if done.returncode != 0:
+            print(f"{order}: ended with {done.returncode}: {done.stderr[-1500:]}")
+            bad += 1
+            continue
+        found = json.loads(done.stdout.splitlines()[-1])
+        bad += not is_as_expected(order, found)
+        print(f"{order}: {found}")
+    print("other_profilers: all passed" if bad == 0 else f"other_profilers: {bad} FAILED")
+    return 1 if bad else 0
+
+
+sys.exit(main())
