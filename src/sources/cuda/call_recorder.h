@@ -15,7 +15,7 @@ namespace kymo::cuda {
 
 /// Subscribes to CUPTI and is called back by the functions that were chosen. (CUPTI would write records of
 /// calls by itself, but then every call of CUDA's runtime pays some 0.3 us, those too that are not asked
-/// for; and a launch of PyTorch comes with five of them.) A call out of a call, as the runtime makes them
+/// for; and PyTorch makes several of those for a launch.) A call out of a call, as the runtime makes them
 /// into the driver, is part of that. One of a process; it must outlive the threads that call.
 class CallRecorder {
   public:
