@@ -248,6 +248,25 @@ TEST_F(CudaDevice, ContextsMayComeAndGoWhileASessionRuns) {
     EXPECT_EQ(reading.problem("device_work_missing"), 0u);
 }
 
+// L19: a pool for each context, and not for whatever has its address later.
+TEST_F(CudaDevice, EventsMayBeRecordedInContextsThatComeAndGo) {
+    const auto device = kymo::find_device("cuda");
+    for (int round = 0; round < 3; ++round) {
+        const OnDevice own = make_context();
+        for (int i = 0; i < 3; ++i) {  // the later ones out of the pool
+            const auto first = device->record();
+            CudaDriver::put(own, nullptr, 2'000'000);
+            const auto last = device->record();
+            ASSERT_NE(last, nullptr);
+            EXPECT_EQ(device->has_reached(*last), false);
+            EXPECT_GE(device->elapsed_us(*first, *last), 2000);
+            EXPECT_EQ(device->has_reached(*last), true);
+        }
+        EXPECT_EQ(Cuda::get().driver.context_destroy(own.context), 0);
+        EXPECT_EQ(device->record(), nullptr);  // nothing is current
+    }
+}
+
 TEST_F(CudaDevice, AMemorySetIsUnderItsCallWithItsBytes) {
     CudaDriver::synchronize(0);
     std::uint64_t address = 0;

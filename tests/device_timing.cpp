@@ -3,6 +3,7 @@
 #include <atomic>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -40,10 +41,13 @@ class Clockwork final : public DeviceRuntime {
     std::string unavailable() const override { return {}; }
     std::unique_ptr<DeviceEvent> record() override {
         if (!failure.empty()) throw Error(failure);
+        if (is_absent) return nullptr;
         if (current_queue(type()) == this) ++in_own_queue;
         return std::make_unique<Event>(*this, current, us.load());
     }
+    std::optional<bool> has_reached(const DeviceEvent&) override { return reached; }
     double elapsed_us(const DeviceEvent& from, const DeviceEvent& to) override {
+        EXPECT_NE(reached, false) << "this would wait";
         return static_cast<const Event&>(to).us - static_cast<const Event&>(from).us;
     }
     void mark(std::string_view) override {}
@@ -58,6 +62,8 @@ class Clockwork final : public DeviceRuntime {
     std::int32_t current = 0;
     int waits = 0;
     std::string failure;
+    bool is_absent = false;       ///< on the calling thread
+    std::optional<bool> reached;  ///< what it says of every event; nothing: it cannot be asked
 };
 
 class DeviceTiming : public testing::Test {
@@ -73,6 +79,8 @@ class DeviceTiming : public testing::Test {
 
     DeviceTiming() {
         device().failure.clear();
+        device().is_absent = false;
+        device().reached.reset();
         device().current = 0;
         device().in_own_queue = 0;
     }
@@ -177,6 +185,51 @@ TEST_F(DeviceTiming, ADeviceThatCannotRecordIsAProblemOfTheTrace) {
     const Trace trace = session.stop();
     EXPECT_TRUE(times(trace).empty());
     EXPECT_EQ(problems(trace), std::vector<std::string>{"Events were not recorded for clockwork: no queue"});
+}
+
+TEST_F(DeviceTiming, AThreadWithoutADeviceHasNothingToMeasure) {
+    device();
+    Session session = timing_session();
+    device().is_absent = true;
+    { KYMO_RANGE("elsewhere"); }
+    device().is_absent = false;
+    {
+        KYMO_RANGE("left");
+        device().is_absent = true;
+    }
+    const Trace trace = session.stop();
+    EXPECT_TRUE(times(trace).empty());
+    EXPECT_EQ(problems(trace),
+              std::vector<std::string>{"No device of clockwork was current where a range ended."});
+}
+
+// K15
+TEST_F(DeviceTiming, AStopDoesNotWaitForEverForEvents) {
+    device();
+    Session session = timing_session();
+    device().reached = false;
+    { KYMO_RANGE("stuck"); }
+    const int waits = device().waits;
+    const Trace trace = session.stop();
+    EXPECT_EQ(device().waits, waits) << "a device that can be asked is not waited for";
+    EXPECT_TRUE(times(trace).empty());
+    EXPECT_EQ(problems(trace),
+              std::vector<std::string>{"The events of clockwork were not all there in time."});
+    EXPECT_EQ(device().alive, 0);
+}
+
+TEST_F(DeviceTiming, ASnapshotLeavesWhatTheDeviceHasNotComeTo) {
+    device();
+    Session session = timing_session();
+    device().reached = false;
+    {
+        KYMO_RANGE("range");
+        work(5);
+    }
+    EXPECT_TRUE(times(session.snapshot()).empty());
+    device().reached = true;
+    EXPECT_EQ(times(session.snapshot()).size(), 1u);
+    EXPECT_EQ(times(session.stop()).size(), 1u);
 }
 
 TEST_F(DeviceTiming, EventsAreInTheQueueThatIsCurrent) {

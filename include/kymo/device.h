@@ -181,10 +181,12 @@ class KYMO_API DeviceRuntime {
     /// Why it cannot be used here, with what would help; empty: it can.
     virtual std::string unavailable() const = 0;
 
-    /// A point in the current queue of the calling thread's current device.
+    /// A point in the current queue of the calling thread's current device. Null: the thread has none.
     virtual std::unique_ptr<DeviceEvent> record() = 0;
     /// Microseconds from one point to another, which both have been recorded on one device. Waits for them.
     virtual double elapsed_us(const DeviceEvent& from, const DeviceEvent& to) = 0;
+    /// Whether it has come to a point. Nothing: it cannot be asked, only waited for.
+    virtual std::optional<bool> has_reached(const DeviceEvent&) { return std::nullopt; }
     virtual void mark(std::string_view name) = 0;
     virtual void range_push(std::string_view name) = 0;
     virtual void range_pop() = 0;

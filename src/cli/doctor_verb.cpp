@@ -199,13 +199,16 @@ class DoctorVerb final : public Verb {
 
     void check_cuda() {
         const std::string driver = first_line("/proc/driver/nvidia/version");
-        const std::string trouble = device_trouble("cuda");
+        const auto device = find_device("cuda");
+        std::string trouble = device_trouble("cuda");
+        if (trouble.empty() && device != nullptr && device->activities() == nullptr)
+            trouble = device->activities_trouble() + " Without it ranges are timed with events.";
         say(trouble.empty() ? State::Ok : State::Off, "cuda",
             trouble.empty() ? "kernels, copies and calls are recorded (kymo run --gpu)" : trouble,
             trouble.empty() || !driver.empty()
                 ? ""
                 : "this machine has no NVIDIA driver; where it has a GPU, install one (nvidia-smi shows it)");
-        if (const auto device = find_device("cuda")) {
+        if (device != nullptr) {
             for (const auto& [title, fact] : device->details()) more(title, fact);
         }
         if (!driver.empty()) more("driver", driver);

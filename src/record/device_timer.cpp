@@ -6,8 +6,10 @@
 #include <chrono>
 #include <cmath>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -99,10 +101,10 @@ class DeviceTimer final : public Source {
             pairs.swap(waiting_);
         }
         if (pairs.empty()) return;
-        try {
-            if (is_stopping) device_->synchronize();
-        } catch (const std::exception& error) {
-            tell("Waiting for " + name_ + " failed: " + error.what());
+        if (is_stopping) {
+            wait_if_it_cannot_be_asked(*pairs.back().to);
+        } else {
+            keep_unreached(pairs);
         }
         write(pairs, deadline);
     }
@@ -123,7 +125,7 @@ class DeviceTimer final : public Source {
             untimed_names().load(std::memory_order_acquire)->names.contains(range.name()))
             return nullptr;
         auto begun = std::make_unique<Begun>();
-        begun->event = self.record();
+        begun->event = self.record(false);
         if (begun->event == nullptr) return nullptr;
         begun->ticks = Clock::now();
         return begun;
@@ -133,7 +135,7 @@ class DeviceTimer final : public Source {
         auto& self = *static_cast<DeviceTimer*>(data);
         if (context == nullptr || !self.is_on_.load(std::memory_order_acquire)) return;
         auto& begun = static_cast<Begun&>(*context);
-        std::unique_ptr<DeviceEvent> event = self.record();
+        std::unique_ptr<DeviceEvent> event = self.record(true);
         if (event == nullptr) return;
         if (event->device() != begun.event->device()) {
             self.lose(1, "Events are not on the same device: " + std::to_string(begun.event->device()) +
@@ -144,15 +146,56 @@ class DeviceTimer final : public Source {
                    DeviceLog::work_site(DeviceWorkKind::Timed, range.name())});
     }
 
-    std::unique_ptr<DeviceEvent> record() noexcept {
-        std::string why = "it gave none";
+    /// Null: there is nothing to be measured on this thread, or it failed.
+    std::unique_ptr<DeviceEvent> record(bool is_needed) noexcept {
         try {
-            if (std::unique_ptr<DeviceEvent> event = device_->record()) return event;
+            std::unique_ptr<DeviceEvent> event = device_->record();
+            if (event == nullptr && is_needed)
+                lose(1, "No device of " + name_ + " was current where a range ended.");
+            return event;
         } catch (const std::exception& error) {
-            why = error.what();
+            lose(1, "Events were not recorded for " + name_ + ": " + error.what());
         }
-        lose(1, "Events were not recorded for " + name_ + ": " + why);
         return nullptr;
+    }
+
+    /// Nothing: it cannot be asked, or does not know.
+    std::optional<bool> has_reached(const DeviceEvent& point) noexcept {
+        try {
+            return device_->has_reached(point);
+        } catch (const std::exception&) {  // whoever asks for the time will hear of it
+            return std::nullopt;
+        }
+    }
+
+    void wait_if_it_cannot_be_asked(const DeviceEvent& point) noexcept {
+        if (has_reached(point).has_value()) return;
+        try {
+            device_->synchronize();
+        } catch (const std::exception& error) {
+            tell("Waiting for " + name_ + " failed: " + error.what());
+        }
+    }
+
+    /// Those to which the device has not come yet wait on.
+    void keep_unreached(std::vector<Pair>& pairs) {
+        const auto unreached = std::stable_partition(pairs.begin(), pairs.end(), [this](const Pair& pair) {
+            return has_reached(*pair.to).value_or(true);
+        });
+        const std::lock_guard lock(mutex_);
+        waiting_.insert(waiting_.begin(), std::move_iterator(unreached), std::move_iterator(pairs.end()));
+        pairs.erase(unreached, pairs.end());
+    }
+
+    /// False: not in time.
+    bool wait_for(const DeviceEvent& point, Deadline deadline) noexcept {
+        constexpr auto kPause = std::chrono::microseconds(100);
+        while (has_reached(point) == false) {
+            if (deadline == Deadline::max()) return true;  // its time is waited for
+            if (std::chrono::steady_clock::now() > deadline) return false;
+            std::this_thread::sleep_for(kPause);
+        }
+        return deadline == Deadline::max() || std::chrono::steady_clock::now() <= deadline;
     }
 
     void keep(Pair pair) {
@@ -173,7 +216,7 @@ class DeviceTimer final : public Source {
     void write(std::vector<Pair>& pairs, Deadline deadline) noexcept {
         for (std::size_t i = 0; i < pairs.size(); ++i) {
             Pair pair = std::move(pairs[i]);
-            if (deadline != Deadline::max() && std::chrono::steady_clock::now() > deadline) {
+            if (!wait_for(*pair.to, deadline)) {
                 lose(pairs.size() - i, "The events of " + name_ + " were not all there in time.");
                 return;
             }

@@ -10,6 +10,10 @@ check "what ranges cost" 0 '^ok +costs +range [0-9.]+ ns' "$kymo" doctor
 check "the disk" 0 '^(ok|BAD) +space +.* free' "$kymo" doctor
 check "lines of C++" 0 '^(ok|off) +symbols ' "$kymo" doctor
 check "the GPU, or what is missing" 0 '^(ok|off) +cuda +.+' "$kymo" doctor
+if "$kymo" doctor | grep -q '^ok *cuda'; then
+    check "without CUPTI" 0 '^off +cuda +CUPTI.*is not found.*timed with events' env KYMO_CUPTI=/nowhere/libcupti.so "$kymo" doctor
+    check "which CUPTI" 0 'CUPTI: API version [0-9]+ \(/' "$kymo" doctor
+fi
 check "Python, or what is missing" 0 '^(ok|off|BAD) +python +.+' "$kymo" doctor
 check "the last word" 0 '^Recording works here\.$' "$kymo" doctor
 [ -z "$(ls)" ] || fail "it leaves nothing behind" "$(ls)"

@@ -50,6 +50,8 @@ for event in trace.events():
         launched_in[event.name] = launched_in.get(event.name, 0) + len(event.kernels)
 print(counts, launched_in, trace.problems, trace.metadata.get("gpu_clock"))
 bad = []
+if launched_in != {"sets": SETS + 1}:
+    bad.append("sets under the range that launched them")
 if counts.get("Memset (Device)", 0) != SETS:
     bad.append("sets of the device")
 if not any("unified memory" in name for name in counts):

@@ -7,8 +7,10 @@ other_profilers.py [ORDER]: each order runs in a process of its own. Exits with 
 import json
 import subprocess
 import sys
+import time
 
 LAUNCHES = 500
+PAUSE_S = 1.5
 # What each is to have of its launches: all, none, or (None) as may be. PyTorch's profiler keeps CUPTI to the end.
 ORDERS = {
     "kymo then torch": {"kymo": "all", "torch": "all"},
@@ -19,12 +21,15 @@ ORDERS = {
 
 
 def launch():
+    """Half of them a while later: a profiler that ended before has let go of the GPU by then."""
     import torch
 
     x = torch.ones(1, device="cuda")
-    for _ in range(LAUNCHES):
-        x.add_(1)
-    torch.cuda.synchronize()
+    for half in range(2):
+        time.sleep(PAUSE_S * half)
+        for _ in range(LAUNCHES // 2):
+            x.add_(1)
+        torch.cuda.synchronize()
 
 
 def kernels(profiler):

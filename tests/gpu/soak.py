@@ -100,8 +100,8 @@ def main():
     record_in_ring(bound_by_launches, seconds, found)
     print(json.dumps(found))
     bad = []
-    if found["memory_growth_mb"] > RING_MB + 16:
-        bad.append("memory grew by more than the ring")
+    if found["memory_growth_mb"] > RING_MB + 16 or found["memory_mb"][2] - found["memory_mb"][1] > 32:
+        bad.append("memory grew by more than the ring, or went on growing")
     if found["gpu_bound_kernel_us"] < LEAST_KERNEL_US or found["gpu_bound_slowdown"] > MOST_SLOWER:
         bad.append("the loop that the GPU bounds was slowed down, or is none")
     if found["problems"].get("dropped", 0) != 0:

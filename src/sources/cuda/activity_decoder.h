@@ -35,6 +35,12 @@ class ActivityDecoder {
     /// Runs of the clock's probe that were found since the last asking.
     std::vector<ProbeRun> take_probe_runs() { return std::exchange(probe_runs_, {}); }
 
+    /// Totals of memory begin anew.
+    void forget_allocations() {
+        allocated_.clear();
+        allocations_.clear();
+    }
+
     /// Work without times since the last asking: it had not ended when its record was asked for.
     std::uint64_t take_unfinished() noexcept { return std::exchange(unfinished_, 0); }
 

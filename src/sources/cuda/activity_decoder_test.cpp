@@ -255,6 +255,25 @@ TEST_F(Decoding, AllocationsOfTheDeviceAreReportsAndThoseOfTheHostAreNot) {
     EXPECT_EQ(trace.memory().device[0].type, DeviceType::Cuda);
 }
 
+TEST_F(Decoding, TotalsOfMemoryBeginAnewWhenAllocationsAreForgotten) {
+    MemoryRecord memory{};
+    memory.kind = kActivityMemory;
+    memory.operation = 1;
+    memory.memory_kind = 3;
+    memory.address = 0x1000;
+    memory.bytes = 256;
+    memory.time = now();
+    decode(memory);
+    decoder_.forget_allocations();
+    memory.address = 0x2000;
+    memory.bytes = 16;
+    memory.time = now();
+    decode(memory);
+    const Trace trace = session_.stop();
+    ASSERT_EQ(trace.memory().size(), 2u);
+    EXPECT_EQ(trace.memory().total_allocated[1], 16);
+}
+
 TEST_F(Decoding, OurOwnKernelsAndUnknownRecordsAreLeftOut) {
     const std::uint64_t start = now();
     decode(kernel(ActivityDecoder::kProbeName, 1, start, start + 10));

@@ -22,6 +22,8 @@ TEST(CallNames, OfTheRuntimeAllAreToldButThoseThatOnlyAsk) {
     EXPECT_TRUE(is_told_runtime_call("cudaOfTomorrow"));
     EXPECT_FALSE(is_told_runtime_call("cudaGetDevice"));
     EXPECT_FALSE(is_told_runtime_call("cudaGetErrorString"));
+    EXPECT_TRUE(is_told_runtime_call("__cudaLaunchKernel"));
+    EXPECT_FALSE(is_told_runtime_call("__cudaPushCallConfiguration"));
 }
 
 TEST(CallNames, OfTheDriverOnlyThoseAreToldThatGiveWorkOrWait) {

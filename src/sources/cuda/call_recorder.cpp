@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <memory>
 #include <new>
 #include <utility>
 
@@ -18,7 +19,7 @@ namespace {
 constexpr std::size_t kMostBytes = std::size_t{128} << 20;
 constexpr std::uint32_t kMostCallbacks = 2048;
 
-thread_local bool is_left_out = false;
+thread_local int left_out = 0;
 
 }  // namespace
 
@@ -27,11 +28,11 @@ struct CallRecorder::OfThread {
     CallRecorder& recorder;
     const std::int32_t os_tid = static_cast<std::int32_t>(gettid());
     CallChunk* chunk = nullptr;
-    std::uint32_t round = 0;
-    std::uint32_t depth = 0;  ///< calls that have begun and not ended, in that round
-    std::uint64_t start = 0;  ///< of the outermost
-    void* context = nullptr;  ///< that was noted last
-    std::uint32_t contexts_forgotten = 0;
+    RecordedCall open{};                 ///< the outermost call that has begun, if its start is not 0
+    std::uint32_t round = 0;             ///< in which it began
+    std::uint32_t forgotten_before = 0;  ///< contexts_forgotten() then
+    void* noted = nullptr;               ///< the context that was noted last
+    std::uint32_t noted_at = 0;          ///< contexts_forgotten() then
 };
 
 // A key of POSIX and not a C++ object: CUDA may be called by destructors of the thread that come after ours,
@@ -39,16 +40,13 @@ struct CallRecorder::OfThread {
 CallRecorder::OfThread* CallRecorder::this_thread(CallRecorder& recorder) noexcept {
     static thread_local OfThread* mine = nullptr;
     if (mine != nullptr) return mine;
-    if (is_left_out) return nullptr;
-    static const pthread_key_t key = [] {
-        pthread_key_t made = 0;
-        pthread_key_create(&made, [](void* thread) {
-            const std::unique_ptr<OfThread> ended(static_cast<OfThread*>(thread));
-            mine = nullptr;
-            if (ended->chunk != nullptr) ended->recorder.log_.close(ended->chunk);
-        });
-        return made;
-    }();
+    static pthread_key_t key;
+    static const bool has_key = pthread_key_create(&key, [](void* thread) {
+                                    const std::unique_ptr<OfThread> ended(static_cast<OfThread*>(thread));
+                                    mine = nullptr;
+                                    if (ended->chunk != nullptr) ended->recorder.log_.close(ended->chunk);
+                                }) == 0;
+    if (!has_key) return nullptr;
     std::unique_ptr<OfThread> made(new (std::nothrow) OfThread{.recorder = recorder});
     if (made == nullptr || pthread_setspecific(key, made.get()) != 0) return nullptr;
     return mine = made.release();
@@ -57,8 +55,12 @@ CallRecorder::OfThread* CallRecorder::this_thread(CallRecorder& recorder) noexce
 CallRecorder::CallRecorder(const Cupti& cupti, std::function<void()> on_full)
     : cupti_(cupti), on_full_(std::move(on_full)), log_(kMostBytes) {}
 
-void CallRecorder::leave_this_thread_out() noexcept {
-    is_left_out = true;
+CallsLeftOut::CallsLeftOut() noexcept {
+    ++left_out;
+}
+
+CallsLeftOut::~CallsLeftOut() {
+    --left_out;
 }
 
 std::string CallRecorder::start() {
@@ -68,6 +70,7 @@ std::string CallRecorder::start() {
                                    ? cupti_.subscribe(&subscriber_, &called, this, &params)
                                    : cupti_.subscribe_unnamed(&subscriber_, &called, this);
     if (result == kCuptiSuccess) {
+        forget_contexts();  // whoever was late noted one
         round_.fetch_add(1);
         is_on_.store(true);
         cupti_.enable_callback(1, subscriber_, kResourceEvents, kContextEnds);
@@ -84,23 +87,25 @@ std::string CallRecorder::start() {
 void CallRecorder::stop() noexcept {
     is_on_.store(false);
     if (void* const subscriber = std::exchange(subscriber_, nullptr)) cupti_.unsubscribe(subscriber);
-    for (bool& is_chosen : is_chosen_) is_chosen = false;
+    for (bool& is_told : is_told_) is_told = false;
     forget_contexts();
 }
 
-void CallRecorder::choose(bool runtime, bool driver) {
-    switch_domain(kRuntimeCalls, runtime);
-    switch_domain(kDriverCalls, driver);
+CuptiResult CallRecorder::tell(std::uint32_t domain) {
+    if (std::exchange(is_told_[domain], true)) return kCuptiSuccess;
+    if (functions_[domain].empty()) functions_[domain] = told_functions(domain);
+    CuptiResult trouble = kCuptiSuccess;
+    std::size_t refused = 0;  // single ones: functions that this driver does not have
+    for (const std::uint32_t callback : functions_[domain]) {
+        const CuptiResult result = cupti_.enable_callback(1, subscriber_, domain, callback);
+        if (result == kCuptiSuccess) continue;
+        ++refused;
+        trouble = result;
+    }
+    return refused == functions_[domain].size() ? trouble : kCuptiSuccess;
 }
 
-void CallRecorder::switch_domain(std::uint32_t domain, bool on) {
-    if (std::exchange(is_chosen_[domain], on) == on) return;
-    if (told_[domain].empty()) told_[domain] = told_calls(domain);
-    for (const std::uint32_t callback : told_[domain])
-        cupti_.enable_callback(on ? 1 : 0, subscriber_, domain, callback);
-}
-
-std::vector<std::uint32_t> CallRecorder::told_calls(std::uint32_t domain) const {
+std::vector<std::uint32_t> CallRecorder::told_functions(std::uint32_t domain) const {
     std::vector<std::uint32_t> told;
     for (std::uint32_t callback = 1; callback < kMostCallbacks; ++callback) {
         const char* name = nullptr;
@@ -118,8 +123,8 @@ void CallRecorder::called(void* self, std::uint32_t domain, std::uint32_t callba
     auto& recorder = *static_cast<CallRecorder*>(self);
     if (!recorder.is_on_.load(std::memory_order_relaxed)) return;
     if (domain == kResourceEvents) {
-        if (!is_left_out) context_ends(static_cast<const ResourceData*>(data)->context);
-    } else {
+        context_ends(static_cast<const ResourceData*>(data)->context);
+    } else if (left_out == 0) {
         recorder.take_down(domain, callback, *static_cast<const CallbackData*>(data));
     }
 }
@@ -128,35 +133,37 @@ void CallRecorder::take_down(std::uint32_t domain, std::uint32_t callback,
                              const CallbackData& data) noexcept {
     OfThread* const thread = this_thread(*this);
     if (thread == nullptr) {
-        if (!is_left_out && data.site == kCallEnds) log_.count_lost();
+        if (data.site == kCallEnds) log_.count_lost();
         return;
     }
+    RecordedCall& open = thread->open;
     const std::uint32_t round = round_.load(std::memory_order_relaxed);
-    if (thread->round != round) {  // ends of calls may have gone unheard since
-        thread->round = round;
-        thread->depth = 0;
-    }
     if (data.site == kCallBegins) {
-        if (thread->depth++ == 0) thread->start = device_ticks();
+        // One that began in an earlier round has ended unheard.
+        if (open.start != 0 && thread->round == round) return;
+        open = {.domain = domain, .callback = callback, .start = device_ticks()};
+        thread->round = round;
+        thread->forgotten_before = contexts_forgotten();
         return;
     }
-    if (thread->depth == 0 || --thread->depth != 0) return;
+    if (open.start == 0 || thread->round != round || open.domain != domain || open.callback != callback)
+        return;
+    open.end = device_ticks();
+    open.correlation = data.correlation;
+    open.result = data.result != nullptr ? *static_cast<const std::int32_t*>(data.result) : 0;
+    if (open.result == 0) note(*thread, data.context);
+    if (log_.write(thread->chunk, thread->os_tid, open)) on_full_();
+    open.start = 0;
+}
+
+// The call was well, so the context was; unless the call itself has ended it, as cudaDeviceReset does.
+void CallRecorder::note(OfThread& thread, void* context) noexcept {
     const std::uint32_t forgotten = contexts_forgotten();
-    if (data.context != thread->context || forgotten != thread->contexts_forgotten) {
-        thread->context = data.context;
-        thread->contexts_forgotten = forgotten;
-        note_context(data.context);
-    }
-    RecordedCall call;
-    call.domain = domain;
-    call.callback = callback;
-    call.correlation = data.correlation;
-    call.result = data.result != nullptr ? *static_cast<const std::int32_t*>(data.result) : 0;
-    call.start = thread->start;
-    call.end = device_ticks();
-    bool is_full = false;
-    log_.write(thread->chunk, thread->os_tid, call, is_full);
-    if (is_full) on_full_();
+    if (forgotten != thread.forgotten_before) return;
+    if (context == thread.noted && forgotten == thread.noted_at) return;
+    thread.noted = context;
+    thread.noted_at = forgotten;
+    note_context(context);
 }
 
 }  // namespace kymo::cuda

@@ -13,6 +13,15 @@
 
 namespace kymo::cuda {
 
+/// While it lives, calls of its thread are ours and not told.
+class CallsLeftOut {
+  public:
+    CallsLeftOut() noexcept;
+    ~CallsLeftOut();
+    CallsLeftOut(const CallsLeftOut&) = delete;
+    CallsLeftOut& operator=(const CallsLeftOut&) = delete;
+};
+
 /// Subscribes to CUPTI and is called back by the functions that were chosen. (CUPTI would write records of
 /// calls by itself, but then every call of CUDA's runtime pays some 0.3 us, those too that are not asked
 /// for; and PyTorch makes several of those for a launch.) A call out of a call, as the runtime makes them
@@ -24,14 +33,11 @@ class CallRecorder {
 
     /// Subscribes. CUPTI serves one: what keeps it from serving this one, in words; empty: it does.
     std::string start();
-    /// Whose calls are told; may be called again while it runs.
-    void choose(bool runtime, bool driver);
+    /// Calls of a domain are told from now on, until the stop. What CUPTI says to that.
+    CuptiResult tell(std::uint32_t domain);
     void stop() noexcept;
     /// In the child of a fork, where CUDA does not work.
     void forked() noexcept { is_on_.store(false); }
-    /// Of the calling thread nothing is told.
-    static void leave_this_thread_out() noexcept;
-
     bool has_full() const noexcept { return log_.has_closed(); }
     std::uint64_t take_lost() noexcept { return log_.take_lost(); }
     template <class Visit>
@@ -44,15 +50,15 @@ class CallRecorder {
     static void called(void* self, std::uint32_t domain, std::uint32_t callback, const void* data);
     void take_down(std::uint32_t domain, std::uint32_t callback, const CallbackData& data) noexcept;
     static OfThread* this_thread(CallRecorder& recorder) noexcept;
-    void switch_domain(std::uint32_t domain, bool on);
-    std::vector<std::uint32_t> told_calls(std::uint32_t domain) const;
+    static void note(OfThread& thread, void* context) noexcept;
+    std::vector<std::uint32_t> told_functions(std::uint32_t domain) const;
 
     const Cupti& cupti_;
     std::function<void()> on_full_;
     CallLog log_;
     void* subscriber_ = nullptr;
-    bool is_chosen_[kCallDomains] = {};
-    std::vector<std::uint32_t> told_[kCallDomains];  ///< functions, once they are known: a start is quick
+    bool is_told_[kCallDomains] = {};
+    std::vector<std::uint32_t> functions_[kCallDomains];  ///< once they are known: a start is quick
     std::atomic<bool> is_on_{false};
     std::atomic<std::uint32_t> round_{0};  ///< of starts
 };

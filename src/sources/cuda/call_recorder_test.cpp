@@ -16,14 +16,15 @@
 namespace kymo::cuda {
 namespace {
 
-constexpr std::uint32_t kLaunch = 2, kGetDevice = 1, kDriverLaunch = 1;
+constexpr std::uint32_t kLaunch = 1, kGetDevice = 2, kDriverLaunch = 1;  // two of a number
 
 /// What CUPTI would know.
 struct Subscription {
     SubscriberCallback callback = nullptr;
     void* user = nullptr;
     std::set<std::pair<std::uint32_t, std::uint32_t>> enabled;
-    bool is_held = false;  ///< by somebody else
+    bool is_held = false;                 ///< by somebody else
+    CuptiResult refusal = kCuptiSuccess;  ///< what enabling a callback gives
 } subscription;
 
 Cupti made_by_hand() {
@@ -44,6 +45,7 @@ Cupti made_by_hand() {
         return kCuptiSuccess;
     };
     cupti.enable_callback = [](std::uint32_t enable, void*, std::uint32_t domain, std::uint32_t callback) {
+        if (subscription.refusal != kCuptiSuccess) return subscription.refusal;
         if (enable != 0) subscription.enabled.insert({domain, callback});
         if (enable == 0) subscription.enabled.erase({domain, callback});
         return kCuptiSuccess;
@@ -74,7 +76,8 @@ class CallRecording : public ::testing::Test {
     }
     static void start() {
         ASSERT_EQ(recorder().start(), "");
-        recorder().choose(true, true);
+        EXPECT_EQ(recorder().tell(kRuntimeCalls), kCuptiSuccess);
+        EXPECT_EQ(recorder().tell(kDriverCalls), kCuptiSuccess);
     }
     static void call_back(std::uint32_t domain, std::uint32_t callback, std::uint32_t site,
                           std::uint32_t correlation, std::int32_t result = 0) {
@@ -139,10 +142,10 @@ TEST_F(CallRecording, OnlyChosenCallsHaveTheCallback) {
     const std::pair ends{kResourceEvents, kContextEnds}, launch{kRuntimeCalls, kLaunch},
         driver{kDriverCalls, kDriverLaunch};
     EXPECT_EQ(subscription.enabled, (Enabled{ends}));
-    recorder().choose(true, false);
+    recorder().tell(kRuntimeCalls);
     EXPECT_EQ(subscription.enabled, (Enabled{ends, launch}));
-    recorder().choose(false, true);
-    EXPECT_EQ(subscription.enabled, (Enabled{ends, driver}));
+    recorder().tell(kDriverCalls);
+    EXPECT_EQ(subscription.enabled, (Enabled{ends, launch, driver}));
 }
 
 TEST_F(CallRecording, CallsThatAStartOrAStopCutsInTwoSpoilNothing) {
@@ -158,6 +161,25 @@ TEST_F(CallRecording, CallsThatAStartOrAStopCutsInTwoSpoilNothing) {
     std::vector<std::uint32_t> found;
     for (const RecordedCall& call : take()) found.push_back(call.correlation);
     EXPECT_EQ(found, (std::vector<std::uint32_t>{2, 5}));
+}
+
+TEST_F(CallRecording, CallsInWhoseMiddleMoreIsToldSpoilNothing) {
+    ASSERT_EQ(recorder().start(), "");
+    recorder().tell(kRuntimeCalls);
+    call_back(kRuntimeCalls, kLaunch, kCallBegins, 1);
+    recorder().tell(kDriverCalls);
+    call_back(kDriverCalls, kDriverLaunch, kCallEnds, 1);  // it began before
+    call_back(kRuntimeCalls, kLaunch, kCallEnds, 1);
+    launch(2);
+    std::vector<std::uint32_t> domains;
+    for (const RecordedCall& call : take()) domains.push_back(call.domain);
+    EXPECT_EQ(domains, (std::vector<std::uint32_t>{kRuntimeCalls, kRuntimeCalls}));
+}
+
+TEST_F(CallRecording, WhereCuptiRefusesItSaysSo) {
+    ASSERT_EQ(recorder().start(), "");
+    subscription.refusal = 35;
+    EXPECT_EQ(recorder().tell(kRuntimeCalls), 35);
 }
 
 TEST_F(CallRecording, WhereAnotherProfilerIsItSaysWho) {
@@ -201,7 +223,7 @@ TEST_F(CallRecording, CallsOfThreadsThatCameAndWentAreAllTakenOnce) {
 TEST_F(CallRecording, OfAThreadThatIsLeftOutNothingIsTold) {
     start();
     std::thread([] {
-        CallRecorder::leave_this_thread_out();
+        const CallsLeftOut ours;
         launch(1);
     }).join();
     EXPECT_TRUE(take().empty());
@@ -217,19 +239,21 @@ TEST_F(CallRecording, InTheChildOfAForkNothingIsTold) {
 TEST(CallLogs, WhatFindsNoRoomIsCounted) {
     CallLog log(2 * sizeof(CallChunk));
     CallChunk* chunk = nullptr;
-    bool is_full = false;
     int filled = 0;
-    for (std::uint32_t i = 0; i < 2 * CallChunk::kCalls + 5; ++i) {
-        log.write(chunk, 1, RecordedCall{.correlation = i}, is_full);
-        filled += is_full ? 1 : 0;
-    }
+    for (std::uint32_t i = 0; i < 2 * CallChunk::kCalls + 5; ++i)
+        filled += log.write(chunk, 1, RecordedCall{.correlation = i}) ? 1 : 0;
     EXPECT_EQ(filled, 2);
     EXPECT_EQ(log.take_lost(), 5u);
     std::uint32_t next = 0;
-    log.take([&](std::int32_t, const RecordedCall& call) { EXPECT_EQ(call.correlation, next++); });
+    log.take([&](std::int32_t, const RecordedCall& call) {
+        next += 1;
+        EXPECT_LT(call.correlation, 2 * CallChunk::kCalls);
+    });
     EXPECT_EQ(next, 2 * CallChunk::kCalls);
-    EXPECT_TRUE(log.write(chunk, 1, RecordedCall{}, is_full));  // there is room again
+    log.write(chunk, 1, RecordedCall{});  // there is room again
     EXPECT_EQ(log.take_lost(), 0u);
+    log.take([&](std::int32_t, const RecordedCall&) { ++next; });
+    EXPECT_EQ(next, 2 * CallChunk::kCalls + 1);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <new>
 
 namespace kymo::cuda {
 
@@ -27,7 +28,8 @@ namespace {
 struct Noted {
     struct Context {
         void* context;
-        int users;
+        int users = 0;
+        bool is_forgotten = false;  ///< it goes with its last user
     };
     std::mutex mutex;
     std::condition_variable unused;
@@ -38,6 +40,9 @@ struct Noted {
         const auto found = std::find_if(contexts.begin(), contexts.end(),
                                         [&](const Context& each) { return each.context == context; });
         return found != contexts.end() ? &*found : nullptr;
+    }
+    void erase(void* context) {
+        std::erase_if(contexts, [&](const Context& each) { return each.context == context; });
     }
 };
 
@@ -51,16 +56,17 @@ class UsedContext {
   public:
     explicit UsedContext(void* context) : context_(context) {
         std::lock_guard lock(noted().mutex);
-        if (Noted::Context* const found = noted().find(context)) {
-            ++found->users;
-            is_noted_ = true;
-        }
+        Noted::Context* const found = noted().find(context);
+        if (found == nullptr || found->is_forgotten) return;
+        ++found->users;
+        is_noted_ = true;
     }
     ~UsedContext() {
         if (!is_noted_) return;
         {
             std::lock_guard lock(noted().mutex);
-            if (Noted::Context* const found = noted().find(context_)) --found->users;
+            Noted::Context* const found = noted().find(context_);
+            if (found != nullptr && --found->users == 0 && found->is_forgotten) noted().erase(context_);
         }
         noted().unused.notify_all();
     }
@@ -76,8 +82,16 @@ class UsedContext {
 }  // namespace
 
 void note_context(void* context) noexcept {
+    if (context == nullptr) return;
     std::lock_guard lock(noted().mutex);
-    if (context != nullptr && noted().find(context) == nullptr) noted().contexts.push_back({context, 0});
+    if (Noted::Context* const found = noted().find(context)) {
+        found->is_forgotten = false;
+        return;
+    }
+    try {
+        noted().contexts.push_back({.context = context});
+    } catch (const std::bad_alloc&) {  // it is not waited for
+    }
 }
 
 void context_ends(void* context) noexcept {
@@ -86,13 +100,14 @@ void context_ends(void* context) noexcept {
         const Noted::Context* const found = noted().find(context);
         return found == nullptr || found->users == 0;
     });
-    std::erase_if(noted().contexts, [&](const Noted::Context& each) { return each.context == context; });
+    noted().erase(context);
     noted().forgotten.fetch_add(1, std::memory_order_relaxed);
 }
 
 void forget_contexts() noexcept {
     std::lock_guard lock(noted().mutex);
     std::erase_if(noted().contexts, [](const Noted::Context& each) { return each.users == 0; });
+    for (Noted::Context& each : noted().contexts) each.is_forgotten = true;
     noted().forgotten.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -123,7 +138,8 @@ void for_each_context(const std::function<void(int device, void* context)>& visi
         std::lock_guard lock(noted().mutex);
         others = noted().contexts;
     }
-    for (const auto& [context, users] : others) {
+    for (const Noted::Context& other : others) {
+        void* const context = other.context;
         if (std::find(visited.begin(), visited.end(), context) != visited.end()) continue;
         const UsedContext used(context);
         if (!used) continue;  // it has ended

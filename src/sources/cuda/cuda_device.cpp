@@ -1,6 +1,7 @@
 // cuda_device.cpp: NVIDIA's GPUs as a device of Kymo.
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -9,6 +10,7 @@
 #include <kymo/emit.h>
 #include <kymo/error.h>
 
+#include "sources/cuda/call_recorder.h"
 #include "sources/cuda/cuda_contexts.h"
 #include "sources/cuda/cuda_libraries.h"
 #include "sources/cuda/cupti_source.h"
@@ -75,10 +77,12 @@ class CudaDevice final : public DeviceRuntime {
     std::string unavailable() const override { return libraries().trouble; }
 
     std::unique_ptr<DeviceEvent> record() override {
+        const CallsLeftOut ours;
         const Driver& driver = usable_driver();
         void* context = nullptr;
-        check(driver.context_current(&context), "cuCtxGetCurrent");
-        if (context == nullptr) throw Error("no CUDA device is current on this thread");
+        // A thread may be there before CUDA is.
+        if (driver.context_current(&context) != kCudaSuccess) return nullptr;
+        if (context == nullptr) return nullptr;
         int device = 0;
         check(driver.context_device(&device), "cuCtxGetDevice");
         auto event = std::make_unique<CudaEvent>(context_id(context), device);
@@ -94,12 +98,21 @@ class CudaDevice final : public DeviceRuntime {
             throw Error("Events are not on the same device: " + std::to_string(from.device()) + " vs " +
                         std::to_string(to.device()));
         }
+        const CallsLeftOut ours;
         const Driver& driver = usable_driver();
         check(driver.event_synchronize(first->event()), "cuEventSynchronize");
         check(driver.event_synchronize(last->event()), "cuEventSynchronize");
         float milliseconds = 0;
         check(driver.event_elapsed(&milliseconds, first->event(), last->event()), "cuEventElapsedTime");
         return static_cast<double>(milliseconds) * 1000;
+    }
+
+    std::optional<bool> has_reached(const DeviceEvent& point) override {
+        const auto* const event = dynamic_cast<const CudaEvent*>(&point);
+        if (event == nullptr) return std::nullopt;
+        const CudaResult result = usable_driver().event_query(event->event());
+        if (result == kCudaNotReady) return false;
+        return result == kCudaSuccess ? std::optional(true) : std::nullopt;
     }
 
     void mark(std::string_view name) override { nvtx::mark(name); }
@@ -114,6 +127,7 @@ class CudaDevice final : public DeviceRuntime {
     }
 
     void synchronize() override {
+        const CallsLeftOut ours;
         if (const std::string trouble = synchronize_contexts(); !trouble.empty())
             throw Error("waiting for the GPU failed: " + trouble);
     }
@@ -125,6 +139,12 @@ class CudaDevice final : public DeviceRuntime {
     }
 
     std::string activities_trouble() const override { return libraries().cupti_trouble; }
+
+    std::vector<std::pair<std::string, std::string>> details() const override {
+        if (!libraries().has_cupti) return {};
+        return {{"CUPTI", "API version " + std::to_string(libraries().cupti_version) + " (" +
+                              libraries().cupti_path + ")"}};
+    }
 
   private:
     const Driver& usable_driver() const {

@@ -34,10 +34,8 @@ class Symbols {
 
 const char* take_driver(Driver& driver, void* library) {
     Symbols symbols(library);
-    symbols.take(driver.init, "cuInit");
     symbols.take(driver.driver_version, "cuDriverGetVersion");
     symbols.take(driver.device_count, "cuDeviceGetCount");
-    symbols.take(driver.device_get, "cuDeviceGet");
     symbols.take(driver.device_name, "cuDeviceGetName");
     symbols.take(driver.device_memory, "cuDeviceTotalMem_v2");
     symbols.take(driver.device_attribute, "cuDeviceGetAttribute");
@@ -53,6 +51,7 @@ const char* take_driver(Driver& driver, void* library) {
     symbols.take(driver.event_create, "cuEventCreate");
     symbols.take(driver.event_record, "cuEventRecord");
     symbols.take(driver.event_synchronize, "cuEventSynchronize");
+    symbols.take(driver.event_query, "cuEventQuery");
     symbols.take(driver.event_elapsed, "cuEventElapsedTime");
     symbols.take(driver.stream_create, "cuStreamCreateWithPriority");
     symbols.take(driver.stream_query, "cuStreamQuery");
@@ -186,11 +185,19 @@ Libraries load() {
     return loaded;
 }
 
+Libraries& loaded_libraries() {
+    static auto& loaded = *new Libraries(load());
+    return loaded;
+}
+
 }  // namespace
 
 const Libraries& libraries() {
-    static const auto& loaded = *new Libraries(load());
-    return loaded;
+    return loaded_libraries();
+}
+
+void replace_libraries(const Libraries& others) {
+    loaded_libraries() = others;
 }
 
 int runtime_version() {

@@ -9,13 +9,12 @@ namespace kymo::cuda {
 
 using CudaResult = int;
 inline constexpr CudaResult kCudaSuccess = 0;
+inline constexpr CudaResult kCudaNotReady = 600;
 
 /// The driver's functions that are called here. The types are the driver's, opaque.
 struct Driver {
-    CudaResult (*init)(unsigned flags);
     CudaResult (*driver_version)(int* version);
     CudaResult (*device_count)(int* count);
-    CudaResult (*device_get)(int* device, int ordinal);
     CudaResult (*device_name)(char* name, int length, int device);
     CudaResult (*device_memory)(std::size_t* bytes, int device);
     CudaResult (*device_attribute)(int* value, int attribute, int device);
@@ -31,6 +30,7 @@ struct Driver {
     CudaResult (*event_create)(void** event, unsigned flags);
     CudaResult (*event_record)(void* event, void* stream);
     CudaResult (*event_synchronize)(void* event);
+    CudaResult (*event_query)(void* event);
     CudaResult (*event_elapsed)(float* milliseconds, void* from, void* to);
     CudaResult (*stream_create)(void** stream, unsigned flags, int priority);
     CudaResult (*stream_query)(void* stream);
@@ -80,6 +80,8 @@ struct Libraries {
 /// Looks for them the first time. Does not initialise CUDA: a program that forks before it uses CUDA must not
 /// have that done behind its back.
 const Libraries& libraries();
+/// For tests: these in their place.
+void replace_libraries(const Libraries& others);
 
 /// Of CUDA's runtime that the program has loaded: 13000 for 13.0. 0 where it has none, or linked it
 /// statically.

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <set>
+#include <system_error>
 
 #include "sources/cuda/cuda_contexts.h"
 
@@ -14,10 +15,6 @@ namespace {
 
 constexpr std::size_t kMostBufferBytes = std::size_t{128} << 20;
 constexpr auto kFlushPeriod = std::chrono::seconds(1);
-/// How long CUPTI stays switched on behind the last session. It does not always survive being switched off
-/// while a thread launches: that thread's kernels are not told of from then on. Sessions that follow one
-/// another do not run into that.
-constexpr auto kLinger = std::chrono::seconds(1);
 /// Soon, when all that was asked for is switched on: then the clocks are measured.
 constexpr auto kFirstFlush = std::chrono::milliseconds(10);
 /// Which buffers are asked back: those without unfinished work, or all.
@@ -27,8 +24,9 @@ constexpr std::uint32_t kFinished = 0, kAll = 1;
 
 CuptiSource* CuptiSource::instance_ = nullptr;
 
-CuptiSource::CuptiSource()
-    : cupti_(libraries().cupti),
+CuptiSource::CuptiSource(std::chrono::milliseconds linger)
+    : linger_(linger),
+      cupti_(libraries().cupti),
       clock_(device_ticks_per_second()),
       pool_(kMostBufferBytes),
       calls_(cupti_, [this] { wake_worker(); }),
@@ -64,8 +62,8 @@ std::string CuptiSource::record(const DeviceNeeds& needs, DeviceLog& log) noexce
                    : "This process is the child of one that recorded a GPU; CUDA's tools do "
                      "not survive a fork. Start it with spawn, or record from the child on.";
     }
-    if (is_over_.load()) return "";
     std::lock_guard lock(kinds_mutex_);
+    if (is_over_.load()) return "";
     const bool was_on = needs_.activities != 0;
     needs_ = needs;
     if (needs.activities == 0) {
@@ -78,33 +76,44 @@ std::string CuptiSource::record(const DeviceNeeds& needs, DeviceLog& log) noexce
             return trouble;
         }
     }
-    enable(needs);
-    return "";
+    const CuptiResult result = enable(needs);
+    return result == kCuptiSuccess ? ""
+                                   : "CUPTI does not tell all that was asked for: " + cupti_error(result) +
+                                         ". Some of the GPU's work is missing.";
 }
 
 std::string CuptiSource::start(DeviceLog& log) {
     if (std::string trouble = calls_.start(); !trouble.empty()) return trouble;
-    if (!has_buffers_) {
-        // Before any kind is enabled: then no record has another clock's times.
-        CuptiResult result = cupti_.set_timestamps(&timestamp);
-        if (result == kCuptiSuccess) result = cupti_.set_buffers(&request_buffer, &complete_buffer);
-        if (result != kCuptiSuccess) {
-            calls_.stop();
-            return "CUPTI cannot be used: " + cupti_error(result) + ".";
-        }
-        has_buffers_ = true;
-        std::atexit([] { instance_->finish(); });
+    if (std::string trouble = register_buffers(); !trouble.empty()) {
+        calls_.stop();
+        return trouble;
     }
     {
         std::lock_guard lock(pool_.mutex());
-        log_ = &log;
+        if (log_ != &log) log_ = &log;  // the worker may be writing there
         is_on_ = true;
         off_at_.reset();
         has_started_ = true;
     }
     wake_worker();
-    if (!has_worker_) std::thread([this] { run_worker(); }).detach();
-    has_worker_ = true;
+    return "";
+}
+
+// Whenever no kind is enabled: another profiler may have been there since. Then no record has another clock's
+// times.
+std::string CuptiSource::register_buffers() {
+    if (!enabled_.empty()) return "";
+    CuptiResult result = cupti_.set_timestamps(&timestamp);
+    if (result == kCuptiSuccess) result = cupti_.set_buffers(&request_buffer, &complete_buffer);
+    if (result != kCuptiSuccess) return "CUPTI cannot be used: " + cupti_error(result) + ".";
+    if (has_buffers_.exchange(true)) return "";
+    try {
+        std::thread([this] { run_worker(); }).detach();
+    } catch (const std::system_error& error) {
+        has_buffers_ = false;
+        return std::string("No thread can be had to take what CUPTI tells: ") + error.what() + ".";
+    }
+    std::atexit([] { instance_->finish(); });
     return "";
 }
 
@@ -113,51 +122,63 @@ void CuptiSource::stop() noexcept {
     calls_.stop();
     std::lock_guard lock(pool_.mutex());
     is_on_ = false;
-    off_at_ = std::chrono::steady_clock::now() + kLinger;
+    off_at_ = std::chrono::steady_clock::now() + linger_;
     lost_ = 0;
 }
 
+// Kinds belong to whoever has CUPTI: if that is another one by now, they are none of ours.
 void CuptiSource::switch_off() noexcept {
     std::lock_guard lock(kinds_mutex_);
-    if (needs_.activities != 0) return;  // somebody came
-    for (const std::uint32_t kind : std::exchange(enabled_, {})) cupti_.disable(kind);
+    if (needs_.activities == 0) disable_all();
 }
 
-void CuptiSource::switch_kind(std::uint32_t kind, bool on) {
-    const auto found = std::find(enabled_.begin(), enabled_.end(), kind);
-    if (on == (found != enabled_.end())) return;
-    if (on) {
-        if (cupti_.enable(kind) == kCuptiSuccess) enabled_.push_back(kind);
-    } else {
-        cupti_.disable(kind);
-        enabled_.erase(found);
-    }
+void CuptiSource::disable_all() noexcept {
+    const std::vector<std::uint32_t> kinds = std::exchange(enabled_, {});
+    if (kinds.empty() || !calls_.start().empty()) return;
+    for (const std::uint32_t kind : kinds) cupti_.disable(kind);
+    calls_.stop();
 }
 
-void CuptiSource::enable(const DeviceNeeds& needs) {
+CuptiResult CuptiSource::enable_kind(std::uint32_t kind) {
+    if (std::find(enabled_.begin(), enabled_.end(), kind) != enabled_.end()) return kCuptiSuccess;
+    const CuptiResult result = cupti_.enable(kind);
+    if (result == kCuptiSuccess) enabled_.push_back(kind);
+    return result;
+}
+
+// Nothing is disabled before the last session ends: threads may be launching (linger_). Traces have what
+// their sessions asked for.
+CuptiResult CuptiSource::enable(const DeviceNeeds& needs) {
+    CuptiResult trouble = kCuptiSuccess;
+    const auto keep = [&](CuptiResult result) {
+        if (trouble == kCuptiSuccess) trouble = result;
+    };
     const auto wants = [&](std::uint32_t activity) { return (needs.activities & activity) != 0; };
-    calls_.choose(wants(kDeviceCalls), wants(kDeviceDriverCalls));
-    switch_kind(kActivityMemory, needs.memory);
+    if (wants(kDeviceCalls)) keep(calls_.tell(kRuntimeCalls));
+    if (wants(kDeviceDriverCalls)) keep(calls_.tell(kDriverCalls));
+    if (needs.memory) keep(enable_kind(kActivityMemory));
     enable_unified_memory();
-    switch_kind(kActivityOverhead, wants(kDeviceOverhead));
-    switch_kind(kActivitySynchronization, wants(kDeviceWaits));
-    switch_kind(kActivityMemcpy, wants(kDeviceCopies));
-    switch_kind(kActivityMemcpyPeer, wants(kDeviceCopies));
-    switch_kind(kActivityMemset, wants(kDeviceSets));
-    switch_kind(kActivityKernel, wants(kDeviceKernels));  // last: whose launches are seen by then
+    if (wants(kDeviceOverhead)) keep(enable_kind(kActivityOverhead));
+    if (wants(kDeviceWaits)) keep(enable_kind(kActivitySynchronization));
+    if (wants(kDeviceCopies)) keep(enable_kind(kActivityMemcpy));
+    if (wants(kDeviceCopies)) keep(enable_kind(kActivityMemcpyPeer));
+    if (wants(kDeviceSets)) keep(enable_kind(kActivityMemset));
+    if (wants(kDeviceKernels)) keep(enable_kind(kActivityKernel));  // last: whose launches are seen by then
+    return trouble;
 }
 
 // Only where it can be: it needs a context, which the program may make later, and a device that has it.
 void CuptiSource::enable_unified_memory() {
-    if (needs_.memory && cupti_.configure_unified_memory != nullptr) {
-        std::set<int> devices;
-        for_each_context([&](int device, void*) { devices.insert(device); });
-        if (!std::includes(configured_.begin(), configured_.end(), devices.begin(), devices.end())) {
-            switch_kind(kActivityUnifiedMemory, false);  // it heeds what was configured before
-            for (const int device : devices) configure_unified_memory(device);
-        }
+    if (!needs_.memory || cupti_.configure_unified_memory == nullptr) return;
+    std::set<int> devices;
+    for_each_context([&](int device, void*) { devices.insert(device); });
+    if (!std::includes(configured_.begin(), configured_.end(), devices.begin(), devices.end())) {
+        // It heeds what was configured before it was enabled.
+        if (std::erase(enabled_, std::uint32_t{kActivityUnifiedMemory}) != 0)
+            cupti_.disable(kActivityUnifiedMemory);
+        for (const int device : devices) configure_unified_memory(device);
     }
-    switch_kind(kActivityUnifiedMemory, needs_.memory && has_unified_memory_);
+    if (has_unified_memory_) enable_kind(kActivityUnifiedMemory);
 }
 
 void CuptiSource::configure_unified_memory(int device) {
@@ -170,7 +191,7 @@ void CuptiSource::configure_unified_memory(int device) {
 // ---- handing over ----
 
 bool CuptiSource::flush(std::uint64_t timeout_ns, bool wait_for_work) noexcept {
-    if (is_forked_ || is_over_.load() || !has_worker_) return true;
+    if (is_forked_ || is_over_.load() || !has_buffers_) return true;
     std::unique_lock lock(pool_.mutex());
     const std::uint64_t asked = ++flushes_asked_;
     flush_waits_ = flush_waits_ || wait_for_work;
@@ -182,7 +203,7 @@ bool CuptiSource::flush(std::uint64_t timeout_ns, bool wait_for_work) noexcept {
 
 void CuptiSource::run_worker() {
     using Clock = std::chrono::steady_clock;
-    CallRecorder::leave_this_thread_out();
+    const CallsLeftOut ours;
     auto next_flush = Clock::now() + kFirstFlush;
     std::unique_lock lock(pool_.mutex());
     const auto has_something = [&] {
@@ -194,7 +215,10 @@ void CuptiSource::run_worker() {
         } else {
             pool_.changed().wait(lock, has_something);
         }
-        if (std::exchange(has_started_, false)) next_flush = Clock::now() + kFirstFlush;
+        if (std::exchange(has_started_, false)) {
+            next_flush = Clock::now() + kFirstFlush;
+            decoder_.forget_allocations();  // what was released since was not told
+        }
         const bool is_on = is_on_;
         const bool goes_off = off_at_.has_value() && Clock::now() >= *off_at_;
         if (goes_off) off_at_.reset();
@@ -289,14 +313,17 @@ void CuptiSource::count_dropped(void* context, std::uint32_t stream) {
     if (cupti_.dropped(context, stream, &dropped) == kCuptiSuccess && dropped != 0) log_->count_lost(dropped);
 }
 
+bool CuptiSource::is_recording() {
+    std::lock_guard lock(kinds_mutex_);
+    return needs_.activities != 0;
+}
+
 void CuptiSource::finish() noexcept {
     if (is_forked_ || is_over_.load()) return;
-    if (needs_.activities != 0) {
-        flush(2'000'000'000, true);
-        stop();
-        needs_ = {};
-    }
-    switch_off();
+    if (is_recording()) flush(2'000'000'000, true);
+    std::lock_guard lock(kinds_mutex_);
+    if (std::exchange(needs_, {}).activities != 0) stop();
+    disable_all();
     is_over_.store(true);
 }
 

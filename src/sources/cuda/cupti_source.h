@@ -28,7 +28,10 @@ namespace kymo::cuda {
 /// into the log, asks for what is buffered once a second, and measures the clocks then.
 class CuptiSource final : public DeviceActivitySource {
   public:
-    CuptiSource();
+    /// `linger`: how long CUPTI stays switched on behind the last session. It does not always survive being
+    /// switched off while a thread launches: that thread's kernels are not told of from then on. Sessions
+    /// that follow one another do not run into that.
+    explicit CuptiSource(std::chrono::milliseconds linger = std::chrono::seconds(1));
 
     std::string record(const DeviceNeeds& needs, DeviceLog& log) noexcept override;
     bool flush(std::uint64_t timeout_ns, bool wait_for_work) noexcept override;
@@ -46,10 +49,13 @@ class CuptiSource final : public DeviceActivitySource {
                                 std::size_t valid_bytes);
 
     std::string start(DeviceLog& log);
+    std::string register_buffers();
+    bool is_recording();
     void stop() noexcept;
     void switch_off() noexcept;
-    void enable(const DeviceNeeds& needs);
-    void switch_kind(std::uint32_t kind, bool on);
+    void disable_all() noexcept;
+    CuptiResult enable(const DeviceNeeds& needs);
+    CuptiResult enable_kind(std::uint32_t kind);
     void enable_unified_memory();
     void configure_unified_memory(int device);
 
@@ -62,6 +68,7 @@ class CuptiSource final : public DeviceActivitySource {
     void wake_worker() noexcept;
     void count_dropped(void* context, std::uint32_t stream);
 
+    const std::chrono::milliseconds linger_;
     const Cupti& cupti_;
     const CuptiClock clock_;
     BufferPool pool_;
@@ -71,12 +78,11 @@ class CuptiSource final : public DeviceActivitySource {
 
     // Of whoever starts and stops: calls come one at a time.
     DeviceNeeds needs_;
-    std::vector<std::uint32_t> enabled_;  ///< kinds
-    bool has_buffers_ = false;            ///< CUPTI knows our callbacks
-    std::set<int> configured_;            ///< devices of which unified memory is told, or cannot be
+    std::vector<std::uint32_t> enabled_;    ///< kinds
+    std::atomic<bool> has_buffers_{false};  ///< CUPTI was given some, and the worker runs: it stays
+    std::set<int> configured_;              ///< devices of which unified memory is told, or cannot be
     bool has_unified_memory_ = false;
     bool is_forked_ = false;
-    bool has_worker_ = false;  ///< it stays: one that waits for the GPU cannot be waited for
 
     // Of the worker, under the pool's mutex where others ask.
     DeviceLog* log_ = nullptr;

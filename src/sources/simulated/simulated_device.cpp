@@ -61,6 +61,12 @@ class SimulatedDevice final : public DeviceRuntime {
         return ticks_to_ns(static_cast<double>(last->ticks()) - static_cast<double>(first->ticks())) / 1000;
     }
 
+    std::optional<bool> has_reached(const DeviceEvent& point) override {
+        const auto* const event = dynamic_cast<const SimulatedEvent*>(&point);
+        if (event == nullptr) return std::nullopt;
+        return event->ticks() <= device_ticks();
+    }
+
     void mark(std::string_view name) override { kymo_instant(std::string(name).c_str()); }
     void range_push(std::string_view name) override { kymo_begin_named(std::string(name).c_str()); }
     void range_pop() override { kymo_end(); }

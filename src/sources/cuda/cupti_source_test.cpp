@@ -1,0 +1,176 @@
+// cupti_source_test.cpp: starts, stops and what comes between them, on a CUPTI that remembers.
+#include "sources/cuda/cupti_source.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <thread>
+
+#include "sources/cuda/cuda_contexts.h"
+#include "sources/cuda/cuda_stand_in.h"
+
+namespace kymo::cuda {
+namespace {
+
+using Kinds = std::set<std::uint32_t>;
+constexpr std::uint64_t kSecond = 1'000'000'000;
+const Kinds kUsual = {kActivityKernel, kActivityMemcpy, kActivityMemcpyPeer, kActivityMemset,
+                      kActivityOverhead};
+
+class CuptiSources : public ::testing::Test {
+  protected:
+    explicit CuptiSources(std::chrono::milliseconds linger = std::chrono::hours(1))
+        : state_(StandIn::begin()), log_("stand-in") {
+        // Never destroyed, as in programs: its thread stays.
+        static auto& made = *new std::vector<std::unique_ptr<CuptiSource>>;
+        made.push_back(std::make_unique<CuptiSource>(linger));
+        source_ = made.back().get();
+    }
+    ~CuptiSources() override {
+        stop();
+        source_->finish();
+        forget_contexts();
+    }
+    std::string start(std::uint32_t activities = kDeviceDefault, bool memory = false) {
+        return source_->record({activities, memory}, log_);
+    }
+    void stop() { source_->record({}, log_); }
+    Kinds kinds() {
+        std::lock_guard lock(state_.mutex);
+        return state_.kinds;
+    }
+
+    StandIn& state_;
+    DeviceLog log_;
+    CuptiSource* source_ = nullptr;
+};
+
+/// CUPTI is switched off at once behind the last session.
+class BriefCuptiSources : public CuptiSources {
+  protected:
+    BriefCuptiSources() : CuptiSources(std::chrono::milliseconds(0)) {}
+};
+
+TEST_F(CuptiSources, EnablesWhatIsAskedForAndGivesCuptiBackAtTheStop) {
+    EXPECT_EQ(start(), "");
+    EXPECT_EQ(kinds(), kUsual);
+    EXPECT_TRUE(state_.is_subscribed);
+    stop();
+    EXPECT_FALSE(state_.is_subscribed);
+    EXPECT_EQ(kinds(), kUsual);  // for a while
+}
+
+TEST_F(CuptiSources, DisablesNothingWhileSomethingRecords) {
+    start();
+    start(kDeviceKernels);
+    EXPECT_EQ(kinds(), kUsual);
+    start(kDeviceAll);
+    EXPECT_EQ(kinds().count(kActivitySynchronization), 1u);
+    EXPECT_EQ(state_.disabled, 0);
+}
+
+TEST_F(BriefCuptiSources, SwitchesCuptiOffBehindTheLastSession) {
+    start();
+    stop();
+    EXPECT_TRUE(state_.wait_until([&] { return state_.kinds.empty() && !state_.is_subscribed; }));
+    EXPECT_EQ(start(), "");
+    EXPECT_EQ(state_.buffers_given, 2);  // somebody else's may have been there
+}
+
+TEST_F(BriefCuptiSources, LeavesTheKindsOfTheNextProfilerAlone) {
+    start();
+    {
+        std::lock_guard lock(state_.mutex);
+        state_.is_held = true;
+    }
+    const int asked = state_.subscriptions;
+    stop();
+    EXPECT_TRUE(state_.wait_until([&] { return state_.subscriptions > asked; }));
+    EXPECT_NE(start(), "");  // which comes behind the worker
+    EXPECT_EQ(kinds(), kUsual);
+    EXPECT_EQ(state_.disabled, 0);
+    {
+        std::lock_guard lock(state_.mutex);
+        state_.is_held = false;
+        state_.kinds.clear();
+    }
+    EXPECT_EQ(start(), "");
+    EXPECT_EQ(kinds(), kUsual);
+    EXPECT_EQ(state_.buffers_given, 2);
+}
+
+TEST_F(CuptiSources, SaysThatAnotherProfilerIsThere) {
+    state_.is_held = true;
+    EXPECT_NE(start().find("Another profiler holds the GPU"), std::string::npos);
+    EXPECT_TRUE(kinds().empty());
+}
+
+TEST_F(CuptiSources, SaysWhatCuptiRefuses) {
+    state_.refusal = 35;
+    const std::string trouble = start();
+    EXPECT_NE(trouble.find("does not tell all that was asked for: refused (35)"), std::string::npos)
+        << trouble;
+}
+
+TEST_F(CuptiSources, AFlushDoesNotWaitForAGpuThatHangs) {
+    start();
+    {
+        std::lock_guard lock(state_.mutex);
+        state_.is_hung = true;
+    }
+    EXPECT_FALSE(source_->flush(kSecond / 50, true));
+    {
+        std::lock_guard lock(state_.mutex);
+        state_.is_hung = false;
+    }
+    state_.changed.notify_all();
+    EXPECT_TRUE(source_->flush(30 * kSecond, true));
+}
+
+TEST_F(CuptiSources, UnifiedMemoryIsToldOnceAContextIsThere) {
+    state_.has_primary = false;
+    EXPECT_EQ(start(kDeviceDefault, true), "");
+    EXPECT_EQ(kinds().count(kActivityUnifiedMemory), 0u);
+    {
+        std::lock_guard lock(state_.mutex);
+        state_.has_primary = true;
+    }
+    source_->flush(30 * kSecond, false);
+    EXPECT_EQ(kinds().count(kActivityUnifiedMemory), 1u);
+    source_->flush(30 * kSecond, false);
+    EXPECT_EQ(state_.configured, std::vector<std::uint32_t>{0});
+}
+
+TEST_F(CuptiSources, NothingBeginsBehindTheEndOfTheProgram) {
+    start();
+    source_->finish();
+    EXPECT_FALSE(state_.is_subscribed);
+    EXPECT_TRUE(kinds().empty());
+    EXPECT_EQ(start(), "");
+    EXPECT_TRUE(kinds().empty());
+    EXPECT_FALSE(state_.is_subscribed);
+}
+
+TEST_F(CuptiSources, InTheChildOfAForkItSaysThatItDoesNotRecord) {
+    start();
+    stop();
+    source_->forked();
+    EXPECT_NE(start().find("child of one that recorded a GPU"), std::string::npos);
+}
+
+TEST_F(CuptiSources, SessionsThatStartAndStopOnSeveralThreadsWhileOthersFlush) {
+    std::atomic<bool> is_over{false};
+    std::thread flushing([&] {
+        while (!is_over) source_->flush(30 * kSecond, true);
+    });
+    for (int i = 0; i < 200; ++i) {
+        EXPECT_EQ(start(), "");
+        if (i % 3 == 0) stop();
+    }
+    is_over = true;
+    flushing.join();
+    EXPECT_EQ(kinds(), kUsual);
+}
+
+}  // namespace
+}  // namespace kymo::cuda
