@@ -105,6 +105,18 @@ class Decoding : public ::testing::Test {
         return record;
     }
 
+    /// Of the device.
+    MemoryRecord allocation(std::uint64_t address, std::uint64_t bytes) const {
+        MemoryRecord record{};
+        record.kind = kActivityMemory;
+        record.operation = 1;
+        record.memory_kind = 3;
+        record.address = address;
+        record.bytes = bytes;
+        record.time = now();
+        return record;
+    }
+
     /// Of this thread.
     void decode_call(std::uint32_t domain, std::uint32_t callback, std::uint32_t correlation,
                      std::uint64_t start, std::uint64_t end) {
@@ -232,13 +244,7 @@ TEST_F(Decoding, WaitsStandOnTheDeviceOfTheirContext) {
 }
 
 TEST_F(Decoding, AllocationsOfTheDeviceAreReportsAndThoseOfTheHostAreNot) {
-    MemoryRecord memory{};
-    memory.kind = kActivityMemory;
-    memory.operation = 1;
-    memory.memory_kind = 3;
-    memory.address = 0x1000;
-    memory.bytes = 256;
-    memory.time = now();
+    MemoryRecord memory = allocation(0x1000, 256);
     decode(memory);
     memory.operation = 2;
     memory.bytes = 0;  // a release need not say how much
@@ -256,19 +262,9 @@ TEST_F(Decoding, AllocationsOfTheDeviceAreReportsAndThoseOfTheHostAreNot) {
 }
 
 TEST_F(Decoding, TotalsOfMemoryBeginAnewWhenAllocationsAreForgotten) {
-    MemoryRecord memory{};
-    memory.kind = kActivityMemory;
-    memory.operation = 1;
-    memory.memory_kind = 3;
-    memory.address = 0x1000;
-    memory.bytes = 256;
-    memory.time = now();
-    decode(memory);
+    decode(allocation(0x1000, 256));
     decoder_.forget_allocations();
-    memory.address = 0x2000;
-    memory.bytes = 16;
-    memory.time = now();
-    decode(memory);
+    decode(allocation(0x2000, 16));
     const Trace trace = session_.stop();
     ASSERT_EQ(trace.memory().size(), 2u);
     EXPECT_EQ(trace.memory().total_allocated[1], 16);

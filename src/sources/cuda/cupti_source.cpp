@@ -99,8 +99,8 @@ std::string CuptiSource::start(DeviceLog& log) {
     return "";
 }
 
-// Whenever no kind is enabled: another profiler may have been there since. Then no record has another clock's
-// times.
+// Whenever no kind is enabled: another profiler may have been there since, and no record may have another
+// clock's times.
 std::string CuptiSource::register_buffers() {
     if (!enabled_.empty()) return "";
     CuptiResult result = cupti_.set_timestamps(&timestamp);
