@@ -2,6 +2,8 @@
 // without a GPU every test is skipped, with the reason.
 #include <dlfcn.h>
 
+#include <set>
+
 #include "device_list.h"
 
 #if defined(__SANITIZE_THREAD__)
@@ -263,8 +265,31 @@ TEST_F(CudaDevice, EventsMayBeRecordedInContextsThatComeAndGo) {
             EXPECT_EQ(device->has_reached(*last), true);
         }
         EXPECT_EQ(Cuda::get().driver.context_destroy(own.context), 0);
-        EXPECT_EQ(device->record(), nullptr);  // nothing is current
+        EXPECT_EQ(Cuda::get().driver.set_current(nullptr), 0);
+        EXPECT_EQ(device->record(), nullptr);
     }
+}
+
+TEST_F(CudaDevice, EventsOfAContextThatHasEndedHaveNoTime) {
+    const auto device = kymo::find_device("cuda");
+    const OnDevice own = make_context();
+    const auto first = device->record();
+    const auto last = device->record();
+    EXPECT_EQ(Cuda::get().driver.context_destroy(own.context), 0);
+    EXPECT_EQ(device->has_reached(*last), true);  // there is nothing to wait for
+    EXPECT_THROW(device->elapsed_us(*first, *last), kymo::Error);
+}
+
+TEST_F(CudaDevice, EveryDeviceIsVisitedOnceHoweverManyContextsItHas) {
+    const OnDevice own = make_context();
+    kymo::Session session(device_list::options_of<CudaDriver>());
+    CudaDriver::put(own, nullptr, 1000);
+    std::vector<int> visited;
+    kymo::find_device("cuda")->on_each_device([&](std::int32_t device) { visited.push_back(device); });
+    session.stop();
+    EXPECT_EQ(visited.size(), std::set<int>(visited.begin(), visited.end()).size());
+    EXPECT_FALSE(visited.empty());
+    EXPECT_EQ(Cuda::get().driver.context_destroy(own.context), 0);
 }
 
 TEST_F(CudaDevice, AMemorySetIsUnderItsCallWithItsBytes) {

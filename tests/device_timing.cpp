@@ -43,11 +43,16 @@ class Clockwork final : public DeviceRuntime {
         if (!failure.empty()) throw Error(failure);
         if (is_absent) return nullptr;
         if (current_queue(type()) == this) ++in_own_queue;
-        return std::make_unique<Event>(*this, current, us.load());
+        auto event = std::make_unique<Event>(*this, current, us.load());
+        if (std::exchange(next_is_stuck, false)) stuck = event.get();
+        return event;
     }
-    std::optional<bool> has_reached(const DeviceEvent&) override { return reached; }
+    std::optional<bool> has_reached(const DeviceEvent& point) override {
+        return &point == stuck ? std::optional(false) : reached;
+    }
     double elapsed_us(const DeviceEvent& from, const DeviceEvent& to) override {
-        EXPECT_NE(reached, false) << "this would wait";
+        EXPECT_NE(has_reached(from), false) << "this would wait";
+        EXPECT_NE(has_reached(to), false) << "this would wait";
         return static_cast<const Event&>(to).us - static_cast<const Event&>(from).us;
     }
     void mark(std::string_view) override {}
@@ -63,7 +68,9 @@ class Clockwork final : public DeviceRuntime {
     int waits = 0;
     std::string failure;
     bool is_absent = false;       ///< on the calling thread
-    std::optional<bool> reached;  ///< what it says of every event; nothing: it cannot be asked
+    std::optional<bool> reached;  ///< what it says of events; nothing: it cannot be asked
+    bool next_is_stuck = false;   ///< the device will not come to the next one
+    const Event* stuck = nullptr;
 };
 
 class DeviceTiming : public testing::Test {
@@ -81,6 +88,7 @@ class DeviceTiming : public testing::Test {
         device().failure.clear();
         device().is_absent = false;
         device().reached.reset();
+        device().stuck = nullptr;
         device().current = 0;
         device().in_own_queue = 0;
     }
@@ -216,6 +224,23 @@ TEST_F(DeviceTiming, AStopDoesNotWaitForEverForEvents) {
     EXPECT_EQ(problems(trace),
               std::vector<std::string>{"The events of clockwork were not all there in time."});
     EXPECT_EQ(device().alive, 0);
+}
+
+TEST_F(DeviceTiming, OnePointThatIsNotReachedLosesNoOtherRange) {
+    device();
+    Session session = timing_session();
+    device().reached = true;
+    device().next_is_stuck = true;  // where it begins: its end is in another queue
+    { KYMO_RANGE("stuck"); }
+    {
+        KYMO_RANGE("done");
+        work(5);
+    }
+    EXPECT_EQ(times(session.snapshot()).count("done"), 1u);
+    const Trace trace = session.stop();
+    EXPECT_EQ(times(trace).count("done"), 1u);
+    EXPECT_EQ(times(trace).count("stuck"), 0u);
+    EXPECT_EQ(problems(trace).size(), 1u);
 }
 
 TEST_F(DeviceTiming, ASnapshotLeavesWhatTheDeviceHasNotComeTo) {

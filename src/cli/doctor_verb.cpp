@@ -201,11 +201,12 @@ class DoctorVerb final : public Verb {
         const std::string driver = first_line("/proc/driver/nvidia/version");
         const auto device = find_device("cuda");
         std::string trouble = device_trouble("cuda");
+        const bool has_driver = trouble.empty() || !driver.empty();
         if (trouble.empty() && device != nullptr && device->activities() == nullptr)
             trouble = device->activities_trouble() + " Without it ranges are timed with events.";
         say(trouble.empty() ? State::Ok : State::Off, "cuda",
             trouble.empty() ? "kernels, copies and calls are recorded (kymo run --gpu)" : trouble,
-            trouble.empty() || !driver.empty()
+            has_driver
                 ? ""
                 : "this machine has no NVIDIA driver; where it has a GPU, install one (nvidia-smi shows it)");
         if (device != nullptr) {

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
@@ -101,12 +102,14 @@ class DeviceTimer final : public Source {
             pairs.swap(waiting_);
         }
         if (pairs.empty()) return;
-        if (is_stopping) {
-            wait_if_it_cannot_be_asked(*pairs.back().to);
-        } else {
-            keep_unreached(pairs);
+        if (is_stopping) wait_if_it_cannot_be_asked(*pairs.back().to);
+        for (;; std::this_thread::sleep_for(std::chrono::microseconds(100))) {
+            write_reached(pairs, deadline);
+            if (pairs.empty()) return;
+            if (!is_stopping) return keep_waiting(pairs);
+            if (std::chrono::steady_clock::now() > deadline)
+                return lose(pairs.size(), "The events of " + name_ + " were not all there in time.");
         }
-        write(pairs, deadline);
     }
 
     // The parent's events are not ours to give back.
@@ -177,25 +180,19 @@ class DeviceTimer final : public Source {
         }
     }
 
-    /// Those to which the device has not come yet wait on.
-    void keep_unreached(std::vector<Pair>& pairs) {
+    /// Takes those out to whose ends the device has come.
+    void write_reached(std::vector<Pair>& pairs, Deadline deadline) noexcept {
         const auto unreached = std::stable_partition(pairs.begin(), pairs.end(), [this](const Pair& pair) {
-            return has_reached(*pair.to).value_or(true);
+            return has_reached(*pair.to).value_or(true) && has_reached(*pair.from).value_or(true);
         });
-        const std::lock_guard lock(mutex_);
-        waiting_.insert(waiting_.begin(), std::move_iterator(unreached), std::move_iterator(pairs.end()));
-        pairs.erase(unreached, pairs.end());
+        const std::span reached(pairs.begin(), unreached);
+        write(reached, deadline);
+        pairs.erase(pairs.begin(), unreached);
     }
 
-    /// False: not in time.
-    bool wait_for(const DeviceEvent& point, Deadline deadline) noexcept {
-        constexpr auto kPause = std::chrono::microseconds(100);
-        while (has_reached(point) == false) {
-            if (deadline == Deadline::max()) return true;  // its time is waited for
-            if (std::chrono::steady_clock::now() > deadline) return false;
-            std::this_thread::sleep_for(kPause);
-        }
-        return deadline == Deadline::max() || std::chrono::steady_clock::now() <= deadline;
+    void keep_waiting(std::vector<Pair>& pairs) {
+        const std::lock_guard lock(mutex_);
+        waiting_.insert(waiting_.begin(), std::move_iterator(pairs.begin()), std::move_iterator(pairs.end()));
     }
 
     void keep(Pair pair) {
@@ -213,10 +210,10 @@ class DeviceTimer final : public Source {
     }
 
     /// Each pair's events are given back as soon as its time is known.
-    void write(std::vector<Pair>& pairs, Deadline deadline) noexcept {
+    void write(std::span<Pair> pairs, Deadline deadline) noexcept {
         for (std::size_t i = 0; i < pairs.size(); ++i) {
-            Pair pair = std::move(pairs[i]);
-            if (!wait_for(*pair.to, deadline)) {
+            const Pair pair = std::move(pairs[i]);
+            if (std::chrono::steady_clock::now() > deadline) {
                 lose(pairs.size() - i, "The events of " + name_ + " were not all there in time.");
                 return;
             }

@@ -17,6 +17,7 @@ ORDERS = {
     "torch then kymo": {"torch": "all", "kymo": "refused"},
     "torch within kymo": {"kymo": "all", "torch": None},
     "kymo within torch": {"torch": "all", "kymo": "refused"},
+    "kymo, then kymo within torch": {"torch": "all", "kymo": "refused"},
 }
 
 
@@ -66,6 +67,8 @@ def run(order):
         return {**with_torch(nothing), **with_kymo(nothing)}
     if order == "torch within kymo":
         return with_kymo(lambda: with_torch(nothing))
+    if order == "kymo, then kymo within torch":
+        with_kymo(nothing)
     return with_torch(lambda: with_kymo(nothing))
 
 

@@ -43,7 +43,8 @@ class CallLog {
     CallLog& operator=(const CallLog&) = delete;
 
     /// Writes into the thread's chunk or, if that is full or there is none, into another one, which it sets.
-    /// Where none is to be had the call is counted as lost. True: one was filled, so the reader should come.
+    /// Where none is to be had the call is counted as lost. True: the reader should come, for there is a full
+    /// one.
     bool write(CallChunk*& chunk, std::int32_t os_tid, const RecordedCall& call) noexcept {
         const bool is_full =
             chunk != nullptr && chunk->written.load(std::memory_order_relaxed) == CallChunk::kCalls;
@@ -51,7 +52,7 @@ class CallLog {
         if (chunk == nullptr) chunk = open(os_tid);
         if (chunk == nullptr) {
             count_lost();
-            return is_full;
+            return is_full || has_closed();
         }
         const std::uint32_t place = chunk->written.load(std::memory_order_relaxed);
         chunk->calls[place] = call;
@@ -91,27 +92,18 @@ class CallLog {
         chunk->next_free = std::exchange(free_, chunk);
     }
     CallChunk* open(std::int32_t os_tid) noexcept {
-        CallChunk* chunk = nullptr;
-        {
-            const std::lock_guard lock(mutex_);
-            chunk = free_;
-            if (chunk != nullptr) {
-                free_ = chunk->next_free;
-            } else if (count_ >= most_) {
-                return nullptr;
-            } else {
-                ++count_;
-            }
-        }
-        const bool is_new = chunk == nullptr;
-        if (is_new) chunk = new (std::nothrow) CallChunk;
         const std::lock_guard lock(mutex_);
-        if (chunk == nullptr) {
-            --count_;
-            return nullptr;
+        CallChunk* chunk = free_;
+        if (chunk != nullptr) {
+            free_ = chunk->next_free;
+        } else {
+            if (count_ >= most_) return nullptr;
+            chunk = new (std::nothrow) CallChunk;
+            if (chunk == nullptr) return nullptr;
+            ++count_;
+            chunk->next = std::exchange(all_, chunk);
         }
         chunk->os_tid = os_tid;
-        if (is_new) chunk->next = std::exchange(all_, chunk);
         return chunk;
     }
 

@@ -63,19 +63,13 @@ CallsLeftOut::~CallsLeftOut() {
     --left_out;
 }
 
-std::string CallRecorder::start() {
+std::string CallRecorder::subscribe() {
     char holder[128] = "";
     SubscriberParams params{sizeof(SubscriberParams), "Kymo", holder, sizeof holder};
     const CuptiResult result = cupti_.subscribe != nullptr
                                    ? cupti_.subscribe(&subscriber_, &called, this, &params)
                                    : cupti_.subscribe_unnamed(&subscriber_, &called, this);
-    if (result == kCuptiSuccess) {
-        forget_contexts();  // whoever was late noted one
-        round_.fetch_add(1);
-        is_on_.store(true);
-        cupti_.enable_callback(1, subscriber_, kResourceEvents, kContextEnds);
-        return "";
-    }
+    if (result == kCuptiSuccess) return "";
     subscriber_ = nullptr;
     if (result != kCuptiMultipleSubscribers) return "CUPTI cannot be used: " + cupti_error(result) + ".";
     return "Another profiler holds the GPU" +
@@ -84,9 +78,28 @@ std::string CallRecorder::start() {
            "keeps it until the end of the process).";
 }
 
+void CallRecorder::unsubscribe() noexcept {
+    if (void* const subscriber = std::exchange(subscriber_, nullptr)) cupti_.unsubscribe(subscriber);
+}
+
+bool CallRecorder::is_cupti_free() {
+    const bool is_free = subscribe().empty();
+    unsubscribe();
+    return is_free;
+}
+
+std::string CallRecorder::start() {
+    if (std::string trouble = subscribe(); !trouble.empty()) return trouble;
+    forget_contexts();  // whoever was late noted one
+    round_.fetch_add(1);
+    is_on_.store(true);
+    cupti_.enable_callback(1, subscriber_, kResourceEvents, kContextEnds);
+    return "";
+}
+
 void CallRecorder::stop() noexcept {
     is_on_.store(false);
-    if (void* const subscriber = std::exchange(subscriber_, nullptr)) cupti_.unsubscribe(subscriber);
+    unsubscribe();
     for (bool& is_told : is_told_) is_told = false;
     forget_contexts();
 }

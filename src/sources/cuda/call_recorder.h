@@ -36,6 +36,8 @@ class CallRecorder {
     /// Calls of a domain are told from now on, until the stop. What CUPTI says to that.
     CuptiResult tell(std::uint32_t domain);
     void stop() noexcept;
+    /// While it is stopped: whether another profiler has CUPTI.
+    bool is_cupti_free();
     /// In the child of a fork, where CUDA does not work.
     void forked() noexcept { is_on_.store(false); }
     bool has_full() const noexcept { return log_.has_closed(); }
@@ -47,6 +49,8 @@ class CallRecorder {
 
   private:
     struct OfThread;
+    std::string subscribe();
+    void unsubscribe() noexcept;
     static void called(void* self, std::uint32_t domain, std::uint32_t callback, const void* data);
     void take_down(std::uint32_t domain, std::uint32_t callback, const CallbackData& data) noexcept;
     static OfThread* this_thread(CallRecorder& recorder) noexcept;

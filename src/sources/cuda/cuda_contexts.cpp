@@ -10,13 +10,18 @@
 
 namespace kymo::cuda {
 
-CurrentContext::CurrentContext(const Driver& driver, void* context) noexcept
-    : driver_(driver), is_pushed_(driver.context_push(context) == kCudaSuccess), capture_mode_(2) {
-    driver_.capture_mode(&capture_mode_);  // relaxed; gives the mode that it was
+OutsideOfCaptures::OutsideOfCaptures(const Driver& driver) noexcept : driver_(driver), mode_(2) {
+    driver_.capture_mode(&mode_);  // relaxed; gives the mode that it was
 }
 
+OutsideOfCaptures::~OutsideOfCaptures() {
+    driver_.capture_mode(&mode_);
+}
+
+CurrentContext::CurrentContext(const Driver& driver, void* context) noexcept
+    : driver_(driver), is_pushed_(driver.context_push(context) == kCudaSuccess), outside_(driver) {}
+
 CurrentContext::~CurrentContext() {
-    driver_.capture_mode(&capture_mode_);
     void* popped = nullptr;
     if (is_pushed_) driver_.context_pop(&popped);
 }

@@ -10,8 +10,20 @@
 
 namespace kymo::cuda {
 
-/// Makes a context current on this thread for its lifetime, and keeps what is done in it out of any stream
-/// capture that the program may have going.
+/// What this thread does while it lives is kept out of any stream capture that the program may have going.
+class OutsideOfCaptures {
+  public:
+    explicit OutsideOfCaptures(const Driver& driver) noexcept;
+    ~OutsideOfCaptures();
+    OutsideOfCaptures(const OutsideOfCaptures&) = delete;
+    OutsideOfCaptures& operator=(const OutsideOfCaptures&) = delete;
+
+  private:
+    const Driver& driver_;
+    int mode_;
+};
+
+/// Makes a context current on this thread for its lifetime, outside of captures.
 class CurrentContext {
   public:
     CurrentContext(const Driver& driver, void* context) noexcept;
@@ -23,7 +35,7 @@ class CurrentContext {
   private:
     const Driver& driver_;
     bool is_pushed_;
-    int capture_mode_;
+    OutsideOfCaptures outside_;
 };
 
 /// A call was made in it: it is a context of the program, be it that of a device (the primary one, which

@@ -2,6 +2,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -56,16 +57,22 @@ EventPool& events() {
 
 class CudaEvent final : public DeviceEvent {
   public:
-    CudaEvent(std::uint64_t context, std::int32_t device)
-        : context_(context), event_(events().take(context)), device_(device) {}
-    ~CudaEvent() override { events().give_back(context_, event_); }
+    CudaEvent(void* context, std::int32_t device)
+        : context_(context),
+          context_id_(context_id(context)),
+          event_(events().take(context_id_)),
+          device_(device) {}
+    ~CudaEvent() override { events().give_back(context_id_, event_); }
     CudaEvent(const CudaEvent&) = delete;
     CudaEvent& operator=(const CudaEvent&) = delete;
     std::int32_t device() const noexcept override { return device_; }
     void* event() const noexcept { return event_; }
+    /// Its context has ended, and it with it.
+    bool is_gone() const noexcept { return context_id(context_) != context_id_; }
 
   private:
-    std::uint64_t context_;  ///< its id
+    void* context_;
+    std::uint64_t context_id_;
     void* event_;
     std::int32_t device_;
 };
@@ -85,7 +92,7 @@ class CudaDevice final : public DeviceRuntime {
         if (context == nullptr) return nullptr;
         int device = 0;
         check(driver.context_device(&device), "cuCtxGetDevice");
-        auto event = std::make_unique<CudaEvent>(context_id(context), device);
+        auto event = std::make_unique<CudaEvent>(context, device);
         check(driver.event_record(event->event(), current_queue(DeviceType::Cuda)), "cuEventRecord");
         return event;
     }
@@ -98,8 +105,10 @@ class CudaDevice final : public DeviceRuntime {
             throw Error("Events are not on the same device: " + std::to_string(from.device()) + " vs " +
                         std::to_string(to.device()));
         }
+        if (first->is_gone() || last->is_gone()) throw Error("the context of an event has been destroyed");
         const CallsLeftOut ours;
         const Driver& driver = usable_driver();
+        const OutsideOfCaptures outside(driver);
         check(driver.event_synchronize(first->event()), "cuEventSynchronize");
         check(driver.event_synchronize(last->event()), "cuEventSynchronize");
         float milliseconds = 0;
@@ -110,9 +119,9 @@ class CudaDevice final : public DeviceRuntime {
     std::optional<bool> has_reached(const DeviceEvent& point) override {
         const auto* const event = dynamic_cast<const CudaEvent*>(&point);
         if (event == nullptr) return std::nullopt;
-        const CudaResult result = usable_driver().event_query(event->event());
-        if (result == kCudaNotReady) return false;
-        return result == kCudaSuccess ? std::optional(true) : std::nullopt;
+        if (event->is_gone()) return true;  // there is nothing to wait for
+        const OutsideOfCaptures outside(usable_driver());
+        return usable_driver().event_query(event->event()) != kCudaNotReady;
     }
 
     void mark(std::string_view name) override { nvtx::mark(name); }
@@ -120,9 +129,10 @@ class CudaDevice final : public DeviceRuntime {
     void range_pop() override { nvtx::range_pop(); }
 
     void on_each_device(const std::function<void(std::int32_t device)>& visit) override {
+        std::set<int> visited;
         for_each_context([&](int device, void* context) {
             const CurrentContext current(libraries().driver, context);
-            if (current) visit(device);
+            if (current && visited.insert(device).second) visit(device);
         });
     }
 

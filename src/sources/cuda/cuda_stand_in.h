@@ -34,6 +34,7 @@ struct StandIn {
     std::set<std::uint32_t> kinds;
     int disabled = 0;  ///< kinds, so far
     int buffers_given = 0;
+    int flushes = 0;
     std::vector<std::uint32_t> configured;  ///< devices, for unified memory
 
     static StandIn& get() {
@@ -132,7 +133,7 @@ inline Cupti cupti() {
     };
     made.next_record = [](std::uint8_t*, std::size_t, ActivityRecord**) { return kCuptiMaxLimitReached; };
     made.dropped = [](void*, std::uint32_t, std::size_t*) { return 1; };
-    made.flush_all = [](std::uint32_t) { return 0; };
+    made.flush_all = [](std::uint32_t) { return with([](StandIn& state) { return ++state.flushes, 0; }); };
     made.subscribe = [](void** subscriber, SubscriberCallback, void*, SubscriberParams*) {
         return with([&](StandIn& state) {
             ++state.subscriptions;
@@ -166,7 +167,7 @@ inline StandIn& StandIn::begin() {
     state.destroyed.clear();
     state.pushed.clear();
     state.is_hung = state.is_held = state.is_subscribed = false;
-    state.subscriptions = state.disabled = state.buffers_given = 0;
+    state.subscriptions = state.disabled = state.buffers_given = state.flushes = 0;
     state.refusal = kCuptiSuccess;
     state.kinds.clear();
     state.configured.clear();

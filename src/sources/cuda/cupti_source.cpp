@@ -134,9 +134,9 @@ void CuptiSource::switch_off() noexcept {
 
 void CuptiSource::disable_all() noexcept {
     const std::vector<std::uint32_t> kinds = std::exchange(enabled_, {});
-    if (kinds.empty() || !calls_.start().empty()) return;
+    // Not held meanwhile: a PyTorch that is refused once does without the GPU to the end of the process.
+    if (kinds.empty() || !calls_.is_cupti_free()) return;
     for (const std::uint32_t kind : kinds) cupti_.disable(kind);
-    calls_.stop();
 }
 
 CuptiResult CuptiSource::enable_kind(std::uint32_t kind) {
@@ -146,8 +146,8 @@ CuptiResult CuptiSource::enable_kind(std::uint32_t kind) {
     return result;
 }
 
-// Nothing is disabled before the last session ends: threads may be launching (linger_). Traces have what
-// their sessions asked for.
+// Nothing is disabled before the last session ends (but what unified memory needs): threads may be launching,
+// see the constructor. Traces have what their sessions asked for.
 CuptiResult CuptiSource::enable(const DeviceNeeds& needs) {
     CuptiResult trouble = kCuptiSuccess;
     const auto keep = [&](CuptiResult result) {
@@ -193,6 +193,7 @@ void CuptiSource::configure_unified_memory(int device) {
 bool CuptiSource::flush(std::uint64_t timeout_ns, bool wait_for_work) noexcept {
     if (is_forked_ || is_over_.load() || !has_buffers_) return true;
     std::unique_lock lock(pool_.mutex());
+    if (!is_on_) return true;  // what CUPTI has is another one's
     const std::uint64_t asked = ++flushes_asked_;
     flush_waits_ = flush_waits_ || wait_for_work;
     pool_.changed().notify_all();
@@ -297,7 +298,10 @@ void CuptiSource::decode_filled() {
     if (const std::uint64_t lost = calls_.take_lost()) log_->count_lost(lost);
 }
 
+// Unless a session has begun meanwhile.
 void CuptiSource::discard_filled() {
+    const std::lock_guard lock(kinds_mutex_);
+    if (needs_.activities != 0) return;
     for (FilledBuffer filled; pool_.next(filled);) pool_.give_back(filled.data);
     calls_.take([](std::int32_t, const RecordedCall&) {});
     calls_.take_lost();
@@ -313,14 +317,9 @@ void CuptiSource::count_dropped(void* context, std::uint32_t stream) {
     if (cupti_.dropped(context, stream, &dropped) == kCuptiSuccess && dropped != 0) log_->count_lost(dropped);
 }
 
-bool CuptiSource::is_recording() {
-    std::lock_guard lock(kinds_mutex_);
-    return needs_.activities != 0;
-}
-
 void CuptiSource::finish() noexcept {
     if (is_forked_ || is_over_.load()) return;
-    if (is_recording()) flush(2'000'000'000, true);
+    flush(2'000'000'000, true);
     std::lock_guard lock(kinds_mutex_);
     if (std::exchange(needs_, {}).activities != 0) stop();
     disable_all();

@@ -50,7 +50,6 @@ class CuptiSource final : public DeviceActivitySource {
 
     std::string start(DeviceLog& log);
     std::string register_buffers();
-    bool is_recording();
     void stop() noexcept;
     void switch_off() noexcept;
     void disable_all() noexcept;
@@ -76,7 +75,7 @@ class CuptiSource final : public DeviceActivitySource {
 
     std::mutex kinds_mutex_;  ///< held while kinds are switched; CUPTI calls back meanwhile
 
-    // Of whoever starts and stops: calls come one at a time.
+    // Under kinds_mutex_.
     DeviceNeeds needs_;
     std::vector<std::uint32_t> enabled_;    ///< kinds
     std::atomic<bool> has_buffers_{false};  ///< CUPTI was given some, and the worker runs: it stays

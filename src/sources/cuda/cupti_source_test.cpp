@@ -105,6 +105,21 @@ TEST_F(CuptiSources, SaysThatAnotherProfilerIsThere) {
     EXPECT_TRUE(kinds().empty());
 }
 
+TEST_F(CuptiSources, ASessionThatWasRefusedTouchesNothingOfTheOtherProfiler) {
+    start();
+    stop();
+    {
+        std::lock_guard lock(state_.mutex);
+        state_.is_held = true;
+        state_.flushes = 0;
+        state_.pushed.clear();
+    }
+    EXPECT_NE(start(), "");
+    EXPECT_TRUE(source_->flush(30 * kSecond, true));
+    EXPECT_EQ(state_.flushes, 0);
+    EXPECT_TRUE(state_.pushed.empty());
+}
+
 TEST_F(CuptiSources, SaysWhatCuptiRefuses) {
     state_.refusal = 35;
     const std::string trouble = start();

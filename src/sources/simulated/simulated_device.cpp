@@ -63,7 +63,7 @@ class SimulatedDevice final : public DeviceRuntime {
 
     std::optional<bool> has_reached(const DeviceEvent& point) override {
         const auto* const event = dynamic_cast<const SimulatedEvent*>(&point);
-        if (event == nullptr) return std::nullopt;
+        if (event == nullptr || event->ticks() == kNever) return std::nullopt;
         return event->ticks() <= device_ticks();
     }
 
