@@ -44,11 +44,11 @@ class Clockwork final : public DeviceRuntime {
         if (is_absent) return nullptr;
         if (current_queue(type()) == this) ++in_own_queue;
         auto event = std::make_unique<Event>(*this, current, us.load());
-        if (std::exchange(next_is_stuck, false)) stuck = event.get();
+        if (next_is_stuck.exchange(false)) stuck = event.get();
         return event;
     }
     std::optional<bool> has_reached(const DeviceEvent& point) override {
-        return &point == stuck ? std::optional(false) : reached;
+        return &point == stuck.load() ? std::optional(false) : reached;
     }
     double elapsed_us(const DeviceEvent& from, const DeviceEvent& to) override {
         EXPECT_NE(has_reached(from), false) << "this would wait";
@@ -67,10 +67,10 @@ class Clockwork final : public DeviceRuntime {
     std::int32_t current = 0;
     int waits = 0;
     std::string failure;
-    bool is_absent = false;       ///< on the calling thread
-    std::optional<bool> reached;  ///< what it says of events; nothing: it cannot be asked
-    bool next_is_stuck = false;   ///< the device will not come to the next one
-    const Event* stuck = nullptr;
+    bool is_absent = false;                  ///< on the calling thread
+    std::optional<bool> reached;             ///< what it says of events; nothing: it cannot be asked
+    std::atomic<bool> next_is_stuck{false};  ///< the device will not come to the next one
+    std::atomic<const Event*> stuck{nullptr};
 };
 
 class DeviceTiming : public testing::Test {
