@@ -397,6 +397,8 @@ TYPED_TEST_P(DeviceList, AProgramThatEndsLeavesAWholeCapture) {
     const Trace trace = Trace::load(folder + "/exit.kymo");
     EXPECT_TRUE(trace.window().finished);
     EXPECT_EQ(this->read(trace).by_range(), (Counts{{"range", 20}}));
+    EXPECT_TRUE(std::any_of(trace.metadata().begin(), trace.metadata().end(),
+                            [](const kymo::MetadataInfo& fact) { return fact.key == "deviceProperties"; }));
     std::filesystem::remove_all(folder);
     unsetenv("KYMO_DEVICE_LIST");
 }

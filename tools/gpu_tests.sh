@@ -21,6 +21,7 @@ run() {
 }
 run "the list of every device, and CUDA's own" "$build/tests/device_cuda" --gtest_brief=1
 run "contexts" "$PYTHON" tests/gpu/contexts.py
+run "a program that does not know Kymo" tests/gpu/plain_program.sh
 run "other profilers" "$PYTHON" tests/gpu/other_profilers.py
 run "events against CUPTI" "$PYTHON" tests/gpu/events_against_cupti.py
 run "comparison with torch.profiler" "$PYTHON" tests/gpu/compare_with_torch.py

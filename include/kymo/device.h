@@ -132,6 +132,10 @@ class KYMO_API DeviceLog {
     /// An allocation of the device, at a time of its own; to sessions with profile_memory.
     void write(const MemoryReport& report, std::uint64_t ticks) noexcept;
     void write(const DeviceClockReading& reading) noexcept;
+    /// A fact for the traces of the running sessions that asked for the device (Trace::metadata): tell it as
+    /// soon as it is known, which a crash does not undo, and at each flush. What a session has been told
+    /// already costs nothing.
+    void write_fact(DeviceType type, std::string_view key, std::string_view json) noexcept;
     /// So many records never came: they are counted as dropped.
     void count_lost(std::uint64_t records) noexcept;
 
@@ -159,8 +163,6 @@ class DeviceActivitySource {
     virtual bool flush(std::uint64_t timeout_ns, bool wait_for_work) noexcept = 0;
     /// In the child of a fork: forget the parent's state.
     virtual void forked() noexcept {}
-    /// Facts for the traces of the sessions that asked: keys and JSON. Asked for after a flush.
-    virtual std::vector<std::pair<std::string, std::string>> facts() noexcept { return {}; }
 };
 
 /// A point in the work of a device's current queue. Destroying it gives it back.

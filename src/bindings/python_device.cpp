@@ -78,6 +78,7 @@ class PythonActivities final : public DeviceActivitySource {
     // What comes when the interpreter has ended has been done before: end().
     std::string record(const DeviceNeeds& needs, DeviceLog& log) noexcept override {
         if (calls_have_ended()) return {};
+        log_ = &log;
         const auto answer = std::make_shared<Answer>();
         const bool is_done = run([shared = shared_, answer, needs, &log] {
             answer->trouble = needs == DeviceNeeds() ? stop(*shared) : start(*shared, needs, log);
@@ -93,21 +94,15 @@ class PythonActivities final : public DeviceActivitySource {
                           wait_for_work] { *answer = flush(*shared, timeout_ns, wait_for_work); },
                          std::chrono::nanoseconds(timeout_ns));
         if (!is_done) return false;
-        facts_ = std::move(answer->facts);
-        if (!answer->trouble.empty())
-            facts_.emplace_back("device_trouble_" + shared_->name, quoted(answer->trouble));
+        tell_facts(*answer);
         return answer->trouble.empty();
-    }
-
-    std::vector<std::pair<std::string, std::string>> facts() noexcept override {
-        return std::exchange(facts_, {});
     }
 
     void forked() noexcept override { shared_->is_started = false; }
 
     /// Before the interpreter ends; with the GIL.
     void end() noexcept {
-        flush(*shared_, 0, false);
+        tell_facts(flush(*shared_, 0, false));
         stop(*shared_);
     }
 
@@ -170,6 +165,13 @@ class PythonActivities final : public DeviceActivitySource {
         return answer;
     }
 
+    void tell_facts(const Answer& answer) const {
+        if (log_ == nullptr) return;
+        for (const auto& [key, json] : answer.facts) log_->write_fact(shared_->type, key, json);
+        if (!answer.trouble.empty())
+            log_->write_fact(shared_->type, "device_trouble_" + shared_->name, quoted(answer.trouble));
+    }
+
     static std::string quoted(const std::string& text) {
         std::string json = "\"";
         for (const char c : text) {
@@ -181,7 +183,7 @@ class PythonActivities final : public DeviceActivitySource {
 
     std::shared_ptr<Shared> shared_;
     PythonErrands errands_;
-    std::vector<std::pair<std::string, std::string>> facts_;  ///< of the last flush
+    DeviceLog* log_ = nullptr;
 };
 
 class PythonDevice final : public DeviceRuntime {

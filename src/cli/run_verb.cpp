@@ -69,12 +69,12 @@ class RunVerb final : public Verb {
                "run by the Python\n"
                "of the environment that kymo was installed into, unchanged; all its calls are recorded, on "
                "every thread. Any\n"
-               "other program must be linked to Kymo, or load something that is, or start Python. Signals "
-               "are "
-               "passed on to\n"
-               "it, and its exit code is passed back. Programs that it starts record too, into captures of "
-               "their own.\n"
-               "Programs linked statically without Kymo, and setuid programs, cannot be seen.";
+               "other program must be linked to Kymo, or load something that is, or start Python, or use "
+               "CUDA (--gpu) or\n"
+               "NVTX (--nvtx). Signals are passed on to it, and its exit code is passed back. Programs that "
+               "it starts record\n"
+               "too, into captures of their own. Programs linked statically without Kymo, and setuid "
+               "programs, cannot be seen.";
     }
     void declare(Options& options) override {
         options.text(
@@ -212,7 +212,8 @@ class RunVerb final : public Verb {
                             {"KYMO_PYTHON", std::nullopt},
                             {"KYMO_PYTHON_OPTIONS", std::nullopt},
                             {"KYMO_PACKAGE", std::nullopt}};
-        if (nvtx_ || !gpu_.empty()) listen_to_nvtx(variables);
+        if (nvtx_ || !gpu_.empty()) load_with_nvtx(variables);
+        if (gpu_ == "cuda") load_with_cuda(variables);
         if (start_folder_.empty()) return variables;
         const char* const path = std::getenv("PYTHONPATH");
         variables.emplace_back(
@@ -222,18 +223,28 @@ class RunVerb final : public Verb {
         return variables;
     }
 
-    /// Where another tool listens already, it stays: NVTX has one listener.
-    void listen_to_nvtx(Variables& variables) const {
-        constexpr const char* kVariable = "NVTX_INJECTION64_PATH";
-        const char* const listener = std::getenv(kVariable);
+    /// Programs that are not linked to Kymo load it when they first use NVTX or CUDA. Where another tool is
+    /// loaded already, it stays: there is room for one.
+    void load_with_nvtx(Variables& variables) const {
+        const std::string other = set_unless_other(variables, "NVTX_INJECTION64_PATH");
+        if (nvtx_ && !other.empty())
+            print_error("kymo: --nvtx: ranges of NVTX go to another tool: " + other +
+                        ", which is left as it is\n");
+    }
+    void load_with_cuda(Variables& variables) const {
+        const std::string other = set_unless_other(variables, "CUDA_INJECTION64_PATH");
+        if (!other.empty())
+            print_error("kymo: --gpu: CUDA loads another tool, which may keep the GPU for itself: " + other +
+                        ", which is left as it is\n");
+    }
+
+    /// What the variable is already, as a text, where that is not Kymo.
+    static std::string set_unless_other(Variables& variables, const char* name) {
+        const char* const value = std::getenv(name);
         const std::string own = nvtx::library_path();
-        if (listener == nullptr || *listener == '\0') {
-            variables.emplace_back(kVariable, own);
-        } else if (nvtx_ && listener != own) {
-            print_error(fmt::format(
-                "kymo: --nvtx: ranges of NVTX go to another tool: {} is {}, which is left as it is\n",
-                kVariable, printable(listener)));
-        }
+        if (value == nullptr || *value == '\0') variables.emplace_back(name, own);
+        const bool is_other = value != nullptr && *value != '\0' && value != own;
+        return is_other ? fmt::format("{} is {}", name, printable(value)) : "";
     }
 
     /// Each rank of a distributed program may have its own `kymo run`.
@@ -301,7 +312,7 @@ class RunVerb final : public Verb {
 
     /// Why the capture of a program that has loaded libkymo holds nothing.
     const char* why_empty() const {
-        if (!is_python_) return "linked to Kymo, but no range was reached";
+        if (!is_python_) return "it loaded libkymo, but no range was reached";
         if (no_calls_) return "nothing: --no-calls leaves the calls out, and no range was marked";
         const bool is_filtered = !include_.empty() || !exclude_.empty() || !min_duration_.empty() ||
                                  max_depth_.value_or(0) != 0 || !scopes_.empty();
@@ -316,7 +327,10 @@ class RunVerb final : public Verb {
             return "with --no-calls only ranges that the program marks are, and it has not imported kymo";
         if (!is_python_)
             return unless_said + printable(words_[0]) + " did not load libkymo (it is not linked to Kymo" +
-                   (nvtx_ ? " and did not call NVTX" : "") + ", or is setuid)";
+                   (gpu_ == "cuda" ? ", used neither CUDA nor NVTX"
+                    : nvtx_        ? " and did not call NVTX"
+                                   : "") +
+                   ", or is setuid)";
         return unless_said + printable(python_command({}).front()) +
                " did not load the package kymo: it ended before it ran the program, was started with -E, -I "
                "or -S, "

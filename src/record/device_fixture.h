@@ -37,12 +37,10 @@ class FakeDevice : public DeviceRuntime, public DeviceActivitySource {
     bool flush(std::uint64_t timeout_ns, bool wait_for_work) noexcept override {
         calls += wait_for_work ? "wait " : "flush ";
         timeout = timeout_ns;
+        if (to != nullptr) to->write_fact(type_, "fake_clock", "7");
         return is_whole;
     }
     void forked() noexcept override { calls += "forked "; }
-    std::vector<std::pair<std::string, std::string>> facts() noexcept override {
-        return {{"fake_clock", "7"}};
-    }
 
     /// Work from now on, for as long as it is asked.
     void work(std::string_view what, std::uint64_t ticks = 10) const {

@@ -175,6 +175,10 @@ void DeviceLog::write(const DeviceClockReading& reading) noexcept {
     });
 }
 
+void DeviceLog::write_fact(DeviceType type, std::string_view key, std::string_view json) noexcept {
+    Recorder::get().add_device_fact(type, key, json);
+}
+
 void DeviceLog::count_lost(std::uint64_t records) noexcept {
     if (entry_ == nullptr) return;
     with_owned_log(entry_of(entry_), [&](ThreadState& state) {

@@ -169,6 +169,7 @@ TEST_F(DeviceCapture, OfAKilledProgramHoldsWhatTheDeviceHandedOver) {
         options.output = path("killed.kymo");
         Session session(options);
         for (int i = 0; i < 3000; ++i) device.work("work");
+        device.to->write_fact(device.type(), "fake_name", "\"abacus\"");
         kill(getpid(), SIGKILL);
     }
     int status = 0;
@@ -178,6 +179,22 @@ TEST_F(DeviceCapture, OfAKilledProgramHoldsWhatTheDeviceHandedOver) {
     EXPECT_GE(trace.ranges().size(), 2999u);  // a thread may miss its last record
     EXPECT_EQ(trace.tracks()[0].kind, TrackKind::Device);
     EXPECT_FALSE(trace.window().finished);
+    ASSERT_EQ(trace.metadata().size(), 1u);
+    EXPECT_EQ(trace.metadata()[0].json, "\"abacus\"");
+}
+
+TEST_F(DeviceCapture, HoldsAFactOnceHoweverOftenItIsTold) {
+    FakeDevice& device = fake();
+    SessionOptions options = with_fake();
+    options.output = path("facts.kymo");
+    Session session(options);
+    device.to->write_fact(device.type(), "fake_name", "1");
+    const auto before = std::filesystem::file_size(options.output);
+    for (int i = 0; i < 100'000; ++i) device.to->write_fact(device.type(), "fake_name", "2");
+    EXPECT_EQ(std::filesystem::file_size(options.output), before);
+    const Trace trace = Trace::load(options.output);
+    ASSERT_EQ(trace.metadata().size(), 1u);
+    EXPECT_EQ(trace.metadata()[0].json, "2");
 }
 
 TEST_F(DeviceCapture, IsTheSameWhenLoadedAndWhenSaved) {

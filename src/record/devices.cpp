@@ -51,8 +51,6 @@ class DeviceSource final : public Source {
                                                     " was not all done, or not all handed over, in time: "
                                                     "some of it is missing.");
         }
-        for (const auto& [key, json] : activities_.facts())
-            Recorder::get().add_device_fact(device_->type(), key, json);
     }
 
     void forked() noexcept override {

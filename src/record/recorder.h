@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <deque>
 #include <forward_list>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -93,7 +94,8 @@ struct SessionEntry {
     std::shared_ptr<TasksSession> tasks;  ///< if it follows tasks: itself, as contexts know it
     std::deque<Block*> chunks;
     std::uint64_t claimed_bytes = 0;
-    std::uint64_t remote_bytes = 0;  ///< of messages taken in (remote_call.cpp)
+    std::uint64_t remote_bytes = 0;                   ///< of messages taken in (remote_call.cpp)
+    std::map<std::string, std::string> device_facts;  ///< as they have been told, by key
 };
 
 /// Locking: `mutex_` guards everything here unless a member says otherwise. It is taken at thread birth and

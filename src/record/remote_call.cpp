@@ -1,5 +1,8 @@
 // remote_call.cpp: what a session is handed from outside: when a call to another process was under way, what
 // it brought back, and facts.
+#include <new>
+#include <string>
+
 #include <kymo/error.h>
 #include <kymo/range.h>
 #include <kymo/remote.h>
@@ -60,9 +63,15 @@ void Recorder::add_metadata(std::uint64_t id, std::string_view key, std::span<co
 
 void Recorder::add_device_fact(DeviceType type, std::string_view key, std::string_view json) noexcept {
     std::lock_guard lock(mutex_);
-    for (const auto& session : sessions_) {
-        if (!session->is_closed && (session->device_types & device_bit(type)) != 0)
+    try {
+        for (const auto& session : sessions_) {
+            if (session->is_closed || (session->device_types & device_bit(type)) == 0) continue;
+            std::string& told = session->device_facts[std::string(key)];
+            if (told == json) continue;
+            told = json;
             journal_fact(session->id, key, std::as_bytes(std::span(json)));
+        }
+    } catch (const std::bad_alloc&) {  // without it, then
     }
 }
 

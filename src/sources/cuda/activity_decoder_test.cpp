@@ -11,44 +11,10 @@
 #include <kymo/range.h>
 #include <kymo/session.h>
 
+#include "sources/cuda/cuda_stand_in.h"
+
 namespace kymo::cuda {
 namespace {
-
-/// Says what it is given; the decoder writes for it.
-class NoActivities final : public DeviceActivitySource {
-  public:
-    std::string record(const DeviceNeeds& needs, DeviceLog& log) noexcept override {
-        if (needs.activities != 0) open_log = &log;
-        return "";
-    }
-    bool flush(std::uint64_t, bool) noexcept override { return true; }
-    DeviceLog* open_log = nullptr;
-};
-
-class TestDevice final : public DeviceRuntime {
-  public:
-    std::string name() const override { return "test"; }
-    DeviceType type() const noexcept override { return DeviceType::Cuda; }
-    std::string unavailable() const override { return ""; }
-    std::unique_ptr<DeviceEvent> record() override { return nullptr; }
-    double elapsed_us(const DeviceEvent&, const DeviceEvent&) override { return 0; }
-    void mark(std::string_view) override {}
-    void range_push(std::string_view) override {}
-    void range_pop() override {}
-    void on_each_device(const std::function<void(std::int32_t)>&) override {}
-    void synchronize() override {}
-    DeviceActivitySource* activities() override { return &source; }
-    NoActivities source;
-};
-
-TestDevice& device() {
-    static const auto made = [] {
-        auto device = std::make_shared<TestDevice>();
-        register_device(device);
-        return device;
-    }();
-    return *made;
-}
 
 CuptiResult name_of(std::uint32_t domain, std::uint32_t callback, const char** name) {
     *name = nullptr;
@@ -61,7 +27,7 @@ class Decoding : public ::testing::Test {
   protected:
     Decoding() : clock_(device_ticks_per_second()), decoder_(cupti_, clock_) {
         cupti_.callback_name = &name_of;
-        device();
+        registered_device();
         session_.start({.profile_memory = true, .devices = {"test"}, .device_activities = kDeviceAll});
     }
 
@@ -72,7 +38,7 @@ class Decoding : public ::testing::Test {
         ActivityRecord head;
         static_assert(offsetof(Record, kind) == 0);
         std::memcpy(&head, &record, sizeof head);
-        decoder_.decode(reinterpret_cast<const ActivityRecord&>(record), *device().source.open_log);
+        decoder_.decode(reinterpret_cast<const ActivityRecord&>(record), *registered_device().to);
     }
 
     WaitRecord stream_wait(std::uint32_t context) const {
@@ -126,7 +92,7 @@ class Decoding : public ::testing::Test {
         call.correlation = correlation;
         call.start = clock_.to_ticks(start);
         call.end = clock_.to_ticks(end);
-        decoder_.decode_call(gettid(), call, *device().source.open_log);
+        decoder_.decode_call(gettid(), call, *registered_device().to);
     }
 
     static Row row_named(const Trace& trace, std::string_view name) {
@@ -274,7 +240,7 @@ TEST_F(Decoding, OurOwnKernelsAndUnknownRecordsAreLeftOut) {
     const std::uint64_t start = now();
     decode(kernel(ActivityDecoder::kProbeName, 1, start, start + 10));
     const ActivityRecord unknown{9999};
-    decoder_.decode(unknown, *device().source.open_log);
+    decoder_.decode(unknown, *registered_device().to);
     const Trace trace = session_.stop();
     EXPECT_EQ(trace.ranges().size(), 0u);
     const auto runs = decoder_.take_probe_runs();

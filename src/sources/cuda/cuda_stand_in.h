@@ -10,9 +10,20 @@
 #include <set>
 #include <vector>
 
+#include "record/device_fixture.h"
 #include "sources/cuda/cuda_libraries.h"
 
 namespace kymo::cuda {
+
+/// Sessions may ask for it, as "test": what they have of CUDA the tests write themselves.
+inline kymo::testing::FakeDevice& registered_device() {
+    static const auto device = [] {
+        auto made = std::make_shared<kymo::testing::FakeDevice>("test", DeviceType::Cuda);
+        register_device(made);
+        return made;
+    }();
+    return *device;
+}
 
 /// What it knows. Everything under its mutex; callbacks are made without.
 struct StandIn {

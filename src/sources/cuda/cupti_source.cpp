@@ -253,6 +253,7 @@ void CuptiSource::flush_on_worker(bool wait_for_work, bool measure_clocks) {
         enable_unified_memory();
     }
     if (const std::uint64_t lost = take_lost()) log_->count_lost(lost);
+    tell_facts();
     if (wait_for_work) trouble = synchronize_contexts();
     if (measure_clocks) probe_.run();  // which may have to wait for the GPU
     hand_over(kFinished);
@@ -267,6 +268,21 @@ void CuptiSource::flush_on_worker(bool wait_for_work, bool measure_clocks) {
 std::uint64_t CuptiSource::take_lost() {
     std::lock_guard lock(pool_.mutex());
     return std::exchange(lost_, 0);
+}
+
+// From the first flush on: a program may end, and CUDA with it, at any time.
+void CuptiSource::tell_facts() {
+    const auto tell = [this](std::string_view key, const std::string& json) {
+        log_->write_fact(DeviceType::Cuda, key, json);
+    };
+    if (const std::string properties = device_properties(); !properties.empty())
+        tell("deviceProperties", properties);
+    int version = 0;
+    if (libraries().driver.driver_version(&version) == kCudaSuccess)
+        tell("cuda_driver_version", std::to_string(version));
+    if (const int runtime = runtime_version(); runtime != 0)
+        tell("cuda_runtime_version", std::to_string(runtime));
+    tell("cupti_version", std::to_string(libraries().cupti_version));
 }
 
 void CuptiSource::hand_over(std::uint32_t which) {
@@ -330,20 +346,6 @@ void CuptiSource::forked() noexcept {
     if (!has_buffers_) return;  // CUPTI was never touched: the child may
     is_forked_ = true;
     calls_.forked();
-}
-
-std::vector<std::pair<std::string, std::string>> CuptiSource::facts() noexcept {
-    std::vector<std::pair<std::string, std::string>> facts;
-    if (is_forked_ || is_over_.load()) return facts;
-    if (std::string properties = device_properties(); !properties.empty())
-        facts.emplace_back("deviceProperties", std::move(properties));
-    int version = 0;
-    if (libraries().driver.driver_version(&version) == kCudaSuccess)
-        facts.emplace_back("cuda_driver_version", std::to_string(version));
-    if (const int runtime = runtime_version(); runtime != 0)
-        facts.emplace_back("cuda_runtime_version", std::to_string(runtime));
-    facts.emplace_back("cupti_version", std::to_string(libraries().cupti_version));
-    return facts;
 }
 
 }  // namespace kymo::cuda

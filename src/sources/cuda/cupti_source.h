@@ -36,7 +36,6 @@ class CuptiSource final : public DeviceActivitySource {
     std::string record(const DeviceNeeds& needs, DeviceLog& log) noexcept override;
     bool flush(std::uint64_t timeout_ns, bool wait_for_work) noexcept override;
     void forked() noexcept override;
-    std::vector<std::pair<std::string, std::string>> facts() noexcept override;
 
     /// At the end of the program, while CUDA still stands: what is buffered goes into the log.
     void finish() noexcept;
@@ -60,6 +59,7 @@ class CuptiSource final : public DeviceActivitySource {
 
     void run_worker();
     void flush_on_worker(bool wait_for_work, bool measure_clocks);
+    void tell_facts();
     void hand_over(std::uint32_t which);
     std::uint64_t take_lost();
     void decode_filled();

@@ -156,6 +156,19 @@ TEST_F(CuptiSources, UnifiedMemoryIsToldOnceAContextIsThere) {
     EXPECT_EQ(state_.configured, std::vector<std::uint32_t>{0});
 }
 
+TEST_F(CuptiSources, TellsWhatTheDeviceIsBeforeAnythingStops) {
+    registered_device();
+    Session session({.devices = {"test"}});
+    start();
+    ASSERT_TRUE(state_.wait_until([&] { return state_.flushes > 0; }));  // the first, by itself
+    const Trace trace = session.snapshot();
+    std::set<std::string> keys;
+    for (const MetadataInfo& fact : trace.metadata()) keys.insert(fact.key);
+    EXPECT_TRUE(keys.contains("deviceProperties"));
+    EXPECT_TRUE(keys.contains("cuda_driver_version"));
+    EXPECT_TRUE(keys.contains("cupti_version"));
+}
+
 TEST_F(CuptiSources, NothingBeginsBehindTheEndOfTheProgram) {
     start();
     source_->finish();

@@ -282,6 +282,7 @@ bool Simulation::flush(std::uint64_t timeout_ns, bool wait_for_work) noexcept {
     if (state.needs == DeviceNeeds()) return true;
     collect(state, device_ticks());
     deliver(state, true);
+    tell_facts(state);
     return is_whole;
 }
 
@@ -293,11 +294,10 @@ void Simulation::forked() noexcept {
     }
 }
 
-std::vector<std::pair<std::string, std::string>> Simulation::facts() noexcept {
-    std::lock_guard lock(state_->mutex);
-    if (state_->relation.empty()) return {};
-    return {{"deviceProperties", properties_of(static_cast<int>(state_->settings.devices))},
-            {"simulated_clock", state_->relation.report()}};
+void Simulation::tell_facts(const State& state) {
+    if (state.relation.empty()) return;
+    state.log->write_fact(kType, "deviceProperties", properties_of(static_cast<int>(state.settings.devices)));
+    state.log->write_fact(kType, "simulated_clock", state.relation.report());
 }
 
 }  // namespace kymo::simulated

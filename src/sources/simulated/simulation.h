@@ -45,7 +45,6 @@ class Simulation final : public DeviceActivitySource {
     std::string record(const DeviceNeeds& needs, DeviceLog& log) noexcept override;
     bool flush(std::uint64_t timeout_ns, bool wait_for_work) noexcept override;
     void forked() noexcept override;
-    std::vector<std::pair<std::string, std::string>> facts() noexcept override;
 
   private:
     /// Everything that its mutex protects.
@@ -70,6 +69,7 @@ class Simulation final : public DeviceActivitySource {
                        const std::function<void(State&, std::uint64_t now, std::uint32_t correlation)>& body);
     void collect(State& state, std::uint64_t now);
     void deliver(State& state, bool everything);
+    static void tell_facts(const State& state);
     void read_clock(State& state);
     void report(State& state, std::int32_t device, std::uint64_t address, std::int64_t bytes, bool refused);
 

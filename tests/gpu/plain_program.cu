@@ -1,0 +1,35 @@
+// plain_program.cu: a program that knows nothing of Kymo. It marks its work with NVTX, and resets its device in between.
+// plain_program [die]: ends by SIGKILL a while after its work.
+#include <nvtx3/nvToolsExt.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+__global__ void before_reset(float* values) { values[threadIdx.x] += 1; }
+__global__ void after_reset(float* values) { values[threadIdx.x] *= 2; }
+
+template <class Kernel>
+void launch(const char* range, Kernel kernel, int times) {
+    float* values = nullptr;
+    cudaMalloc(&values, 4096);
+    nvtxRangePushA(range);
+    for (int i = 0; i < times; ++i) kernel<<<1, 32>>>(values);
+    nvtxRangePop();
+}
+
+int main(int argc, char**) {
+    for (int round = 0; round < 3; ++round) {
+        launch("before", before_reset, 100);
+        cudaDeviceSynchronize();
+        cudaDeviceReset();
+        launch("after", after_reset, 50);
+    }
+    if (argc > 1) {
+        usleep(2'500'000);  // what a crash may lose is a second
+        raise(SIGKILL);
+    }
+    // The last round's kernels may still be running when it ends.
+    std::printf("%s\n", cudaGetErrorString(cudaGetLastError()));
+    return 3;
+}
