@@ -301,9 +301,11 @@ class RunVerb final : public Verb {
             const RunSummary summary = summarize_run(captures, why_empty(), standard_error());
             std::string text = summary.text;
             if (!summary.best.empty()) {
+                const std::string capture = shell_word(summary.best);
                 text += fmt::format(
-                    "{0}  kymo report {1}   |   kymo tree {1}   |   kymo export {1} -o trace.json\n",
-                    styled(standard_error(), Style::Dim, "next:"), shell_word(summary.best));
+                    "{0}  {2}kymo report {1}   |   kymo tree {1}   |   kymo export {1} -o trace.json\n",
+                    styled(standard_error(), Style::Dim, "next:"), capture,
+                    gpu_.empty() ? "" : "kymo gpu " + capture + "   |   ");
             }
             print_error(text);
         }

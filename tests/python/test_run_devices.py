@@ -43,6 +43,7 @@ def test_the_summary_says_what_the_device_did(program, tmp_path):
     assert (out, code) == ("trained\n", 0)
     (line,) = [line for line in errors.splitlines() if line.startswith("gpu ")]
     assert re.search(r"busy .*: slow_kernel (9|8\.9)\S* ms \(1x\), bead_kernel (1|99\d)\S* [mu]s \(20x\)", line)
+    assert re.search(r"^next: +kymo gpu train\.\d+\.kymo ", errors, re.M)
 
 
 @needs_simulated
