@@ -197,6 +197,9 @@ class KYMO_API DeviceRuntime {
     /// Waits until every device has done what it was given.
     virtual void synchronize() = 0;
 
+    /// The program initialises the device's library, where that tells Kymo (CUDA's driver does).
+    virtual void begins() noexcept {}
+
     /// Null: it has none, and ranges can only be timed with events.
     virtual DeviceActivitySource* activities() { return nullptr; }
     /// Why there is none, with what would help.

@@ -15,5 +15,7 @@ KYMO_API bool is_listening();
 
 /// The file that the variable must name: the libkymo of this process.
 KYMO_API std::string library_path();
+/// Whether a path leads to that file.
+KYMO_API bool is_library(const std::string& path);
 
 }  // namespace kymo::nvtx

@@ -222,4 +222,8 @@ WantedDevices find_devices(std::span<const std::string> names, std::uint32_t dev
     return wanted;
 }
 
+void device_begins(std::string_view name) noexcept {
+    if (const std::shared_ptr<DeviceRuntime> device = find_registered(name)) device->begins();
+}
+
 }  // namespace kymo

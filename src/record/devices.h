@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <kymo/value.h>
@@ -23,5 +24,8 @@ struct WantedDevices {
 
 /// Finds, and loads, the devices of these names.
 WantedDevices find_devices(std::span<const std::string> names, std::uint32_t device_activities);
+
+/// The program initialises that device's library. Loads nothing.
+void device_begins(std::string_view name) noexcept;
 
 }  // namespace kymo

@@ -12,8 +12,13 @@
 #include <new>
 #include <utility>
 
+#include <kymo/nvtx.h>
+
+#include "record/devices.h"
+#include "record/environment.h"
 #include "record/nvtx_hearing.h"
 #include "record/recorder.h"
+#include "record/source_writer.h"
 #include "record/thread_log.h"
 
 /// Found by name in other copies of the library: the first copy to start becomes active, the others stay off.
@@ -53,6 +58,12 @@ int find_active_copy(dl_phdr_info* info, std::size_t, void* found) {
     return is_active ? 1 : 0;
 }
 
+/// Loaded by NVTX or CUDA, as kymo run asks them to: the program's own copy records.
+bool is_brought_by_tool() {
+    return nvtx::is_library(environment_text(kNvtxVariable)) ||
+           nvtx::is_library(environment_text("CUDA_INJECTION64_PATH"));
+}
+
 bool is_started = false;
 
 __attribute__((constructor)) void on_load() {
@@ -60,7 +71,9 @@ __attribute__((constructor)) void on_load() {
     dl_iterate_phdr(find_active_copy, &other_copy);
     if (other_copy) {
         is_second_copy = true;
-        Recorder::get().disable("a second copy of Kymo was loaded into this process; it does not record");
+        Recorder::get().disable(
+            is_brought_by_tool() ? ""
+                                 : "a second copy of Kymo was loaded into this process; it does not record");
         return;
     }
     kymo_own_copy_mark.active = 1;
@@ -223,8 +236,10 @@ void Recorder::after_fork_in_child() noexcept {
 
 }  // namespace kymo
 
-/// What CUDA's driver looks for, when a program initialises it, in the library that CUDA_INJECTION64_PATH
-/// names: by then that has been loaded, and records if the variable KYMO asks for it. 0 would be an error.
+/// What CUDA's driver calls, when a program initialises it, in the library that CUDA_INJECTION64_PATH names.
+/// That has been loaded by then, and records if the variable KYMO asks for it. 1: all is well.
 extern "C" KYMO_API int InitializeInjection() {
+    kymo::attach_thread();  // a forked child begins to record here, if it has not before
+    kymo::device_begins("cuda");
     return 1;
 }

@@ -20,9 +20,8 @@ namespace {
 
 // Another copy of libkymo hands over to this one.
 bool is_kymo(const std::string& path) {
-    std::error_code error;
     return std::filesystem::path(path).filename().string().starts_with("libkymo.so") ||
-           std::filesystem::equivalent(path, nvtx::library_path(), error);
+           nvtx::is_library(path);
 }
 
 }  // namespace
@@ -53,6 +52,11 @@ std::string library_path() {
     std::error_code error;
     const std::filesystem::path path = std::filesystem::canonical(info.dli_fname, error);
     return error ? info.dli_fname : path.string();
+}
+
+bool is_library(const std::string& path) {
+    std::error_code error;
+    return std::filesystem::equivalent(path, library_path(), error);
 }
 
 }  // namespace nvtx

@@ -713,7 +713,7 @@ void Recorder::disable(const char* why) noexcept {
     std::lock_guard lock(mutex_);
     disabled_ = true;
     rearm();
-    say(why);
+    if (*why != '\0') say(why);
 }
 
 }  // namespace kymo

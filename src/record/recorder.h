@@ -199,7 +199,7 @@ class Recorder {
     void before_fork() noexcept;
     void after_fork_in_parent() noexcept;
     void after_fork_in_child() noexcept;
-    /// This copy of the library records nothing, ever.
+    /// This copy of the library records nothing, ever. An empty `why` is not told.
     void disable(const char* why) noexcept;
     /// Puts a problem into the captures being written, and on standard error once if it is said aloud.
     void note(std::string_view code, std::string_view text, bool aloud = true) noexcept;

@@ -52,8 +52,9 @@ CallRecorder::OfThread* CallRecorder::this_thread(CallRecorder& recorder) noexce
     return mine = made.release();
 }
 
-CallRecorder::CallRecorder(const Cupti& cupti, std::function<void()> on_full)
-    : cupti_(cupti), on_full_(std::move(on_full)), log_(kMostBytes) {}
+CallRecorder::CallRecorder(const Cupti& cupti, std::function<void()> on_full,
+                           std::function<void()> on_context)
+    : cupti_(cupti), on_full_(std::move(on_full)), on_context_(std::move(on_context)), log_(kMostBytes) {}
 
 CallsLeftOut::CallsLeftOut() noexcept {
     ++left_out;
@@ -176,7 +177,7 @@ void CallRecorder::note(OfThread& thread, void* context) noexcept {
     if (context == thread.noted && forgotten == thread.noted_at) return;
     thread.noted = context;
     thread.noted_at = forgotten;
-    note_context(context);
+    if (note_context(context)) on_context_();
 }
 
 }  // namespace kymo::cuda

@@ -28,8 +28,9 @@ class CallsLeftOut {
 /// into the driver, is part of that. One of a process; it must outlive the threads that call.
 class CallRecorder {
   public:
-    /// `on_full` is called on a thread of the program whose calls should be taken.
-    CallRecorder(const Cupti& cupti, std::function<void()> on_full);
+    /// Called on threads of the program: `on_full` where calls should be taken, `on_context` where the first
+    /// call in a context has ended.
+    CallRecorder(const Cupti& cupti, std::function<void()> on_full, std::function<void()> on_context);
 
     /// Subscribes. CUPTI serves one: what keeps it from serving this one, in words; empty: it does.
     std::string start();
@@ -54,11 +55,12 @@ class CallRecorder {
     static void called(void* self, std::uint32_t domain, std::uint32_t callback, const void* data);
     void take_down(std::uint32_t domain, std::uint32_t callback, const CallbackData& data) noexcept;
     static OfThread* this_thread(CallRecorder& recorder) noexcept;
-    static void note(OfThread& thread, void* context) noexcept;
+    void note(OfThread& thread, void* context) noexcept;
     std::vector<std::uint32_t> told_functions(std::uint32_t domain) const;
 
     const Cupti& cupti_;
     std::function<void()> on_full_;
+    std::function<void()> on_context_;
     CallLog log_;
     void* subscriber_ = nullptr;
     bool is_told_[kCallDomains] = {};

@@ -72,7 +72,8 @@ class CallRecording : public ::testing::Test {
     /// One of the process, as it is meant.
     static CallRecorder& recorder() {
         static const Cupti cupti = made_by_hand();
-        static auto& made = *new CallRecorder(cupti, [] { ++full; });
+        static auto& made = *new CallRecorder(
+            cupti, [] { ++full; }, [] {});
         return made;
     }
     static void start() {

@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <new>
+#include <utility>
 
 namespace kymo::cuda {
 
@@ -86,17 +87,15 @@ class UsedContext {
 
 }  // namespace
 
-void note_context(void* context) noexcept {
-    if (context == nullptr) return;
+bool note_context(void* context) noexcept {
+    if (context == nullptr) return false;
     std::lock_guard lock(noted().mutex);
-    if (Noted::Context* const found = noted().find(context)) {
-        found->is_forgotten = false;
-        return;
-    }
+    if (Noted::Context* const found = noted().find(context)) return std::exchange(found->is_forgotten, false);
     try {
         noted().contexts.push_back({.context = context});
     } catch (const std::bad_alloc&) {  // it is not waited for
     }
+    return true;
 }
 
 void context_ends(void* context) noexcept {

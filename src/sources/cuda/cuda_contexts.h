@@ -39,8 +39,8 @@ class CurrentContext {
 };
 
 /// A call was made in it: it is a context of the program, be it that of a device (the primary one, which
-/// CUDA's runtime uses) or one that the program made itself. Null: none.
-void note_context(void* context) noexcept;
+/// CUDA's runtime uses) or one that the program made itself. Null: none. Whether it was not known before.
+bool note_context(void* context) noexcept;
 /// It is about to be destroyed: returns when nobody here uses it any more, or after 2 s.
 void context_ends(void* context) noexcept;
 /// Nobody tells any longer when they end.

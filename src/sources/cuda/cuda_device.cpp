@@ -142,21 +142,27 @@ class CudaDevice final : public DeviceRuntime {
             throw Error("waiting for the GPU failed: " + trouble);
     }
 
-    DeviceActivitySource* activities() override {
-        if (!libraries().has_cupti) return nullptr;
-        static auto& source = *new CuptiSource;
-        return &source;
+    void begins() noexcept override { source().begins(); }
+
+    DeviceActivitySource* activities() override { return will_begin() || find_cupti() ? &source() : nullptr; }
+
+    std::string activities_trouble() const override {
+        find_cupti();
+        return libraries().cupti_trouble;
     }
 
-    std::string activities_trouble() const override { return libraries().cupti_trouble; }
-
     std::vector<std::pair<std::string, std::string>> details() const override {
-        if (!libraries().has_cupti) return {};
+        if (!find_cupti()) return {};
         return {{"CUPTI", "API version " + std::to_string(libraries().cupti_version) + " (" +
                               libraries().cupti_path + ")"}};
     }
 
   private:
+    static CuptiSource& source() {
+        static auto& made = *new CuptiSource;
+        return made;
+    }
+
     const Driver& usable_driver() const {
         if (!libraries().trouble.empty()) throw Error(libraries().trouble);
         return libraries().driver;

@@ -6,7 +6,10 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <vector>
+
+#include <kymo/nvtx.h>
 
 namespace kymo::cuda {
 namespace {
@@ -92,15 +95,29 @@ std::string path_of(const void* function) {
     return dladdr(function, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : "";
 }
 
-/// CUDA's own folders, where the loader does not look.
+/// Where pip puts NVIDIA's packages (nvidia/cu13/lib, nvidia/cuda_cupti/lib), if it has put Kymo beside them.
+void add_package_folders(std::vector<std::string>& libraries) {
+    std::string folder = path_of(reinterpret_cast<const void*>(&find_cupti));
+    folder.resize(folder.rfind('/') + 1);
+    folder += "../nvidia/";
+    DIR* const packages = opendir(folder.c_str());
+    if (packages == nullptr) return;
+    while (const dirent* const entry = readdir(packages)) {
+        if (entry->d_name[0] != '.') libraries.push_back(folder + entry->d_name + "/lib/");
+    }
+    closedir(packages);
+}
+
+/// Folders where the loader does not look: of Python's packages, and CUDA's own.
 std::vector<std::string> cupti_folders() {
+    std::vector<std::string> libraries;
+    add_package_folders(libraries);
     std::vector<std::string> folders;
     for (const char* const variable : {"CUDA_HOME", "CUDA_PATH"}) {
         if (const char* const home = std::getenv(variable); home != nullptr && *home != '\0')
             folders.emplace_back(home);
     }
     folders.emplace_back("/usr/local/cuda");
-    std::vector<std::string> libraries;
     for (const std::string& folder : folders) {
         for (const char* const below : {"/extras/CUPTI/lib64/", "/lib64/", "/lib/"})
             libraries.push_back(folder + below);
@@ -155,6 +172,7 @@ void load_cupti(Libraries& loaded) {
             std::string("CUPTI is too old: it has no ") + missing + ". That of CUDA 12 or later is needed.";
         return;
     }
+    loaded.cupti_trouble.clear();
     loaded.cupti_path = path_of(reinterpret_cast<const void*>(loaded.cupti.version));
     loaded.cupti.version(&loaded.cupti_version);
     loaded.has_cupti = true;
@@ -181,9 +199,10 @@ Libraries load() {
             "container, start it with --gpus all.";
         return loaded;
     }
-    load_cupti(loaded);
     return loaded;
 }
+
+std::mutex cupti_mutex;  ///< CUPTI may be found long after the driver
 
 Libraries& loaded_libraries() {
     static auto& loaded = *new Libraries(load());
@@ -198,6 +217,25 @@ const Libraries& libraries() {
 
 void replace_libraries(const Libraries& others) {
     loaded_libraries() = others;
+}
+
+bool find_cupti() {
+    std::lock_guard lock(cupti_mutex);
+    Libraries& loaded = loaded_libraries();
+    if (!loaded.has_cupti && loaded.trouble.empty()) load_cupti(loaded);
+    return loaded.has_cupti;
+}
+
+std::uint32_t cupti_version() {
+    std::lock_guard lock(cupti_mutex);
+    return libraries().cupti_version;
+}
+
+bool will_begin() {
+    const char* const told = std::getenv("CUDA_INJECTION64_PATH");
+    int count = 0;
+    return told != nullptr && nvtx::is_library(told) && libraries().has_driver &&
+           libraries().driver.device_count(&count) == kCudaNotInitialized;
 }
 
 int runtime_version() {

@@ -9,6 +9,7 @@ namespace kymo::cuda {
 
 using CudaResult = int;
 inline constexpr CudaResult kCudaSuccess = 0;
+inline constexpr CudaResult kCudaNotInitialized = 3;
 inline constexpr CudaResult kCudaNotReady = 600;
 
 /// The driver's functions that are called here. The types are the driver's, opaque.
@@ -77,9 +78,17 @@ struct Libraries {
     std::uint32_t cupti_version = 0;
 };
 
-/// Looks for them the first time. Does not initialise CUDA: a program that forks before it uses CUDA must not
-/// have that done behind its back.
+/// Looks for the driver the first time. Does not initialise CUDA: a program that forks before it uses CUDA
+/// must not have that done behind its back.
 const Libraries& libraries();
+/// Looks for CUPTI, again where it was not found: a program may bring its own later. Whether it is there;
+/// cupti_trouble says why not.
+bool find_cupti();
+/// Of the CUPTI that was found; 0: none was yet.
+std::uint32_t cupti_version();
+/// Whether the program has yet to initialise CUDA, and the driver will tell Kymo when it does
+/// (CUDA_INJECTION64_PATH).
+bool will_begin();
 /// For tests: these in their place.
 void replace_libraries(const Libraries& others);
 

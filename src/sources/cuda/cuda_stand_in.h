@@ -31,6 +31,7 @@ struct StandIn {
     std::condition_variable changed;
 
     // The driver: one device.
+    bool is_initialized = true;
     bool has_primary = true;  ///< the device's own context
     std::set<void*> destroyed;
     std::vector<void*> pushed;        ///< contexts, in the order of their use
@@ -101,7 +102,10 @@ inline int synchronize() {
 inline Driver driver() {
     Driver made{};
     made.driver_version = [](int* version) { return *version = 13000, 0; };
-    made.device_count = [](int* count) { return *count = 1, 0; };
+    made.device_count = [](int* count) {
+        return with(
+            [&](StandIn& state) { return *count = 1, state.is_initialized ? 0 : kCudaNotInitialized; });
+    };
     made.device_name = [](char* name, int, int) { return *name = 0, 0; };
     made.device_memory = [](std::size_t* bytes, int) { return *bytes = 1, 0; };
     made.device_attribute = [](int*, int, int) { return 1; };
@@ -172,9 +176,10 @@ inline StandIn& StandIn::begin() {
     libraries.driver = stand_in::driver();
     libraries.cupti = stand_in::cupti();
     libraries.has_driver = libraries.has_cupti = true;
+    libraries.cupti_version = 130000;
     replace_libraries(libraries);
     std::lock_guard lock(state.mutex);
-    state.has_primary = true;
+    state.is_initialized = state.has_primary = true;
     state.destroyed.clear();
     state.pushed.clear();
     state.is_hung = state.is_held = state.is_subscribed = false;

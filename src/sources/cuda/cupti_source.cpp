@@ -8,6 +8,7 @@
 #include <set>
 #include <system_error>
 
+#include "record/source_writer.h"
 #include "sources/cuda/cuda_contexts.h"
 
 namespace kymo::cuda {
@@ -29,7 +30,8 @@ CuptiSource::CuptiSource(std::chrono::milliseconds linger)
       cupti_(libraries().cupti),
       clock_(device_ticks_per_second()),
       pool_(kMostBufferBytes),
-      calls_(cupti_, [this] { wake_worker(); }),
+      calls_(
+          cupti_, [this] { wake_worker(); }, [this] { measure_soon(); }),
       records_(cupti_),
       decoder_(cupti_, clock_),
       probe_(clock_) {
@@ -57,43 +59,64 @@ void CuptiSource::complete_buffer(void* context, std::uint32_t stream, std::uint
 
 std::string CuptiSource::record(const DeviceNeeds& needs, DeviceLog& log) noexcept {
     if (is_forked_) {
-        return needs.activities == 0
+        return needs.activities == 0 || was_cuda_used_ || has_begun_
                    ? ""
                    : "This process is the child of one that recorded a GPU; CUDA's tools do "
                      "not survive a fork. Start it with spawn, or record from the child on.";
     }
     std::lock_guard lock(kinds_mutex_);
     if (is_over_.load()) return "";
-    const bool was_on = needs_.activities != 0;
     needs_ = needs;
+    {
+        std::lock_guard pool_lock(pool_.mutex());
+        if (log_ != &log) log_ = &log;  // the worker may be writing there
+    }
     if (needs.activities == 0) {
-        if (was_on) stop();
+        stop();
         return "";
     }
-    if (!was_on) {
-        if (std::string trouble = start(log); !trouble.empty()) {
+    // CUPTI is left alone until then: the program may fork before, or bring a CUPTI of its own.
+    if (!is_started_ && !has_begun_ && will_begin()) return "";
+    return adapt();
+}
+
+void CuptiSource::begins() noexcept {
+    std::string trouble;
+    {
+        std::lock_guard lock(kinds_mutex_);
+        has_begun_ = true;
+        if (needs_.activities != 0 && !is_started_ && !is_over_.load() && !is_forked_) trouble = adapt();
+    }
+    if (!trouble.empty()) note_problem("device_not_recorded", trouble);
+}
+
+std::string CuptiSource::adapt() {
+    if (!is_started_) {
+        if (std::string trouble = start(); !trouble.empty()) {
             needs_ = {};
             return trouble;
         }
     }
-    const CuptiResult result = enable(needs);
+    const CuptiResult result = enable(needs_);
     return result == kCuptiSuccess ? ""
                                    : "CUPTI does not tell all that was asked for: " + cupti_error(result) +
                                          ". Some of the GPU's work is missing.";
 }
 
-std::string CuptiSource::start(DeviceLog& log) {
+std::string CuptiSource::start() {
+    if (!find_cupti()) return libraries().cupti_trouble;
     if (std::string trouble = calls_.start(); !trouble.empty()) return trouble;
     if (std::string trouble = register_buffers(); !trouble.empty()) {
         calls_.stop();
         return trouble;
     }
+    is_started_ = true;
     {
         std::lock_guard lock(pool_.mutex());
-        if (log_ != &log) log_ = &log;  // the worker may be writing there
         is_on_ = true;
         off_at_.reset();
         has_started_ = true;
+        awaits_context_ = true;
     }
     wake_worker();
     return "";
@@ -119,6 +142,7 @@ std::string CuptiSource::register_buffers() {
 
 // Calls end at once, so that another profiler may have CUPTI from now on.
 void CuptiSource::stop() noexcept {
+    if (!std::exchange(is_started_, false)) return;
     calls_.stop();
     std::lock_guard lock(pool_.mutex());
     is_on_ = false;
@@ -191,15 +215,26 @@ void CuptiSource::configure_unified_memory(int device) {
 // ---- handing over ----
 
 bool CuptiSource::flush(std::uint64_t timeout_ns, bool wait_for_work) noexcept {
-    if (is_forked_ || is_over_.load() || !has_buffers_) return true;
+    if (is_forked_ || is_over_.load()) return true;
     std::unique_lock lock(pool_.mutex());
-    if (!is_on_) return true;  // what CUPTI has is another one's
+    DeviceLog* const log = log_;
+    if (log == nullptr) return true;
+    if (!is_on_) {  // what CUPTI has is another one's
+        lock.unlock();
+        tell_facts(*log);
+        return true;
+    }
     const std::uint64_t asked = ++flushes_asked_;
     flush_waits_ = flush_waits_ || wait_for_work;
     pool_.changed().notify_all();
     const bool is_done = pool_.changed().wait_for(lock, std::chrono::nanoseconds(timeout_ns),
                                                   [&] { return flushes_done_ >= asked; });
-    return is_done && sync_trouble_.empty();
+    const bool is_whole = is_done && sync_trouble_.empty();
+    lock.unlock();
+    // Not by the worker: looking for a library waits for threads that are loading one, such as this one.
+    if (const int version = runtime_version(); version != 0)
+        log->write_fact(DeviceType::Cuda, "cuda_runtime_version", std::to_string(version));
+    return is_whole;
 }
 
 void CuptiSource::run_worker() {
@@ -208,7 +243,8 @@ void CuptiSource::run_worker() {
     auto next_flush = Clock::now() + kFirstFlush;
     std::unique_lock lock(pool_.mutex());
     const auto has_something = [&] {
-        return has_started_ || pool_.has_filled() || calls_.has_full() || flushes_asked_ != flushes_done_;
+        return has_started_ || measures_soon_ || pool_.has_filled() || calls_.has_full() ||
+               flushes_asked_ != flushes_done_;
     };
     while (!is_over_.load()) {
         if (is_on_ || off_at_.has_value()) {
@@ -220,6 +256,8 @@ void CuptiSource::run_worker() {
             next_flush = Clock::now() + kFirstFlush;
             decoder_.forget_allocations();  // what was released since was not told
         }
+        if (std::exchange(measures_soon_, false))
+            next_flush = std::min(next_flush, Clock::now() + kFirstFlush);
         const bool is_on = is_on_;
         const bool goes_off = off_at_.has_value() && Clock::now() >= *off_at_;
         if (goes_off) off_at_.reset();
@@ -253,7 +291,7 @@ void CuptiSource::flush_on_worker(bool wait_for_work, bool measure_clocks) {
         enable_unified_memory();
     }
     if (const std::uint64_t lost = take_lost()) log_->count_lost(lost);
-    tell_facts();
+    tell_facts(*log_);
     if (wait_for_work) trouble = synchronize_contexts();
     if (measure_clocks) probe_.run();  // which may have to wait for the GPU
     hand_over(kFinished);
@@ -271,18 +309,18 @@ std::uint64_t CuptiSource::take_lost() {
 }
 
 // From the first flush on: a program may end, and CUDA with it, at any time.
-void CuptiSource::tell_facts() {
-    const auto tell = [this](std::string_view key, const std::string& json) {
-        log_->write_fact(DeviceType::Cuda, key, json);
+void CuptiSource::tell_facts(DeviceLog& log) {
+    const auto tell = [&log](std::string_view key, const std::string& json) {
+        log.write_fact(DeviceType::Cuda, key, json);
     };
-    if (const std::string properties = device_properties(); !properties.empty())
+    if (const std::string properties = device_properties(); !properties.empty()) {
+        was_cuda_used_ = true;
         tell("deviceProperties", properties);
+    }
     int version = 0;
-    if (libraries().driver.driver_version(&version) == kCudaSuccess)
+    if (libraries().has_driver && libraries().driver.driver_version(&version) == kCudaSuccess)
         tell("cuda_driver_version", std::to_string(version));
-    if (const int runtime = runtime_version(); runtime != 0)
-        tell("cuda_runtime_version", std::to_string(runtime));
-    tell("cupti_version", std::to_string(libraries().cupti_version));
+    if (const std::uint32_t cupti = cupti_version(); cupti != 0) tell("cupti_version", std::to_string(cupti));
 }
 
 void CuptiSource::hand_over(std::uint32_t which) {
@@ -328,6 +366,16 @@ void CuptiSource::wake_worker() noexcept {
     pool_.changed().notify_all();
 }
 
+// Before a program's first context there is no clock of a device.
+void CuptiSource::measure_soon() noexcept {
+    {
+        std::lock_guard lock(pool_.mutex());
+        if (!std::exchange(awaits_context_, false)) return;
+        measures_soon_ = true;
+    }
+    pool_.changed().notify_all();
+}
+
 void CuptiSource::count_dropped(void* context, std::uint32_t stream) {
     std::size_t dropped = 0;
     if (cupti_.dropped(context, stream, &dropped) == kCuptiSuccess && dropped != 0) log_->count_lost(dropped);
@@ -337,12 +385,15 @@ void CuptiSource::finish() noexcept {
     if (is_forked_ || is_over_.load()) return;
     flush(2'000'000'000, true);
     std::lock_guard lock(kinds_mutex_);
-    if (std::exchange(needs_, {}).activities != 0) stop();
+    needs_ = {};
+    stop();
     disable_all();
     is_over_.store(true);
 }
 
 void CuptiSource::forked() noexcept {
+    needs_ = {};
+    is_started_ = false;
     if (!has_buffers_) return;  // CUPTI was never touched: the child may
     is_forked_ = true;
     calls_.forked();

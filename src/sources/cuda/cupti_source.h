@@ -37,6 +37,8 @@ class CuptiSource final : public DeviceActivitySource {
     bool flush(std::uint64_t timeout_ns, bool wait_for_work) noexcept override;
     void forked() noexcept override;
 
+    /// The program initialises CUDA: what was asked for before begins now.
+    void begins() noexcept;
     /// At the end of the program, while CUDA still stands: what is buffered goes into the log.
     void finish() noexcept;
 
@@ -47,7 +49,8 @@ class CuptiSource final : public DeviceActivitySource {
     static void complete_buffer(void* context, std::uint32_t stream, std::uint8_t* buffer, std::size_t bytes,
                                 std::size_t valid_bytes);
 
-    std::string start(DeviceLog& log);
+    std::string start();
+    std::string adapt();
     std::string register_buffers();
     void stop() noexcept;
     void switch_off() noexcept;
@@ -59,12 +62,13 @@ class CuptiSource final : public DeviceActivitySource {
 
     void run_worker();
     void flush_on_worker(bool wait_for_work, bool measure_clocks);
-    void tell_facts();
+    void tell_facts(DeviceLog& log);
     void hand_over(std::uint32_t which);
     std::uint64_t take_lost();
     void decode_filled();
     void discard_filled();
     void wake_worker() noexcept;
+    void measure_soon() noexcept;
     void count_dropped(void* context, std::uint32_t stream);
 
     const std::chrono::milliseconds linger_;
@@ -77,18 +81,23 @@ class CuptiSource final : public DeviceActivitySource {
 
     // Under kinds_mutex_.
     DeviceNeeds needs_;
+    bool is_started_ = false;
+    bool has_begun_ = false;                ///< the driver has said that CUDA is initialised
     std::vector<std::uint32_t> enabled_;    ///< kinds
     std::atomic<bool> has_buffers_{false};  ///< CUPTI was given some, and the worker runs: it stays
     std::set<int> configured_;              ///< devices of which unified memory is told, or cannot be
     bool has_unified_memory_ = false;
     bool is_forked_ = false;
+    std::atomic<bool> was_cuda_used_{false};  ///< in the child of a fork it cannot be then
 
     // Of the worker, under the pool's mutex where others ask.
     DeviceLog* log_ = nullptr;
     RecordWalk records_;
     ActivityDecoder decoder_;
     ClockProbe probe_;
-    bool is_on_ = false;                                           ///< something is recorded
+    bool is_on_ = false;           ///< something is recorded
+    bool awaits_context_ = false;  ///< the first since then
+    bool measures_soon_ = false;
     bool has_started_ = false;                                     ///< since the worker last looked
     std::optional<std::chrono::steady_clock::time_point> off_at_;  ///< CUPTI is on still, for nobody
     std::uint64_t flushes_asked_ = 0;

@@ -3,8 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <memory>
 #include <thread>
+
+#include <kymo/nvtx.h>
 
 #include "sources/cuda/cuda_contexts.h"
 #include "sources/cuda/cuda_stand_in.h"
@@ -16,6 +20,11 @@ using Kinds = std::set<std::uint32_t>;
 constexpr std::uint64_t kSecond = 1'000'000'000;
 const Kinds kUsual = {kActivityKernel, kActivityMemcpy, kActivityMemcpyPeer, kActivityMemset,
                       kActivityOverhead};
+
+bool has_fact(const Trace& trace, std::string_view key) {
+    return std::any_of(trace.metadata().begin(), trace.metadata().end(),
+                       [key](const MetadataInfo& fact) { return fact.key == key; });
+}
 
 class CuptiSources : public ::testing::Test {
   protected:
@@ -162,11 +171,86 @@ TEST_F(CuptiSources, TellsWhatTheDeviceIsBeforeAnythingStops) {
     start();
     ASSERT_TRUE(state_.wait_until([&] { return state_.flushes > 0; }));  // the first, by itself
     const Trace trace = session.snapshot();
-    std::set<std::string> keys;
-    for (const MetadataInfo& fact : trace.metadata()) keys.insert(fact.key);
-    EXPECT_TRUE(keys.contains("deviceProperties"));
-    EXPECT_TRUE(keys.contains("cuda_driver_version"));
-    EXPECT_TRUE(keys.contains("cupti_version"));
+    EXPECT_TRUE(has_fact(trace, "deviceProperties"));
+    EXPECT_TRUE(has_fact(trace, "cuda_driver_version"));
+    EXPECT_TRUE(has_fact(trace, "cupti_version"));
+}
+
+/// The driver tells Kymo when CUDA is initialised, which it is not yet.
+class EarlyCuptiSources : public CuptiSources {
+  protected:
+    EarlyCuptiSources() {
+        state_.is_initialized = false;
+        setenv("CUDA_INJECTION64_PATH", nvtx::library_path().c_str(), 1);
+    }
+    ~EarlyCuptiSources() override { unsetenv("CUDA_INJECTION64_PATH"); }
+    bool is_cupti_touched() {
+        std::lock_guard lock(state_.mutex);
+        return state_.subscriptions + state_.buffers_given != 0 || !state_.kinds.empty();
+    }
+};
+
+TEST_F(EarlyCuptiSources, LeaveCuptiAloneUntilCudaBegins) {
+    EXPECT_EQ(start(kDeviceKernels), "");
+    EXPECT_EQ(start(), "");
+    EXPECT_TRUE(source_->flush(30 * kSecond, true));
+    EXPECT_FALSE(is_cupti_touched());
+    source_->begins();
+    EXPECT_TRUE(state_.is_subscribed);
+    EXPECT_EQ(kinds(), kUsual);
+    stop();
+    EXPECT_FALSE(state_.is_subscribed);
+    EXPECT_EQ(start(), "");  // the driver tells it once
+    EXPECT_TRUE(state_.is_subscribed);
+}
+
+TEST_F(EarlyCuptiSources, DoNotBeginForSessionsThatHaveEnded) {
+    start();
+    stop();
+    source_->begins();
+    EXPECT_FALSE(is_cupti_touched());
+    EXPECT_EQ(start(), "");
+    EXPECT_EQ(kinds(), kUsual);
+}
+
+TEST_F(EarlyCuptiSources, BeginAtOnceWhereTheDriverTellsAnotherTool) {
+    setenv("CUDA_INJECTION64_PATH", "/opt/other/libother.so", 1);
+    EXPECT_EQ(start(), "");
+    EXPECT_EQ(kinds(), kUsual);
+}
+
+TEST_F(EarlyCuptiSources, RecordInTheChildOfAForkThatCameBeforeCuda) {
+    start();
+    source_->forked();
+    EXPECT_EQ(start(), "");
+    source_->begins();
+    EXPECT_EQ(kinds(), kUsual);
+}
+
+TEST_F(EarlyCuptiSources, WhatIsRefusedThenIsAProblemOfTheTrace) {
+    registered_device();
+    Session session({.devices = {"test"}});
+    start();
+    state_.is_held = true;
+    source_->begins();
+    const std::string text = kymo::testing::problem_text(session.stop(), "device_not_recorded");
+    EXPECT_NE(text.find("Another profiler holds the GPU"), std::string::npos) << text;
+}
+
+TEST_F(CuptiSources, OfASessionThatWasRefusedTheDeviceIsToldAllTheSame) {
+    registered_device();
+    Session session({.devices = {"test"}});
+    state_.is_held = true;
+    EXPECT_NE(start(), "");
+    source_->flush(30 * kSecond, true);
+    EXPECT_TRUE(has_fact(session.stop(), "deviceProperties"));
+}
+
+TEST_F(CuptiSources, TheChildOfAForkThatCannotUseCudaHasNoProblem) {
+    start();
+    source_->flush(30 * kSecond, false);  // and sees that CUDA is in use
+    source_->forked();
+    EXPECT_EQ(start(), "");
 }
 
 TEST_F(CuptiSources, NothingBeginsBehindTheEndOfTheProgram) {
