@@ -33,6 +33,10 @@ enum DeviceActivities : std::uint32_t {
     kDeviceAll = 0x7f,      ///< all but times
 };
 
+/// Of their names, as in "kernels|waits" (docs/environment.md). Throws kymo::Error for one that does not
+/// exist.
+KYMO_API std::uint32_t parse_device_activities(const std::string& names);
+
 /// What a piece of work was. A number is part of the capture format.
 enum class DeviceWorkKind : std::uint8_t {
     Kernel = 1,

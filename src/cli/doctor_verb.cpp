@@ -222,7 +222,7 @@ class DoctorVerb final : public Verb {
                      "Kymo needs none");
         }
         for (const char* const name : {"CUDA_INJECTION64_PATH", "NSYS_PROFILING_SESSION_ID"}) {
-            if (!variable(name).empty() && variable(name) != nvtx::library_path())
+            if (!variable(name).empty() && !nvtx::is_library(variable(name)))
                 more("another tool", fmt::format("{} is {}: it may hold CUPTI, which serves one at a time",
                                                  name, variable(name)));
         }
@@ -232,7 +232,7 @@ class DoctorVerb final : public Verb {
         const std::string listener = variable("NVTX_INJECTION64_PATH");
         if (listener.empty())
             return say(State::Ok, "nvtx", "nobody else listens (NVTX_INJECTION64_PATH is not set)");
-        if (listener == nvtx::library_path()) return say(State::Ok, "nvtx", "Kymo listens");
+        if (nvtx::is_library(listener)) return say(State::Ok, "nvtx", "Kymo listens");
         say(State::Off, "nvtx",
             "NVTX_INJECTION64_PATH is " + listener + ": that tool hears the ranges of NVTX",
             "unset NVTX_INJECTION64_PATH");

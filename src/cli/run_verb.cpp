@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include <kymo/call_pattern.h>
+#include <kymo/device.h>
 #include <kymo/error.h>
 #include <kymo/nvtx.h>
 #include <kymo/scope.h>
@@ -109,6 +110,9 @@ class RunVerb final : public Verb {
             "PyTorch's operators, in processes that import it (compiles an observer the first time)");
         options.flag_or_text(gpu_, "--gpu", "cuda", "DEVICE",
                              "What the GPU did, and which ranges and calls launched it (kymo gpu shows it)");
+        options.text(gpu_activities_, "--gpu-activities", "LIST",
+                     "What of it, as in default,waits: kernels, copies, sets, calls, driver_calls, overhead "
+                     "(these are default), waits (with them all), times");
         options.flag(nvtx_, "--nvtx", "Ranges that libraries push through NVTX, of any program that uses it");
         options.flag(open_, "--open", "Export the capture afterwards and open it in a browser");
         options.flag(quiet_, "-q,--quiet", "No summary at the end");
@@ -171,10 +175,24 @@ class RunVerb final : public Verb {
 
     /// Whether there is such a device is for the program to find out: it may register one of its own.
     std::string device_setting() const {
+        if (gpu_.empty() && !gpu_activities_.empty()) throw Error("run: --gpu-activities needs --gpu");
         if (gpu_.empty()) return "";
         if (gpu_.find('|') != std::string::npos)
             throw Error("run: --gpu: '" + gpu_ + "' is no name of a device; try --gpu or --gpu=cuda");
-        return ",devices=" + escaped(gpu_);
+        return ",devices=" + escaped(gpu_) + activities_setting();
+    }
+
+    /// "default,waits" as the variable wants it: "default|waits".
+    std::string activities_setting() const {
+        if (gpu_activities_.empty()) return "";
+        std::string names = gpu_activities_;
+        std::replace(names.begin(), names.end(), ',', '|');
+        try {
+            parse_device_activities(names);
+        } catch (const Error& error) {
+            throw Error(std::string("run: --gpu-activities: ") + error.what());
+        }
+        return ",device_activities=" + names;
     }
 
     static std::string pattern_setting(const std::string& name, const std::string& pattern) {
@@ -213,7 +231,7 @@ class RunVerb final : public Verb {
                             {"KYMO_PYTHON_OPTIONS", std::nullopt},
                             {"KYMO_PACKAGE", std::nullopt}};
         if (nvtx_ || !gpu_.empty()) load_with_nvtx(variables);
-        if (gpu_ == "cuda") load_with_cuda(variables);
+        if (gpu_ == "cuda" && !(is_python_ && no_children_)) load_with_cuda(variables);
         if (start_folder_.empty()) return variables;
         const char* const path = std::getenv("PYTHONPATH");
         variables.emplace_back(
@@ -241,10 +259,11 @@ class RunVerb final : public Verb {
     /// What the variable is already, as a text, where that is not Kymo.
     static std::string set_unless_other(Variables& variables, const char* name) {
         const char* const value = std::getenv(name);
-        const std::string own = nvtx::library_path();
-        if (value == nullptr || *value == '\0') variables.emplace_back(name, own);
-        const bool is_other = value != nullptr && *value != '\0' && value != own;
-        return is_other ? fmt::format("{} is {}", name, printable(value)) : "";
+        if (value == nullptr || *value == '\0') {
+            variables.emplace_back(name, nvtx::library_path());
+            return "";
+        }
+        return nvtx::is_library(value) ? "" : fmt::format("{} is {}", name, printable(value));
     }
 
     /// Each rank of a distributed program may have its own `kymo run`.
@@ -326,18 +345,25 @@ class RunVerb final : public Verb {
     std::string why_nothing() const {
         const std::string unless_said = "unless a line above says why, ";
         if (no_calls_ && is_python_)
-            return "with --no-calls only ranges that the program marks are, and it has not imported kymo";
+            return "with --no-calls only ranges that the program marks are, and it has not imported kymo" +
+                   std::string(gpu_ == "cuda" ? " or used CUDA" : "") + why_no_gpu();
         if (!is_python_)
             return unless_said + printable(words_[0]) + " did not load libkymo (it is not linked to Kymo" +
                    (gpu_ == "cuda" ? ", used neither CUDA nor NVTX"
                     : nvtx_        ? " and did not call NVTX"
                                    : "") +
-                   ", or is setuid)";
+                   ", or is setuid)" + why_no_gpu();
         return unless_said + printable(python_command({}).front()) +
                " did not load the package kymo: it ended before it ran the program, was started with -E, -I "
                "or -S, "
                "or is not the Python that " +
                printable(start_folder_) + " is for";
+    }
+
+    /// A program that does not know Kymo loads it with CUDA: where that is missing, nobody else says so.
+    std::string why_no_gpu() const {
+        const std::string trouble = gpu_ == "cuda" ? device_trouble(gpu_) : "";
+        return trouble.empty() ? "" : ". Of the GPU: " + trouble;
     }
 
     std::vector<std::string> words_;
@@ -351,6 +377,7 @@ class RunVerb final : public Verb {
     bool flops_ = false;
     bool torch_ = false;
     std::string gpu_;  ///< the device; empty: none
+    std::string gpu_activities_;
     bool nvtx_ = false;
     bool ring_ = false;
     bool c_calls_ = false;

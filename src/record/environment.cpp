@@ -78,30 +78,6 @@ std::vector<std::string> parse_devices(const std::string& text) {
     return names;
 }
 
-std::uint32_t parse_device_activities(const std::string& text) {
-    constexpr std::pair<const char*, std::uint32_t> kWords[] = {
-        {"default", kDeviceDefault},
-        {"all", kDeviceAll},
-        {"kernels", kDeviceKernels},
-        {"copies", kDeviceCopies},
-        {"sets", kDeviceSets},
-        {"calls", kDeviceCalls},
-        {"driver_calls", kDeviceDriverCalls},
-        {"waits", kDeviceWaits},
-        {"overhead", kDeviceOverhead},
-        {"times", kDeviceTimes},
-    };
-    std::uint32_t bits = 0;
-    each_word(text, [&](const std::string& word) {
-        const auto* const found = std::find_if(std::begin(kWords), std::end(kWords),
-                                               [&](const auto& known) { return word == known.first; });
-        if (found == std::end(kWords))
-            throw Error("device_activities=" + text + ": there is no activity '" + word + "'");
-        bits |= found->second;
-    });
-    return bits;
-}
-
 ScopeSet parse_scopes(const std::string& text) {
     std::uint32_t bits = 0;
     each_word(text, [&](const std::string& word) {
@@ -170,6 +146,32 @@ bool set_call_option(Options& options, const std::string& key, const std::string
 }
 
 }  // namespace
+
+std::uint32_t parse_device_activities(const std::string& names) {
+    constexpr std::pair<const char*, std::uint32_t> kWords[] = {
+        {"default", kDeviceDefault},
+        {"all", kDeviceAll},
+        {"kernels", kDeviceKernels},
+        {"copies", kDeviceCopies},
+        {"sets", kDeviceSets},
+        {"calls", kDeviceCalls},
+        {"driver_calls", kDeviceDriverCalls},
+        {"waits", kDeviceWaits},
+        {"overhead", kDeviceOverhead},
+        {"times", kDeviceTimes},
+    };
+    std::uint32_t bits = 0;
+    each_word(names, [&](const std::string& word) {
+        const auto* const found = std::find_if(std::begin(kWords), std::end(kWords),
+                                               [&](const auto& known) { return word == known.first; });
+        if (found == std::end(kWords))
+            throw Error("there is no activity of devices '" + word +
+                        "'; known: kernels, copies, sets, calls, driver_calls, waits, overhead, times, "
+                        "default, all");
+        bits |= found->second;
+    });
+    return bits;
+}
 
 SessionOptions parse_options(std::string_view text) {
     SessionOptions options;

@@ -128,7 +128,9 @@ TEST(ParseOptions, ReadsDevicesAndWhatToRecordOfThem) {
               kDeviceKernels | kDeviceTimes);
     EXPECT_EQ(error_of("devices="), "devices=: expected names such as cuda");
     EXPECT_EQ(error_of("devices=a||b"), "devices=a||b: expected names such as cuda");
-    EXPECT_EQ(error_of("device_activities=naps"), "device_activities=naps: there is no activity 'naps'");
+    EXPECT_EQ(error_of("device_activities=naps"),
+              "there is no activity of devices 'naps'; known: kernels, copies, sets, calls, "
+              "driver_calls, waits, overhead, times, default, all");
 }
 
 TEST(ParseOptions, ReadsSwitches) {

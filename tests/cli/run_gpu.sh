@@ -23,6 +23,18 @@ other=(env CUDA_INJECTION64_PATH=/opt/other/libother.so "$kymo" run -q --gpu)
 check "another tool stays" 0 '^/opt/other/libother\.so$' "${other[@]}" -- sh -c 'echo "$CUDA_INJECTION64_PATH"'
 check "and that is said" 0 '^kymo: --gpu: CUDA loads another tool.*: CUDA_INJECTION64_PATH is /opt/other/libother\.so' \
     "${other[@]}" -- true
+ln -s "$("$kymo" run -q --gpu -- sh -c 'echo "$CUDA_INJECTION64_PATH"')" own.so
+"$kymo" run -q --gpu -- true 2>&1 | grep 'another tool' && fail "Kymo is no other tool"
+env CUDA_INJECTION64_PATH="$PWD/own.so" NVTX_INJECTION64_PATH="$PWD/own.so" "$kymo" run -q --gpu --nvtx -- true 2>&1 |
+    grep 'another tool' && fail "Kymo by another path is no other tool"
+check "activities" 0 ',devices=cuda,device_activities=default\|waits(,|$)' \
+    "$kymo" run -q --gpu --gpu-activities default,waits -- sh -c 'echo "$KYMO"'
+check "no such activity" 2 "^kymo: run: --gpu-activities: there is no activity of devices 'naps'; known: kernels," \
+    "$kymo" run --gpu --gpu-activities kernels,naps -- true
+check "activities of no device" 2 '^kymo: run: --gpu-activities needs --gpu' "$kymo" run --gpu-activities waits -- true
+if "$kymo" doctor | grep -q '^off *cuda *NVIDIA'; then
+    check "what is missing" 0 "nothing was recorded: .*\. Of the GPU: NVIDIA's driver" "$kymo" run --gpu -- true
+fi
 check "a program without CUDA" 0 'nothing was recorded: .* is not linked to Kymo, used neither CUDA nor NVTX' \
     "$kymo" run --gpu -- true
 
