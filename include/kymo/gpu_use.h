@@ -94,7 +94,7 @@ struct GpuKernel {
 
 /// Ranges of one name, or calls of one Python function, that launched work of a device.
 struct GpuLauncher {
-    std::string name;
+    std::string name;                 ///< "": in no range
     std::uint64_t count = 0;          ///< of the work
     std::int64_t time_ns = 0;         ///< of the work
     std::uint64_t short_kernels = 0;  ///< of the work: kernels under 10 us

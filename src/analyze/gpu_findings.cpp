@@ -102,9 +102,11 @@ class DeviceFindings {
             return a.short_kernels > b.short_kernels;
         });
         for (std::size_t i = 0; i < std::min(kMostRows, by_count.size()); ++i) {
-            if (by_count[i].short_kernels > 0)
-                finding.evidence.push_back(
-                    {"launched by " + by_count[i].name, by_count[i].short_kernels, -1});
+            const GpuLauncher& launcher = by_count[i];
+            if (launcher.short_kernels == 0) continue;
+            finding.evidence.push_back(
+                {launcher.name.empty() ? "launched in no range" : "launched by " + launcher.name,
+                 launcher.short_kernels, -1});
         }
     }
 

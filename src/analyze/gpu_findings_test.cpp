@@ -125,6 +125,16 @@ TEST(GpuFindings, ManyShortKernelsAreTold) {
     EXPECT_EQ(found.evidence[2].count, 25u);
 }
 
+TEST(GpuFindings, ShortKernelsOfAProgramWithoutRangesAreLaunchedInNone) {
+    GpuFixture gpu;
+    for (std::int64_t i = 0; i < 100; ++i)
+        gpu.kernel(i * 100 * kUs + 2 * kUs, 9 * kUs, "k", gpu.call(i * 100 * kUs, kUs));
+    const GpuFinding found = finding(gpu_use(gpu.trace()), "short_kernels");
+    ASSERT_EQ(found.evidence.size(), 2u);
+    EXPECT_EQ(found.evidence[1].what, "launched in no range");
+    EXPECT_EQ(found.evidence[1].count, 100u);
+}
+
 TEST(GpuFindings, CopiesWithoutKernelsBesideThemAreTold) {
     const auto make = [](std::int64_t copy_us, std::int64_t copy_start_us) {
         GpuFixture gpu;

@@ -132,11 +132,12 @@ void add_host_times(const HostRanges& host, Row thread, std::span<const HostGap>
 }
 
 void LauncherTable::add(std::uint32_t name, std::int64_t time_ns, bool is_short_kernel) {
-    if (row_of_[name] == 0) {
-        rows_.emplace_back().name = names_.names[name];
-        row_of_[name] = static_cast<std::uint32_t>(rows_.size());
+    std::uint32_t& place = name == kNoIndex ? row_of_no_range_ : row_of_[name];
+    if (place == 0) {
+        rows_.emplace_back().name = text_of(names_, name);
+        place = static_cast<std::uint32_t>(rows_.size());
     }
-    GpuLauncher& row = rows_[row_of_[name] - 1];
+    GpuLauncher& row = rows_[place - 1];
     ++row.count;
     row.time_ns += time_ns;
     if (is_short_kernel) ++row.short_kernels;

@@ -81,12 +81,14 @@ void add_host_times(const HostRanges& host, Row thread, std::span<const HostGap>
 class LauncherTable {
   public:
     explicit LauncherTable(const NameSlots& names) : names_(names), row_of_(names.names.size()) {}
+    /// `name` may be kNoIndex: in no range.
     void add(std::uint32_t name, std::int64_t time_ns, bool is_short_kernel = false);
     std::vector<GpuLauncher> rows() const;
 
   private:
     const NameSlots& names_;
     std::vector<std::uint32_t> row_of_;  ///< by name, from 1; 0: none
+    std::uint32_t row_of_no_range_ = 0;  ///< likewise
     std::vector<GpuLauncher> rows_;
 };
 

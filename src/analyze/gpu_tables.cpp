@@ -170,7 +170,7 @@ void add_gpu_tables(const HostRanges& host, const GpuDeviceWork& work, const std
         const Row range = host.marked_range_around(piece.call);
         const Row function = host.function_around(piece.call);
         if (range == kNoRow) ++device.outside;
-        ranges.add(host.name(range == kNoRow ? piece.call : range), piece.duration_ns(), is_short);
+        ranges.add(range == kNoRow ? kNoIndex : host.name(range), piece.duration_ns(), is_short);
         if (function != kNoRow) functions.add(host.name(function), piece.duration_ns(), is_short);
     }
     device.kernels = kernels.rows(work_ns);

@@ -271,7 +271,7 @@ TEST(GpuUse, LaunchersAreRangesAndPythonFunctions) {
     const GpuDevice device = only_device(gpu.trace());
     ASSERT_EQ(device.ranges.size(), 4u);
     const std::pair<std::string, std::int64_t> expected[] = {
-        {"aten::add", 40}, {"step", 30}, {"aten::mul", 20}, {"cudaLaunchKernel", 10}};
+        {"aten::add", 40}, {"step", 30}, {"aten::mul", 20}, {"", 10}};
     for (std::size_t i = 0; i < 4; ++i) {
         EXPECT_EQ(device.ranges[i].name, expected[i].first);
         EXPECT_EQ(device.ranges[i].time_ns, expected[i].second);
@@ -283,6 +283,18 @@ TEST(GpuUse, LaunchersAreRangesAndPythonFunctions) {
     EXPECT_EQ(device.functions[0].short_kernels, 2u);
     EXPECT_EQ(device.outside, 1u);
     EXPECT_EQ(device.unlaunched, 1u);
+}
+
+TEST(GpuUse, TheCallIsNoLauncherWhereThereAreNoRanges) {
+    GpuFixture gpu;
+    gpu.kernel(60, 40, "a", gpu.call(50, 5));
+    gpu.kernel(160, 20, "b", gpu.call(150, 5, "cudaGraphLaunch"));
+    const GpuDevice device = only_device(gpu.trace());
+    ASSERT_EQ(device.ranges.size(), 1u);
+    EXPECT_EQ(device.ranges[0].name, "");
+    EXPECT_EQ(device.ranges[0].count, 2u);
+    EXPECT_EQ(device.ranges[0].time_ns, 60);
+    EXPECT_EQ(device.outside, 2u);
 }
 
 TEST(GpuUse, AMarkedRangeIsTheLauncherAlsoWhereAFunctionInItLaunches) {

@@ -39,9 +39,13 @@ std::string triple_text(const std::int64_t (&triple)[3]) {
     return text;
 }
 
+std::string range_text(const std::string& name) {
+    return name.empty() ? "(in no range)" : printable(name);
+}
+
 std::string host_text(const GpuHostWork& work) {
-    if (work.name.empty()) return "(in no range)";
-    return printable(work.function.empty() ? work.name : work.name + " in " + work.function);
+    if (work.name.empty() || work.function.empty()) return range_text(work.name);
+    return printable(work.name + " in " + work.function);
 }
 
 class GpuVerb final : public Verb {
@@ -283,7 +287,7 @@ class GpuVerb final : public Verb {
         Table table({{"time"}, {"share"}, {"launched"}, {column, true, true, true}});
         for (std::size_t i = 0; i < shown(rows.size()); ++i)
             table.add({time(rows[i].time_ns), share_of(rows[i].time_ns, total), format_count(rows[i].count),
-                       printable(rows[i].name)});
+                       range_text(rows[i].name)});
         finish(table, rows.size());
     }
 

@@ -110,8 +110,10 @@ void write_kernel(JsonWriter& json, const GpuKernel& kernel) {
 
 void write_launchers(JsonWriter& json, std::string_view key, const std::vector<GpuLauncher>& rows) {
     write_array(json, key, rows, [&](const GpuLauncher& row) {
-        json.begin_object().member("name", row.name).member("count", row.count);
-        json.member("time_ns", row.time_ns).member("short_kernels", row.short_kernels).end_object();
+        json.begin_object();
+        member_or_null(json, "name", !row.name.empty(), row.name);
+        json.member("count", row.count).member("time_ns", row.time_ns);
+        json.member("short_kernels", row.short_kernels).end_object();
     });
 }
 
