@@ -199,6 +199,15 @@ struct GpuUse {
     std::vector<GpuFinding> findings;
 };
 
+/// How well times of devices were brought onto the host's clock: by how much they can be off.
+struct GpuClock {
+    std::int64_t readings = 0;
+    std::int64_t median_error_ns = 0;
+    std::int64_t worst_error_ns = 0;
+};
+/// Nothing: the trace does not tell.
+KYMO_API std::optional<GpuClock> gpu_clock(const Trace& trace);
+
 /// n log n in the work of devices, linear in other ranges.
 KYMO_API GpuUse gpu_use(const Trace& trace, const GpuUseOptions& options = {});
 

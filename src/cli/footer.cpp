@@ -57,10 +57,20 @@ std::string clock_fact(const Trace& trace) {
     const ClockInfo& clock = trace.clock();
     std::string text = clock.source.empty() ? "unknown" : printable(clock.source);
     if (clock.ticks_per_second > 0) text += fmt::format(" at {:.6g} MHz", clock.ticks_per_second / 1e6);
-    if (clock.pairs == 0) return text + ", of unknown accuracy";
-    text += fmt::format(", {}, times right to {}", format_plural(clock.pairs, "clock pair"),
-                        format_duration(static_cast<double>(clock.max_error_ns)));
-    if (clock.extrapolated) text += ", the end extrapolated";
+    const auto time = [](std::int64_t ns) { return format_duration(static_cast<double>(ns)); };
+    if (clock.pairs == 0) {
+        text += ", of unknown accuracy";
+    } else {
+        text += fmt::format(", {}, times right to {}", format_plural(clock.pairs, "clock pair"),
+                            time(clock.max_error_ns));
+        if (clock.extrapolated) text += ", the end extrapolated";
+    }
+    if (const auto gpu = gpu_clock(trace)) {
+        text += fmt::format("; times of devices right to {} ({}", time(gpu->worst_error_ns),
+                            format_plural(static_cast<std::uint64_t>(gpu->readings), "reading"));
+        if (gpu->readings > 1) text += ", median " + time(gpu->median_error_ns);
+        text += ")";
+    }
     return text;
 }
 

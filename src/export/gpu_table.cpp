@@ -176,6 +176,17 @@ void write_finding(JsonWriter& json, const Trace& trace, const GpuFinding& findi
     json.end_object();
 }
 
+void write_clock(JsonWriter& json, const std::optional<GpuClock>& clock) {
+    json.key("clock");
+    if (!clock) {
+        json.null();
+        return;
+    }
+    json.begin_object().member("readings", clock->readings);
+    json.member("median_error_ns", clock->median_error_ns);
+    json.member("worst_error_ns", clock->worst_error_ns).end_object();
+}
+
 std::string triple_text(const std::int64_t (&triple)[3]) {
     if (triple[0] < 0) return "";
     return std::to_string(triple[0]) + "x" + std::to_string(triple[1]) + "x" + std::to_string(triple[2]);
@@ -188,6 +199,7 @@ std::string gpu_use_json(const Trace& trace, const GpuUse& use) {
     JsonWriter json(text, kIndent);
     json.begin_object().member("window_start_ns", trace.window().start_ns);
     json.member("window_end_ns", trace.window().end_ns);
+    write_clock(json, gpu_clock(trace));
     write_array(json, "devices", use.devices,
                 [&](const GpuDevice& device) { write_device(json, trace, device); });
     write_array(json, "calls", use.calls, [&](const GpuCall& call) {

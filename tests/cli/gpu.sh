@@ -67,9 +67,9 @@ assert {finding["rule"] for finding in use["findings"]} == {"host_bound", "pagea
 PYTHON
 fi
 
-# A program without ranges.
+# A program without ranges, and the facts of a capture.
 cat >bare.json <<'JSON'
-{"traceEvents": [
+{"gpu_clock": {"readings": 6, "median_error_ns": 1347, "worst_error_ns": 1567}, "traceEvents": [
  {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 100, "tid": 100, "ts": 5, "dur": 4, "args": {"correlation": 2}},
  {"ph": "X", "cat": "kernel", "name": "sgemm", "pid": 0, "tid": 7, "ts": 10, "dur": 300, "args": {"device": 0, "stream": 7, "correlation": 2}}
 ]}
@@ -78,6 +78,14 @@ check "no range" 0 '^unattributed +1 piece of work launched outside of all range
 check "launched in no range" 0 '^ *300 us +100\.0% +1  \(in no range\)$' "$kymo" gpu bare.json
 check "launched in no range, JSON" 0 '"ranges": \[ *\{ *"name": null, *"count": 1,' \
     bash -c '"$1" gpu --json bare.json | tr -d "\n"' - "$kymo"
+
+for verb in gpu info report; do
+    check "the clock of devices: $verb" 0 '^clock .*; times of devices right to 1\.57 us \(6 readings, median 1\.35 us\)$' "$kymo" $verb bare.json
+    "$kymo" $verb trace.json | grep -q 'times of devices' && fail "no clock of devices: $verb"
+done
+check "the clock, JSON" 0 '"clock": \{ *"readings": 6, *"median_error_ns": 1347, *"worst_error_ns": 1567 *\}' \
+    bash -c '"$1" gpu --json bare.json | tr -d "\n"' - "$kymo"
+check "no clock, JSON" 0 '^  "clock": null,$' "$kymo" gpu --json trace.json
 
 echo '{"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": 0, "dur": 5}]}' >plain.json
 check "nothing from a device" 0 '^nothing from a device in this file \(kymo run --gpu records what devices do\)' "$kymo" gpu plain.json

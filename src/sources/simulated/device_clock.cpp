@@ -44,7 +44,7 @@ std::string ClockRelation::report() const {
     const ClockReading& last = readings_.back();
     const double host_ns = ticks_to_ns(last.ticks - first.ticks);
     const double drift = host_ns > 0 ? ((last.device_ns - first.device_ns) / host_ns - 1) * 1e6 : 0;
-    return "{\"measurements\": " + std::to_string(errors.size()) +
+    return "{\"readings\": " + std::to_string(errors.size()) +
            ", \"median_error_ns\": " + whole(errors[errors.size() / 2]) +
            ", \"worst_error_ns\": " + whole(errors.back()) + ", \"drift_ppm\": " + std::to_string(drift) +
            "}";
