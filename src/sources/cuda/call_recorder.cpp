@@ -10,6 +10,7 @@
 
 #include <kymo/device.h>
 
+#include "record/source_writer.h"
 #include "sources/cuda/call_names.h"
 #include "sources/cuda/cuda_contexts.h"
 
@@ -27,6 +28,7 @@ thread_local int left_out = 0;
 struct CallRecorder::OfThread {
     CallRecorder& recorder;
     const std::int32_t os_tid = static_cast<std::int32_t>(gettid());
+    bool is_attached = false;  ///< the recorder knows it, and so its name
     CallChunk* chunk = nullptr;
     RecordedCall open{};                 ///< the outermost call that has begun, if its start is not 0
     std::uint32_t round = 0;             ///< in which it began
@@ -155,6 +157,7 @@ void CallRecorder::take_down(std::uint32_t domain, std::uint32_t callback,
     if (data.site == kCallBegins) {
         // One that began in an earlier round has ended unheard.
         if (open.start != 0 && thread->round == round) return;
+        if (!thread->is_attached) thread->is_attached = attach_thread();
         open = {.domain = domain, .callback = callback, .start = device_ticks()};
         thread->round = round;
         thread->forgotten_before = contexts_forgotten();

@@ -2,6 +2,7 @@
 #include "sources/cuda/call_recorder.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -12,6 +13,8 @@
 #include <vector>
 
 #include <kymo/device.h>
+
+#include "sources/cuda/cuda_stand_in.h"
 
 namespace kymo::cuda {
 namespace {
@@ -221,6 +224,33 @@ TEST_F(CallRecording, CallsOfThreadsThatCameAndWentAreAllTakenOnce) {
     EXPECT_EQ(found.size(), 12 * kEach);
     for (const auto& [correlation, count] : found) ASSERT_EQ(count, 1) << correlation;
     EXPECT_GE(full, 12 * static_cast<int>(kEach / CallChunk::kCalls) - 12);
+}
+
+TEST_F(CallRecording, AThreadThatOnlyCallsHasItsNameInTheTrace) {
+    const kymo::testing::FakeDevice& device = registered_device();
+    SessionOptions options;
+    options.devices = {"test"};
+    for (const char* name : {"first", "second"}) {
+        Session session(options);
+        start();
+        std::thread([name] {
+            pthread_setname_np(pthread_self(), name);
+            launch(1);
+        }).join();
+        recorder().take([&](std::int32_t os_tid, const RecordedCall& call) {
+            DeviceCall told;
+            told.site = DeviceLog::call_site("cudaLaunchKernel");
+            told.os_tid = os_tid;
+            told.start = call.start;
+            told.end = call.end;
+            device.to->write(told);
+        });
+        const Trace trace = session.stop();
+        recorder().stop();
+        ASSERT_EQ(trace.ranges().size(), 1u);
+        const Row thread = trace.tracks()[trace.track_of(0)].thread;
+        EXPECT_EQ(trace.string(trace.threads()[thread].name), name);
+    }
 }
 
 TEST_F(CallRecording, OfAThreadThatIsLeftOutNothingIsTold) {
