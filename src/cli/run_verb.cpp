@@ -231,7 +231,9 @@ class RunVerb final : public Verb {
                             {"KYMO_PYTHON_OPTIONS", std::nullopt},
                             {"KYMO_PACKAGE", std::nullopt}};
         if (nvtx_ || !gpu_.empty()) load_with_nvtx(variables);
-        if (gpu_ == "cuda" && !(is_python_ && no_children_)) load_with_cuda(variables);
+        // Python's package records calls, and the GPU with them, without that: other processes need it.
+        const bool is_alone = is_python_ && no_children_ && !no_calls_;
+        if (gpu_ == "cuda" && !is_alone) load_with_cuda(variables);
         if (start_folder_.empty()) return variables;
         const char* const path = std::getenv("PYTHONPATH");
         variables.emplace_back(

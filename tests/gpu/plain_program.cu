@@ -1,10 +1,12 @@
 // plain_program.cu: a program that knows nothing of Kymo. It marks its work with NVTX, and resets its device in between.
-// plain_program [die]: ends by SIGKILL a while after its work.
+// plain_program [die|fork]: ends by SIGKILL a while after its work; does it in the child of a fork.
 #include <nvtx3/nvToolsExt.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
+#include <string>
 
 __global__ void before_reset(float* values) { values[threadIdx.x] += 1; }
 __global__ void after_reset(float* values) { values[threadIdx.x] *= 2; }
@@ -18,14 +20,16 @@ void launch(const char* range, Kernel kernel, int times) {
     nvtxRangePop();
 }
 
-int main(int argc, char**) {
+int main(int argc, char** argv) {
+    const std::string mode = argc > 1 ? argv[1] : "";
+    if (mode == "fork" && fork() != 0) return wait(nullptr) > 0 ? 0 : 1;
     for (int round = 0; round < 3; ++round) {
         launch("before", before_reset, 100);
         cudaDeviceSynchronize();
         cudaDeviceReset();
         launch("after", after_reset, 50);
     }
-    if (argc > 1) {
+    if (mode == "die") {
         usleep(2'500'000);  // what a crash may lose is a second
         raise(SIGKILL);
     }

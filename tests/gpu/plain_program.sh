@@ -33,6 +33,22 @@ for capture in d*.kymo; do
     has_kernels "$capture" || fail "each kernel once, of two" "$("$kymo" gpu "$capture")"
 done
 [ "$(ls d*.kymo | wc -l)" = 2 ] || fail "a capture each" "$(ls)"
+# One that has Kymo before it has CUDA, and forks in between: the child has the GPU.
+check "a fork before CUDA" 0 '' env LD_PRELOAD="$KYMO_BUILD_DIR/libkymo.so" "$kymo" run --gpu -o e.kymo -- ./plain fork
+child=$(ls e.*.kymo)
+has_kernels "$child" || fail "each kernel once, of the child" "$(ls)" "$("$kymo" gpu "$child")" "$("$kymo" info "$child")"
+check "the thread that only called CUDA" 0 '^plain ' "$kymo" info "$child"
+check "the clock, at both ends" 0 '\([2-9][0-9]* readings' "$kymo" info a.kymo
+check "waits" 3 '^no error$' "$kymo" run --gpu --gpu-activities all -o f.kymo -- ./plain
+check "are there" 0 'Context Sync' "$kymo" report --rows 0 f.kymo
+
+# Python's packages: NVIDIA's CUPTI beside Kymo.
+mkdir -p site/kymo site/nvidia/cu13/lib
+cp -L "$KYMO_BUILD_DIR"/kymo "$KYMO_BUILD_DIR"/libkymo.so* "$KYMO_BUILD_DIR"/libkymo_cuda.so site/kymo
+cupti=$("$kymo" doctor | sed -n 's/.*CUPTI: .*(\(.*\))$/\1/p')
+ln -s "$cupti" site/nvidia/cu13/lib/libcupti.so.13
+check "CUPTI of a package beside Kymo" 0 'CUPTI: .*/nvidia/cu13/lib/libcupti' \
+    env LD_LIBRARY_PATH="$PWD/site/kymo:${LD_LIBRARY_PATH:-}" site/kymo/kymo doctor
 
 [ $failures = 0 ] && echo "plain_program: all passed"
 exit $((failures > 0))

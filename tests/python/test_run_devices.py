@@ -84,3 +84,9 @@ def test_the_doctor_says_where_there_is_no_pytorch(tmp_path):
     assert "off\tpytorch\tnot installed for this Python\tfor programs that use it: pip install 'kymo[torch]'" in (
         done.stdout.splitlines()
     )
+
+
+def test_processes_that_are_left_alone_do_not_load_the_recorder_with_cuda(tmp_path):
+    (tmp_path / "told.py").write_text("import os; print('CUDA_INJECTION64_PATH' in os.environ)\n")
+    assert recorded(["told.py"], tmp_path, run_options=("-q", "--gpu"))[0] == "True\n"
+    assert recorded(["told.py"], tmp_path, run_options=("-q", "--gpu", "--no-children"))[0] == "False\n"

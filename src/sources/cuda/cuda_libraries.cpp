@@ -108,10 +108,12 @@ void add_package_folders(std::vector<std::string>& libraries) {
     closedir(packages);
 }
 
-/// Folders where the loader does not look: of Python's packages, and CUDA's own.
+/// Where it is looked for, in that order: of Python's packages, where the loader looks (no folder), CUDA's
+/// own.
 std::vector<std::string> cupti_folders() {
     std::vector<std::string> libraries;
     add_package_folders(libraries);
+    libraries.emplace_back();
     std::vector<std::string> folders;
     for (const char* const variable : {"CUDA_HOME", "CUDA_PATH"}) {
         if (const char* const home = std::getenv(variable); home != nullptr && *home != '\0')
@@ -130,10 +132,8 @@ std::vector<std::string> cupti_folders() {
 void* open_cupti() {
     if (const char* const chosen = std::getenv("KYMO_CUPTI"); chosen != nullptr && *chosen != '\0')
         return dlopen(chosen, RTLD_NOW | RTLD_LOCAL);
-    for (const int flags : {RTLD_NOW | RTLD_NOLOAD, RTLD_NOW | RTLD_LOCAL}) {
-        for (const char* const name : kCuptiNames) {
-            if (void* const library = dlopen(name, flags)) return library;
-        }
+    for (const char* const name : kCuptiNames) {
+        if (void* const library = dlopen(name, RTLD_NOW | RTLD_NOLOAD)) return library;
     }
     for (const std::string& folder : cupti_folders()) {
         for (const char* const name : kCuptiNames) {
