@@ -64,6 +64,8 @@ std::string CuptiSource::record(const DeviceNeeds& needs, DeviceLog& log) noexce
                    : "This process is the child of one that recorded a GPU; CUDA's tools do "
                      "not survive a fork. Start it with spawn, or record from the child on.";
     }
+    // Asked without the lock: a thread that is initialising CUDA comes to begins() and may make others wait.
+    const bool waits = needs.activities != 0 && will_begin();
     std::lock_guard lock(kinds_mutex_);
     if (is_over_.load()) return "";
     needs_ = needs;
@@ -76,7 +78,7 @@ std::string CuptiSource::record(const DeviceNeeds& needs, DeviceLog& log) noexce
         return "";
     }
     // CUPTI is left alone until then: the program may fork before, or bring a CUPTI of its own.
-    if (!is_started_ && !has_begun_ && will_begin()) return "";
+    if (waits && !is_started_ && !has_begun_) return "";
     return adapt();
 }
 
