@@ -394,9 +394,10 @@ void CuptiSource::finish() noexcept {
 }
 
 void CuptiSource::forked() noexcept {
-    needs_ = {};
-    is_started_ = false;
-    if (!has_buffers_) return;  // CUPTI was never touched: the child may
+    if (!has_buffers_) {  // CUPTI was never touched: the child may
+        needs_ = {};
+        return;
+    }
     is_forked_ = true;
     calls_.forked();
 }

@@ -249,6 +249,7 @@ TEST_F(CuptiSources, OfASessionThatWasRefusedTheDeviceIsToldAllTheSame) {
 TEST_F(CuptiSources, TheChildOfAForkThatCannotUseCudaHasNoProblem) {
     start();
     source_->flush(30 * kSecond, false);  // and sees that CUDA is in use
+    stop();
     source_->forked();
     EXPECT_EQ(start(), "");
 }
