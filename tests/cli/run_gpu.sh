@@ -23,7 +23,7 @@ other=(env CUDA_INJECTION64_PATH=/opt/other/libother.so "$kymo" run -q --gpu)
 check "another tool stays" 0 '^/opt/other/libother\.so$' "${other[@]}" -- sh -c 'echo "$CUDA_INJECTION64_PATH"'
 check "and that is said" 0 '^kymo: --gpu: CUDA loads another tool.*: CUDA_INJECTION64_PATH is /opt/other/libother\.so' \
     "${other[@]}" -- true
-ln -s "$("$kymo" run -q --gpu -- sh -c 'echo "$CUDA_INJECTION64_PATH"')" own.so
+ln -s "$("$kymo" run -q --gpu -- sh -c 'echo "$CUDA_INJECTION64_PATH"' 2>/dev/null)" own.so
 "$kymo" run -q --gpu -- true 2>&1 | grep 'another tool' && fail "Kymo is no other tool"
 env CUDA_INJECTION64_PATH="$PWD/own.so" NVTX_INJECTION64_PATH="$PWD/own.so" "$kymo" run -q --gpu --nvtx -- true 2>&1 |
     grep 'another tool' && fail "Kymo by another path is no other tool"
