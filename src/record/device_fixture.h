@@ -27,6 +27,7 @@ class FakeDevice : public DeviceRuntime, public DeviceActivitySource {
     void range_pop() override {}
     void on_each_device(const std::function<void(std::int32_t)>&) override {}
     void synchronize() override {}
+    void begins() noexcept override { calls += "begins "; }
     DeviceActivitySource* activities() override { return has_activities ? this : nullptr; }
 
     std::string record(const DeviceNeeds& needs, DeviceLog& log) noexcept override {

@@ -9,6 +9,8 @@
 
 #include "record/device_fixture.h"
 
+extern "C" int InitializeInjection();
+
 namespace kymo {
 namespace {
 
@@ -27,6 +29,14 @@ std::string refusal(std::shared_ptr<DeviceRuntime> device) {
 }
 
 // ---- registered devices ----
+
+TEST(Devices, HearFromCudasDriverThatItBegins) {
+    const auto cuda = std::make_shared<FakeDevice>("cuda", DeviceType::Cuda);
+    EXPECT_EQ(InitializeInjection(), 1);  // where there is no such device, too
+    register_device(cuda);
+    EXPECT_EQ(InitializeInjection(), 1);
+    EXPECT_EQ(cuda->calls, "begins ");
+}
 
 TEST(Devices, AreRefusedWithTheReason) {
     fake();

@@ -76,7 +76,7 @@ class CallRecording : public ::testing::Test {
     static CallRecorder& recorder() {
         static const Cupti cupti = made_by_hand();
         static auto& made = *new CallRecorder(
-            cupti, [] { ++full; }, [] {});
+            cupti, [] { ++full; }, [] { ++contexts; });
         return made;
     }
     static void start() {
@@ -85,8 +85,9 @@ class CallRecording : public ::testing::Test {
         EXPECT_EQ(recorder().tell(kDriverCalls), kCuptiSuccess);
     }
     static void call_back(std::uint32_t domain, std::uint32_t callback, std::uint32_t site,
-                          std::uint32_t correlation, std::int32_t result = 0) {
+                          std::uint32_t correlation, std::int32_t result = 0, void* context = nullptr) {
         CallbackData data{};
+        data.context = context;
         data.site = site;
         data.correlation = correlation;
         data.result = &result;
@@ -108,6 +109,7 @@ class CallRecording : public ::testing::Test {
         return found;
     }
     static inline std::atomic<int> full{0};
+    static inline std::atomic<int> contexts{0};
 };
 
 TEST_F(CallRecording, ACallHasItsFunctionNumberResultAndTimes) {
@@ -251,6 +253,24 @@ TEST_F(CallRecording, AThreadThatOnlyCallsHasItsNameInTheTrace) {
         const Row thread = trace.tracks()[trace.track_of(0)].thread;
         EXPECT_EQ(trace.string(trace.threads()[thread].name), name);
     }
+}
+
+TEST_F(CallRecording, TheFirstCallThatEndsWellInAContextIsTold) {
+    start();
+    const int before = contexts;
+    int one = 0;
+    int other = 0;
+    const auto call_in = [](void* context, std::int32_t result) {
+        call_back(kRuntimeCalls, kLaunch, kCallBegins, 1);
+        call_back(kRuntimeCalls, kLaunch, kCallEnds, 1, result, context);
+    };
+    call_in(&one, 719);
+    EXPECT_EQ(contexts - before, 0);
+    for (int i = 0; i < 3; ++i) {
+        call_in(&one, 0);
+        call_in(&other, 0);
+    }
+    EXPECT_EQ(contexts - before, 2);
 }
 
 TEST_F(CallRecording, OfAThreadThatIsLeftOutNothingIsTold) {
