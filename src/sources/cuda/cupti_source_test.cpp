@@ -227,6 +227,13 @@ TEST_F(EarlyCuptiSources, RecordInTheChildOfAForkThatCameBeforeCuda) {
     EXPECT_EQ(kinds(), kUsual);
 }
 
+TEST_F(EarlyCuptiSources, DoNotBeginInAChildThatRecordsNothing) {
+    start();
+    source_->forked();
+    source_->begins();
+    EXPECT_FALSE(is_cupti_touched());
+}
+
 TEST_F(EarlyCuptiSources, WhatIsRefusedThenIsAProblemOfTheTrace) {
     registered_device();
     Session session({.devices = {"test"}});
