@@ -1,7 +1,7 @@
 # Makefile: the commands everybody uses. Each installs what is missing (Debian, as root or through sudo), then builds.
 #
 #   JOBS=4              parallel jobs (default: the number of cores)
-#   CMAKE_ARGS=...      more arguments for cmake, e.g. CMAKE_ARGS=-DKYMO_WERROR=ON
+#   CMAKE_ARGS=...      more arguments for cmake, e.g. CMAKE_ARGS=-DMAREY_WERROR=ON
 #   FUZZ_SECONDS=600    how long each fuzzer runs
 #   PYTHON=python3.12   the interpreter to build the Python package for (python3), in .venv; off: without it
 
@@ -20,7 +20,7 @@ help:  ## Show this list
 
 demo:  ## Build, profile the bundled example, print its report and what to try next
 	@tools/install_deps.sh build
-	@tools/build.sh release kymo_cli example_pipeline
+	@tools/build.sh release marey_cli example_pipeline
 	@tools/demo.sh build/release
 
 test:  ## Build and run every test
@@ -28,19 +28,19 @@ test:  ## Build and run every test
 	@tools/build.sh release --python all
 	@tools/run_tests.sh release
 
-test-torch:  ## Tests of kymo.torch (installs PyTorch into build/torch)
+test-torch:  ## Tests of marey.torch (installs PyTorch into build/torch)
 	@tools/install_deps.sh build python
-	@tools/build.sh release --python kymo_python kymo_cli
+	@tools/build.sh release --python marey_python marey_cli
 	@tools/torch_tests.sh build/release
 
-parity-torch:  ## Compare kymo.torch with PyTorch's profiler and write docs/torch_parity.md
+parity-torch:  ## Compare marey.torch with PyTorch's profiler and write docs/torch_parity.md
 	@tools/install_deps.sh build python
-	@tools/build.sh release --python kymo_python
+	@tools/build.sh release --python marey_python
 	@PYTHONPATH=build/release/python $$(tools/torch_env.sh) tests/torch/parity/compare.py docs/torch_parity.md
 
 test-cpython:  ## CPython's own test modules under call tracing: each must come out as without
 	@tools/install_deps.sh build python
-	@tools/build.sh release --python kymo_python
+	@tools/build.sh release --python marey_python
 	@PYTHONPATH=$(CURDIR)/build/release/python .venv/bin/python tools/cpython_tests.py
 
 check:  ## Format, layers, sizes, documents, lint
@@ -52,20 +52,20 @@ bench:  ## Run every benchmark; the figures go to build/bench.json
 	@tools/build.sh release --python all
 	@python3 tools/bench.py build/release -o build/bench.json
 
-bench-torch:  ## Kymo and PyTorch's own profiler, side by side (installs PyTorch into build/torch)
+bench-torch:  ## Marey and PyTorch's own profiler, side by side (installs PyTorch into build/torch)
 	@tools/install_deps.sh build python
-	@tools/build.sh release --python kymo_python
-	@KYMO_BENCH_PYTHON=$$(tools/torch_env.sh) && export KYMO_BENCH_PYTHON && \
+	@tools/build.sh release --python marey_python
+	@MAREY_BENCH_PYTHON=$$(tools/torch_env.sh) && export MAREY_BENCH_PYTHON && \
 		python3 tools/bench.py build/release -o build/bench_torch.json --only torch
 
 test-gpu:  ## Tests that need an NVIDIA GPU and PyTorch: SOAK_SECONDS (180) of training among them
-	@tools/build.sh release --python kymo_python kymo_cli kymo_cuda device_cuda
+	@tools/build.sh release --python marey_python marey_cli marey_cuda device_cuda
 	@tools/gpu_tests.sh build/release
 
 bench-gpu:  ## The figures of recording a GPU; needs one, and CUDA's compiler
-	@tools/build.sh release --python kymo_python kymo_cuda
+	@tools/build.sh release --python marey_python marey_cuda
 	@benchmarks/gpu/build.sh build/release
-	@$${KYMO_BENCH_PYTHON:-python3} benchmarks/gpu/bench.py build/release
+	@$${MAREY_BENCH_PYTHON:-python3} benchmarks/gpu/bench.py build/release
 
 bench-%:  ## Run one benchmark (bench-range) or one figure (bench-range_enabled)
 	@tools/install_deps.sh build python
@@ -85,18 +85,18 @@ tsan:  ## Every test under ThreadSanitizer
 storm:  ## 16 threads against observers, contexts and sessions under ThreadSanitizer, STORM_SECONDS (30)
 	@tools/install_deps.sh build
 	@tools/build.sh tsan storm
-	@KYMO_STORM_SECONDS=$${STORM_SECONDS:-30} tools/run_tests.sh tsan -R '^storm/'
+	@MAREY_STORM_SECONDS=$${STORM_SECONDS:-30} tools/run_tests.sh tsan -R '^storm/'
 
-examples-python:  ## Run real Python programs under kymo run and write their reports to examples/python/reports
-	@tools/build.sh release --python kymo_cli
+examples-python:  ## Run real Python programs under marey run and write their reports to examples/python/reports
+	@tools/build.sh release --python marey_cli
 	@PYTHONPATH=build/release/python examples/python/run_real_programs.sh
 
 arrow:  ## Let pyarrow read every table of the example's trace and compare it with the CSV
 	@tools/install_deps.sh build python
-	@tools/build.sh release kymo_cli example_pipeline arrow_plugin
+	@tools/build.sh release marey_cli example_pipeline arrow_plugin
 	@python3 -m venv build/arrow && build/arrow/bin/pip -q install pyarrow cffi
-	@build/release/kymo run -o build/arrow.kymo --force -- build/release/examples/pipeline build/arrow.html
-	@build/arrow/bin/python tests/arrow_check.py build/release build/arrow.kymo
+	@build/release/marey run -o build/arrow.marey --force -- build/release/examples/pipeline build/arrow.html
+	@build/arrow/bin/python tests/arrow_check.py build/release build/arrow.marey
 
 fuzz:  ## Run every fuzzer over its corpus, FUZZ_SECONDS each
 	@tools/install_deps.sh build fuzz
@@ -105,7 +105,7 @@ fuzz:  ## Run every fuzzer over its corpus, FUZZ_SECONDS each
 
 viewers:  ## Open exported traces in real viewers, in a headless browser (needs the network once)
 	@tools/install_deps.sh build viewers
-	@tools/build.sh release kymo_cli example_pipeline
+	@tools/build.sh release marey_cli example_pipeline
 	@tests/viewers/run.sh build/release
 
 format:  ## Rewrite the C++ and Python sources in the house format

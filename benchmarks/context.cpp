@@ -5,13 +5,13 @@
 #include <string>
 #include <thread>
 
-#include <kymo/kymo.h>
+#include <marey/marey.h>
 
 #include "figure.h"
 
 namespace {
 
-inline constexpr kymo::ContextSlot<int> kRequest{"request"};
+inline constexpr marey::ContextSlot<int> kRequest{"request"};
 
 constexpr std::int64_t kCount = 1'000'000;
 
@@ -28,21 +28,21 @@ __attribute__((noinline)) void swap_plain(std::int64_t count, const std::shared_
 
 __attribute__((noinline)) void guards(std::int64_t count, const std::shared_ptr<const int>& value) {
     for (std::int64_t i = 0; i < count; ++i) {
-        const kymo::ContextGuard<int> guard(kRequest, value);
+        const marey::ContextGuard<int> guard(kRequest, value);
         asm volatile("" ::: "memory");
     }
 }
 
 __attribute__((noinline)) void own_guards(std::int64_t count) {
     for (std::int64_t i = 0; i < count; ++i) {
-        const kymo::ContextGuard<int> guard(kRequest, static_cast<int>(i));
+        const marey::ContextGuard<int> guard(kRequest, static_cast<int>(i));
         asm volatile("" ::: "memory");
     }
 }
 
-__attribute__((noinline)) void adoptions(std::int64_t count, const kymo::Context& context) {
+__attribute__((noinline)) void adoptions(std::int64_t count, const marey::Context& context) {
     for (std::int64_t i = 0; i < count; ++i) {
-        const kymo::ContextAdoption adoption(context);
+        const marey::ContextAdoption adoption(context);
         asm volatile("" ::: "memory");
     }
 }
@@ -70,11 +70,11 @@ void guard() {
 // With a session that follows tasks: the adopting thread is switched on and off, with a mark for each. Beside
 // it what adopting costs when the context holds slots alone.
 void adopt() {
-    const kymo::ContextGuard guard(kRequest, 1);
-    const kymo::Context slots = kymo::Context::current();
-    kymo::Session session(kymo::SessionOptions{
-        .max_bytes = 16 << 20, .policy = kymo::Policy::Ring, .threads = kymo::Threads::Tasks});
-    const kymo::Context context = kymo::Context::current();
+    const marey::ContextGuard guard(kRequest, 1);
+    const marey::Context slots = marey::Context::current();
+    marey::Session session(marey::SessionOptions{
+        .max_bytes = 16 << 20, .policy = marey::Policy::Ring, .threads = marey::Threads::Tasks});
+    const marey::Context context = marey::Context::current();
     std::vector<double> values;
     std::vector<double> alone;
     std::thread([&] {
@@ -91,7 +91,7 @@ void adopt() {
 }
 
 // Millions of adoptions of one and the same context per second. Threads are born before the time is taken.
-double throughput(int threads, const kymo::Context& context) {
+double throughput(int threads, const marey::Context& context) {
     constexpr std::int64_t kEach = 2'000'000;
     std::barrier<> start(threads + 1), done(threads + 1);
     std::vector<std::thread> running;
@@ -112,10 +112,10 @@ double throughput(int threads, const kymo::Context& context) {
 }
 
 void contended() {
-    const kymo::ContextGuard guard(kRequest, 1);
-    kymo::Session session(kymo::SessionOptions{
-        .max_bytes = 16 << 20, .policy = kymo::Policy::Ring, .threads = kymo::Threads::Tasks});
-    const kymo::Context context = kymo::Context::current();
+    const marey::ContextGuard guard(kRequest, 1);
+    marey::Session session(marey::SessionOptions{
+        .max_bytes = 16 << 20, .policy = marey::Policy::Ring, .threads = marey::Threads::Tasks});
+    const marey::Context context = marey::Context::current();
     throughput(2, context);
     std::vector<double> one, two;
     for (int repetition = 0; repetition < 11; ++repetition) {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include <kymo/detail/counter.h>
+#include <marey/detail/counter.h>
 
 namespace bench {
 
@@ -62,9 +62,9 @@ class Floor {
         std::uint64_t* const ring = ring_.data();
         std::uint64_t at = 0;
         for (std::int64_t i = 0; i < count; ++i) {
-            const std::uint64_t begin = kymo::detail::read_counter();
+            const std::uint64_t begin = marey::detail::read_counter();
             asm volatile("" ::: "memory");
-            const std::uint64_t end = kymo::detail::read_counter();
+            const std::uint64_t end = marey::detail::read_counter();
             std::uint64_t* const event = ring + (at++ & (kEvents - 1)) * 4;
             event[0] = begin;
             event[1] = end;
@@ -79,9 +79,9 @@ class Floor {
         std::uint64_t* const ring = ring_.data();
         std::uint64_t at = 0;
         for (std::int64_t i = 0; i < count; ++i) {
-            const std::uint64_t begin = kymo::detail::read_counter();
+            const std::uint64_t begin = marey::detail::read_counter();
             work();
-            const std::uint64_t end = kymo::detail::read_counter();
+            const std::uint64_t end = marey::detail::read_counter();
             std::uint64_t* const event = ring + (at++ & (kEvents - 1)) * 4;
             event[0] = begin;
             event[1] = end;

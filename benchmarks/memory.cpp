@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include <kymo/kymo.h>
+#include <marey/marey.h>
 
 #include "figure.h"
 
@@ -23,7 +23,7 @@ struct Result {
 
 __attribute__((noinline)) void ranges(std::int64_t count) {
     for (std::int64_t i = 0; i < count; ++i) {
-        KYMO_RANGE("fresh");
+        MAREY_RANGE("fresh");
         asm volatile("" ::: "memory");
     }
 }
@@ -34,7 +34,7 @@ __attribute__((noinline)) double count_gaps(std::int64_t count) {
     double gaps = 0;
     for (std::int64_t i = 0; i < count; i += 32) {
         for (int k = 0; k < 32; ++k) {
-            KYMO_RANGE("fresh");
+            MAREY_RANGE("fresh");
             asm volatile("" ::: "memory");
         }
         const double now = bench::seconds(CLOCK_MONOTONIC);
@@ -62,12 +62,12 @@ Result in_child(Run run) {
     return result;
 }
 
-Result record(const kymo::SessionOptions& options, bool looks_for_gaps) {
+Result record(const marey::SessionOptions& options, bool looks_for_gaps) {
     Result result{};
     bench::Floor floor;
     floor.run(2'000'000);
     result.floor_ns = bench::thread_ns(8'000'000, [&] { floor.run(8'000'000); });
-    kymo::Session session(options);
+    marey::Session session(options);
     const double process = bench::seconds(CLOCK_PROCESS_CPUTIME_ID);
     if (looks_for_gaps) {
         result.gaps = count_gaps(kRanges);
@@ -83,10 +83,10 @@ Result record(const kymo::SessionOptions& options, bool looks_for_gaps) {
 }  // namespace
 
 int main() {
-    const char* const folder = std::getenv("KYMO_BENCH_FOLDER");
-    const std::string path = std::string(folder != nullptr ? folder : ".") + "/bench_memory.kymo";
-    const kymo::SessionOptions memory{.max_bytes = 1ull << 30};
-    const kymo::SessionOptions file{.output = path, .max_bytes = 1ull << 30};
+    const char* const folder = std::getenv("MAREY_BENCH_FOLDER");
+    const std::string path = std::string(folder != nullptr ? folder : ".") + "/bench_memory.marey";
+    const marey::SessionOptions memory{.max_bytes = 1ull << 30};
+    const marey::SessionOptions file{.output = path, .max_bytes = 1ull << 30};
     std::vector<double> cold, process, floors, backed, memory_gaps, file_gaps;
     for (int repetition = 0; repetition < 7; ++repetition) {
         const Result fresh = in_child([&] { return record(memory, false); });

@@ -1,5 +1,5 @@
-// nvtx.cpp: what a range costs that a library pushes through NVTX and Kymo hears: recording, and when nothing
-// records. NVTX itself adds one indirect call; the plug-in is such a library.
+// nvtx.cpp: what a range costs that a library pushes through NVTX and Marey hears: recording, and when
+// nothing records. NVTX itself adds one indirect call; the plug-in is such a library.
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include <kymo/emit.h>
-#include <kymo/kymo.h>
+#include <marey/emit.h>
+#include <marey/marey.h>
 
 #include "figure.h"
 
@@ -18,13 +18,13 @@ constexpr std::int64_t kCount = 1'000'000;
 using Loop = void (*)(std::int64_t);
 
 // A small ring: its chunks are recycled, so the memory is warm.
-kymo::SessionOptions warm() {
-    return {.max_bytes = 4 << 20, .policy = kymo::Policy::Ring};
+marey::SessionOptions warm() {
+    return {.max_bytes = 4 << 20, .policy = marey::Policy::Ring};
 }
 
 __attribute__((noinline)) void ranges(std::int64_t count) {
     for (std::int64_t i = 0; i < count; ++i) {
-        KYMO_RANGE("benchmark");
+        MAREY_RANGE("benchmark");
         asm volatile("" ::: "memory");
     }
 }
@@ -33,14 +33,14 @@ __attribute__((noinline)) void dynamic_ranges(std::int64_t count) {
     for (std::int64_t i = 0; i < count; ++i) {
         const char* name = "benchmark of a library";
         asm volatile("" : "+r"(name)::"memory");
-        KYMO_RANGE_DYNAMIC(name);
+        MAREY_RANGE_DYNAMIC(name);
     }
 }
 
 void recording(const char* name, Loop loop, const char* against, Loop other, const char* target) {
     std::vector<double> values;
     std::vector<double> others;
-    kymo::Session session(warm());
+    marey::Session session(warm());
     loop(kCount);
     other(kCount);
     for (int repetition = 0; repetition < 15; ++repetition) {
@@ -64,12 +64,12 @@ void off(const char* name, Loop loop, Loop empty) {
 }  // namespace
 
 int main() {
-    const std::string path = std::string(KYMO_BENCH_DIR) + "/nvtx_plugin.so";
-    if (!kymo::nvtx::is_available()) {
+    const std::string path = std::string(MAREY_BENCH_DIR) + "/nvtx_plugin.so";
+    if (!marey::nvtx::is_available()) {
         std::fprintf(stderr, "nvtx: left out: built without NVTX's header\n");
         return 0;
     }
-    setenv("NVTX_INJECTION64_PATH", kymo::nvtx::library_path().c_str(),
+    setenv("NVTX_INJECTION64_PATH", marey::nvtx::library_path().c_str(),
            1);  // before the plug-in's first call
     void* const library = dlopen(path.c_str(), RTLD_NOW);
     if (library == nullptr) {
@@ -77,9 +77,9 @@ int main() {
         return 1;
     }
     const auto loop = [library](const char* name) { return reinterpret_cast<Loop>(dlsym(library, name)); };
-    recording("nvtx_push_pop", loop("push_pop"), "KYMO_RANGE_DYNAMIC", dynamic_ranges, "<= 2.5");
-    recording("nvtx_push_pop_registered", loop("push_pop_registered"), "KYMO_RANGE", ranges, "<= 4");
-    recording("nvtx_push_pop_values", loop("push_pop_values"), "KYMO_RANGE", ranges, "");
-    recording("nvtx_start_end", loop("start_end"), "KYMO_RANGE", ranges, "");
+    recording("nvtx_push_pop", loop("push_pop"), "MAREY_RANGE_DYNAMIC", dynamic_ranges, "<= 2.5");
+    recording("nvtx_push_pop_registered", loop("push_pop_registered"), "MAREY_RANGE", ranges, "<= 4");
+    recording("nvtx_push_pop_values", loop("push_pop_values"), "MAREY_RANGE", ranges, "");
+    recording("nvtx_start_end", loop("start_end"), "MAREY_RANGE", ranges, "");
     off("nvtx_off", loop("push_pop"), loop("empty_loop"));
 }

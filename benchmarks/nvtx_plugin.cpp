@@ -1,7 +1,7 @@
 // nvtx_plugin.cpp: loops of a library that uses NVTX.
 #include <cstdint>
 
-#if KYMO_HAVE_NVTX
+#if MAREY_HAVE_NVTX
 #include <nvtx3/nvToolsExt.h>
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))

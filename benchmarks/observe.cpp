@@ -1,7 +1,7 @@
 // observe.cpp: what observers, values, shapes and allocation reports cost.
 #include <cstdio>
 
-#include <kymo/kymo.h>
+#include <marey/marey.h>
 
 #include "figure.h"
 
@@ -16,7 +16,7 @@ __attribute__((noinline)) void empty_loop(std::int64_t count) {
 
 __attribute__((noinline)) void ranges(std::int64_t count) {
     for (std::int64_t i = 0; i < count; ++i) {
-        KYMO_RANGE("benchmark");
+        MAREY_RANGE("benchmark");
         asm volatile("" ::: "memory");
     }
 }
@@ -40,34 +40,34 @@ void print_above(const char* name, const char* against, const char* target, With
     std::fflush(stdout);
 }
 
-kymo::SessionOptions warm() {
-    return {.max_bytes = 4 << 20, .policy = kymo::Policy::Ring};
+marey::SessionOptions warm() {
+    return {.max_bytes = 4 << 20, .policy = marey::Policy::Ring};
 }
 
-std::unique_ptr<kymo::ObserverContext> nothing(const kymo::ObservedRange&, void*) {
+std::unique_ptr<marey::ObserverContext> nothing(const marey::ObservedRange&, void*) {
     return nullptr;
 }
 
 void observer_empty() {
-    const auto handle = kymo::add_observer(
-        {.start = nothing, .end = [](const kymo::ObservedRange&, kymo::ObserverContext*, void*) {}});
+    const auto handle = marey::add_observer(
+        {.start = nothing, .end = [](const marey::ObservedRange&, marey::ObserverContext*, void*) {}});
     print_above(
         "observer_empty", "empty loop", "<= 15 ns", [] { ranges(kCount); }, [] { empty_loop(kCount); });
-    kymo::remove_and_drain(handle);
+    marey::remove_and_drain(handle);
 }
 
 void observer_not_firing() {
-    kymo::Observer rare{.start = nothing};
+    marey::Observer rare{.start = nothing};
     rare.needs_inputs = true;
     rare.sampling = 1e-6;
-    kymo::ObserverHandle handle = 0;
+    marey::ObserverHandle handle = 0;
     std::vector<double> above;
     std::vector<double> base;
     for (int repetition = 0; repetition < kRepetitions + 1; ++repetition) {
         const double none = bench::thread_ns(kCount, [] { ranges(kCount); });
-        handle = kymo::add_observer(rare);
+        handle = marey::add_observer(rare);
         const double with = bench::thread_ns(kCount, [] { ranges(kCount); });
-        kymo::remove_and_drain(handle);
+        marey::remove_and_drain(handle);
         if (repetition == 0) continue;
         base.push_back(none);
         above.push_back(with - none);
@@ -80,12 +80,12 @@ void observer_not_firing() {
 }
 
 void range_with_values() {
-    kymo::Session session(warm());
+    marey::Session session(warm());
     print_above(
         "range_with_values", "range", "<= 40 ns",
         [] {
             for (std::int64_t i = 0; i < kCount; ++i) {
-                KYMO_RANGE("benchmark", "rows", i, "share", 0.5, "mode", "fast");
+                MAREY_RANGE("benchmark", "rows", i, "share", 0.5, "mode", "fast");
                 asm volatile("" ::: "memory");
             }
         },
@@ -94,9 +94,9 @@ void range_with_values() {
 }
 
 void range_with_shapes() {
-    kymo::SessionOptions options = warm();
+    marey::SessionOptions options = warm();
     options.record_shapes = true;
-    kymo::Session session(options);
+    marey::Session session(options);
     const std::int64_t sizes[] = {8, 64, 56, 56};
     const std::int64_t strides[] = {200704, 3136, 56, 1};
     float data = 0;
@@ -104,13 +104,13 @@ void range_with_shapes() {
         "range_with_shapes", "range", "<= 60 ns",
         [&] {
             for (std::int64_t i = 0; i < kCount; ++i) {
-                kymo::Operation op;
+                marey::Operation op;
                 if (op.is_active()) {
-                    const kymo::ArrayView a{
-                        .dtype = kymo::DType::Float32, .sizes = sizes, .strides = strides, .storage = &data};
-                    const kymo::ArrayView b = a;
-                    const kymo::Value inputs[] = {a, b};
-                    op.begin(KYMO_SITE("benchmark"), {}, inputs);
+                    const marey::ArrayView a{
+                        .dtype = marey::DType::Float32, .sizes = sizes, .strides = strides, .storage = &data};
+                    const marey::ArrayView b = a;
+                    const marey::Value inputs[] = {a, b};
+                    op.begin(MAREY_SITE("benchmark"), {}, inputs);
                 }
                 asm volatile("" ::: "memory");
             }
@@ -123,14 +123,14 @@ void report_allocation() {
     static int block = 0;
     const auto report = [] {
         for (std::int64_t i = 0; i < kCount; ++i) {
-            kymo::report_allocation(&block, 64, i, i);
+            marey::report_allocation(&block, 64, i, i);
             asm volatile("" ::: "memory");
         }
     };
     print_above("report_allocation_off", "empty loop", "<= 1 ns", report, [] { empty_loop(kCount); });
-    kymo::SessionOptions options = warm();
+    marey::SessionOptions options = warm();
     options.profile_memory = true;
-    kymo::Session session(options);
+    marey::Session session(options);
     print_above("report_allocation", "empty loop", "<= 25 ns", report, [] { empty_loop(kCount); });
     session.discard();
 }

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import call_workloads
 
-import kymo
-from kymo._trace_events import averages_of
+import marey
+from marey._trace_events import averages_of
 
 CALLS = 1_000_000
 ROUNDS = 5
@@ -32,7 +32,7 @@ def many_calls():
 
 
 def start(**options):
-    session = kymo.Session()
+    session = marey.Session()
     session.start(with_stack=True, c_calls=C_CALLS, **options)
     return session
 
@@ -75,14 +75,14 @@ def stop_to_table():
 
 
 def capture_bytes():
-    command = Path(os.environ["KYMO_BUILD_DIR"]) / "kymo" if "KYMO_BUILD_DIR" in os.environ else "kymo"
+    command = Path(os.environ["MAREY_BUILD_DIR"]) / "marey" if "MAREY_BUILD_DIR" in os.environ else "marey"
     with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "mix.kymo")
+        path = os.path.join(folder, "mix.marey")
         session = start(output=path)
         for _ in range(20):
             call_workloads.mix()
         calls = len(session.stop())
-        packed = os.path.join(folder, "packed.kymo")
+        packed = os.path.join(folder, "packed.marey")
         subprocess.run([command, "compact", path, "-o", packed], check=True, capture_output=True)
         print_figure("call_capture_bytes", os.path.getsize(packed) / calls, "bytes", "<= 4")
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import call_workloads
 
-import kymo
+import marey
 
 COUNT = 100_000
 ROUNDS = 15
@@ -80,7 +80,7 @@ class Tracer:
         self.c_calls = c_calls
 
     def __enter__(self):
-        self.session = kymo.Session()
+        self.session = marey.Session()
         self.session.start(max_bytes=4 << 20, policy="ring", with_stack=True, c_calls=self.c_calls)
 
     def __exit__(self, *error):

@@ -1,4 +1,4 @@
-"""python_import.py: what `import kymo` adds to the start of an interpreter."""
+"""python_import.py: what `import marey` adds to the start of an interpreter."""
 
 import json
 import os
@@ -19,12 +19,12 @@ def start(text):
 
 
 def main():
-    start("import kymo")  # so that the files are in memory, and compiled
-    bare, with_kymo = [], []
+    start("import marey")  # so that the files are in memory, and compiled
+    bare, with_marey = [], []
     for _ in range(ROUNDS):
         bare.append(start("pass"))
-        with_kymo.append(start("import kymo"))
-    added = statistics.median(b - a for a, b in zip(bare, with_kymo))
+        with_marey.append(start("import marey"))
+    added = statistics.median(b - a for a, b in zip(bare, with_marey))
     figure = {
         "name": "py_import",
         "value": added,

@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-import kymo
+import marey
 
 COUNT = 100_000
 ROUNDS = 31
@@ -71,7 +71,7 @@ def ns(work, subject):
 
 def compare(name, work, subject, floor, against, target, is_on):
     """One figure: turns of both in alternation; the ratio is the median of the rounds' own."""
-    session = kymo.Session()
+    session = marey.Session()
     if is_on:
         session.start(max_bytes=4 << 20, policy="ring")  # small, so that its memory is warm
     ns(work, subject), ns(work, floor)
@@ -104,13 +104,13 @@ def resident_bytes():
 def memory():
     """Growth of the process while a million ranges are recorded, and what is left of it beside the trace."""
     count = 1_000_000
-    session = kymo.Session()
+    session = marey.Session()
     session.start()
-    blocks(kymo.record_function)
+    blocks(marey.record_function)
     gc.collect()
     before = resident_bytes()
     for _ in range(count // COUNT):
-        blocks(kymo.record_function)
+        blocks(marey.record_function)
     grown = resident_bytes() - before
     trace = session.stop()
     held = resident_bytes() - before
@@ -136,13 +136,13 @@ def memory():
 
 def main():
     floor = build_floor()
-    make, pair = kymo.record_function, (kymo.begin, kymo.end)
+    make, pair = marey.record_function, (marey.begin, marey.end)
     compare("py_range_with", blocks, make, floor.Block, "with-object in C", "<= 1.25", True)
     compare("py_range_with_off", blocks, make, floor.Block, "with-object in C", "<= 1.0", False)
     compare(
         "py_range_fast",
         reused,
-        kymo.record_function_fast("benchmark"),
+        marey.record_function_fast("benchmark"),
         floor.Block("benchmark"),
         "reused with-object in C",
         "<= 1.25",

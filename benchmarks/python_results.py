@@ -7,8 +7,8 @@ import statistics
 import tempfile
 import time
 
-import kymo
-from kymo._trace_events import averages_of, events_of
+import marey
+from marey._trace_events import averages_of, events_of
 
 RANGES = 1_000_000
 ROUNDS = 7
@@ -27,9 +27,9 @@ class Bare:
 
 def record():
     """A session with the ranges in it, not yet stopped."""
-    session = kymo.Session()
+    session = marey.Session()
     session.start()
-    record_function = kymo.record_function
+    record_function = marey.record_function
     for _ in range(RANGES // (2 * len(NAMES))):
         for name in NAMES:
             with record_function("outer"):

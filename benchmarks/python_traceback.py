@@ -7,7 +7,7 @@ import sys
 import time
 import traceback
 
-import kymo
+import marey
 
 ROUNDS = 9
 CAPTURES = 20_000
@@ -43,7 +43,7 @@ def seconds_each(extract, **options):
 
 
 def captures():
-    extract = kymo.CapturedTraceback.extract
+    extract = marey.CapturedTraceback.extract
     here = len(extract())
     python, native, standard = [], [], []
 
@@ -66,19 +66,19 @@ def captures():
 
 def ranges():
     """A range that carries a stack of ten Python frames, against one that does not."""
-    here = len(kymo.CapturedTraceback.extract())
+    here = len(marey.CapturedTraceback.extract())
 
     def seconds(**options):
         begin = time.perf_counter()
         for _ in range(CAPTURES):
-            with kymo.record_function("range", **options):
+            with marey.record_function("range", **options):
                 pass
         return (time.perf_counter() - begin) / CAPTURES
 
     carried, plain = [], []
 
     def measure():
-        with kymo.profile():
+        with marey.profile():
             plain.append(seconds())
             carried.append(seconds(stack=True))
 
@@ -108,13 +108,13 @@ def large_binary():
 
 CHILD = """
 import time
-from kymo import _kymo
+from marey import _marey
 addresses = [{first} + i * {size} // {count} + 1 for i in range({count})]
 begin = time.perf_counter()
-frames = _kymo.symbolize_addresses(addresses)
+frames = _marey.symbolize_addresses(addresses)
 took = time.perf_counter() - begin
 begin = time.perf_counter()
-_kymo.symbolize_addresses(addresses)
+_marey.symbolize_addresses(addresses)
 print(took, time.perf_counter() - begin, sum(f[0]["line"] > 0 for f in frames), sum(len(f) for f in frames))
 """
 

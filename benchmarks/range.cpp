@@ -6,7 +6,7 @@
 #include <cstring>
 #include <thread>
 
-#include <kymo/kymo.h>
+#include <marey/marey.h>
 
 #include "figure.h"
 
@@ -15,13 +15,13 @@ namespace {
 constexpr std::int64_t kCount = 2'000'000;
 
 // A small ring: its chunks are recycled, so the memory is warm.
-kymo::SessionOptions warm() {
-    return {.max_bytes = 4 << 20, .policy = kymo::Policy::Ring};
+marey::SessionOptions warm() {
+    return {.max_bytes = 4 << 20, .policy = marey::Policy::Ring};
 }
 
 __attribute__((noinline)) void ranges(std::int64_t count) {
     for (std::int64_t i = 0; i < count; ++i) {
-        KYMO_RANGE("benchmark");
+        MAREY_RANGE("benchmark");
         asm volatile("" ::: "memory");
     }
 }
@@ -29,7 +29,7 @@ __attribute__((noinline)) void ranges(std::int64_t count) {
 void enabled(bench::Floor& floor) {
     std::vector<double> values;
     std::vector<double> floors;
-    kymo::Session session(warm());
+    marey::Session session(warm());
     ranges(kCount);
     floor.run(kCount);
     for (int repetition = 0; repetition < 21; ++repetition) {
@@ -45,7 +45,7 @@ void in_work(bench::Floor& floor) {
     bench::Work work;
     std::vector<double> added;
     std::vector<double> floor_added;
-    kymo::Session session(warm());
+    marey::Session session(warm());
     for (int repetition = 0; repetition < 22; ++repetition) {
         const double alone = bench::thread_ns(kAround, [&] {
             for (std::int64_t i = 0; i < kAround; ++i) work();
@@ -54,7 +54,7 @@ void in_work(bench::Floor& floor) {
             bench::thread_ns(kAround, [&] { floor.run_around(kAround, [&] { work(); }); });
         const double with_range = bench::thread_ns(kAround, [&] {
             for (std::int64_t i = 0; i < kAround; ++i) {
-                KYMO_RANGE("around work");
+                MAREY_RANGE("around work");
                 work();
             }
         });
@@ -110,7 +110,7 @@ double throughput(int threads, Run run) {
 
 // Beside it what the floor gains from a second thread: more is not to be had on the machine.
 void two_threads() {
-    kymo::Session session(kymo::SessionOptions{.max_bytes = 16 << 20, .policy = kymo::Policy::Ring});
+    marey::Session session(marey::SessionOptions{.max_bytes = 16 << 20, .policy = marey::Policy::Ring});
     const auto run_floor = [](std::int64_t count) { bench::Floor().run(count); };
     throughput(2, ranges);
     std::vector<double> one, two, floor_one, floor_two;
@@ -153,7 +153,7 @@ void dynamic_name() {
     Names names;
     std::vector<double> values;
     std::vector<double> plain;
-    kymo::Session session(warm());
+    marey::Session session(warm());
     for (int repetition = 0; repetition < 22; ++repetition) {
         const double base = bench::thread_ns(kNamed, [] { ranges(kNamed); });
         const double copying = bench::thread_ns(kNamed, [&] {
@@ -161,7 +161,7 @@ void dynamic_name() {
         });
         const double value = bench::thread_ns(kNamed, [&] {
             for (std::int64_t i = 0; i < kNamed; ++i) {
-                KYMO_RANGE_DYNAMIC(names.next());
+                MAREY_RANGE_DYNAMIC(names.next());
                 asm volatile("" ::: "memory");
             }
         });

@@ -1,12 +1,12 @@
 // range_plugin.cpp: a shared library with a loop that is marked and one that is not.
 #include <cstdint>
 
-#include <kymo/range.h>
+#include <marey/range.h>
 
 extern "C" {
 
-KYMO_API void empty_loop(std::int64_t count);
-KYMO_API void marked_loop(std::int64_t count);
+MAREY_API void empty_loop(std::int64_t count);
+MAREY_API void marked_loop(std::int64_t count);
 
 void empty_loop(std::int64_t count) {
     for (std::int64_t i = 0; i < count; ++i) asm volatile("" ::: "memory");
@@ -14,7 +14,7 @@ void empty_loop(std::int64_t count) {
 
 void marked_loop(std::int64_t count) {
     for (std::int64_t i = 0; i < count; ++i) {
-        KYMO_RANGE("in a library");
+        MAREY_RANGE("in a library");
         asm volatile("" ::: "memory");
     }
 }

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <thread>
 
-#include <kymo/kymo.h>
+#include <marey/marey.h>
 
 #include "figure.h"
 
@@ -17,7 +17,7 @@ class IdleThreads {
     IdleThreads() {
         for (int i = 0; i < 16; ++i) {
             threads_.emplace_back([this] {
-                { KYMO_RANGE("alive"); }
+                { MAREY_RANGE("alive"); }
                 ready_.fetch_add(1);
                 done_.wait(false);
             });
@@ -37,13 +37,13 @@ class IdleThreads {
 };
 
 void start_stop() {
-    kymo::Session first(kymo::SessionOptions{});
+    marey::Session first(marey::SessionOptions{});
     const IdleThreads threads;
     first.discard();
     std::vector<double> values;
     for (int repetition = 0; repetition < 301; ++repetition) {
         const double begin = bench::seconds(CLOCK_MONOTONIC);
-        kymo::Session session(kymo::SessionOptions{});
+        marey::Session session(marey::SessionOptions{});
         session.stop();
         values.push_back((bench::seconds(CLOCK_MONOTONIC) - begin) * 1e6);
     }
@@ -53,11 +53,11 @@ void start_stop() {
 // Ten million ranges, four deep, on one thread: one core builds.
 __attribute__((noinline)) void nested(std::int64_t count) {
     for (std::int64_t i = 0; i < count; i += 10) {
-        KYMO_RANGE("step");
+        MAREY_RANGE("step");
         for (int k = 0; k < 3; ++k) {
-            KYMO_RANGE("phase");
-            { KYMO_RANGE("load"); }
-            { KYMO_RANGE("store"); }
+            MAREY_RANGE("phase");
+            { MAREY_RANGE("load"); }
+            { MAREY_RANGE("store"); }
         }
     }
 }
@@ -67,10 +67,10 @@ void build() {
     std::vector<double> values;
     double bytes = 0;
     for (int repetition = 0; repetition < 7; ++repetition) {
-        kymo::Session session(kymo::SessionOptions{});
+        marey::Session session(marey::SessionOptions{});
         nested(kRanges);
         const double begin = bench::seconds(CLOCK_PROCESS_CPUTIME_ID);
-        const kymo::Trace trace = session.stop();
+        const marey::Trace trace = session.stop();
         values.push_back((bench::seconds(CLOCK_PROCESS_CPUTIME_ID) - begin) * 1e9 / kRanges);
         if (trace.ranges().size() != kRanges) std::abort();
         bytes = static_cast<double>(trace.window().log_bytes) / kRanges;
@@ -81,13 +81,13 @@ void build() {
 
 // The demo, recorded and compacted: every byte of the file counts.
 void capture_bytes(const std::string& folder) {
-    const std::string capture = folder + "/bench_demo.kymo";
-    const std::string packed = folder + "/bench_demo.compact.kymo";
+    const std::string capture = folder + "/bench_demo.marey";
+    const std::string packed = folder + "/bench_demo.compact.marey";
     std::filesystem::remove(capture);
-    const std::string command = "KYMO=out=" + capture + " '" + folder + "/examples/pipeline' > /dev/null";
+    const std::string command = "MAREY=out=" + capture + " '" + folder + "/examples/pipeline' > /dev/null";
     if (std::system(command.c_str()) != 0) return;
-    kymo::compact_capture(capture, packed);
-    const double ranges = static_cast<double>(kymo::Trace::load(packed).ranges().size());
+    marey::compact_capture(capture, packed);
+    const double ranges = static_cast<double>(marey::Trace::load(packed).ranges().size());
     bench::print("capture_bytes", "bytes", static_cast<double>(std::filesystem::file_size(packed)) / ranges,
                  "<= 6 bytes");
     std::filesystem::remove(capture);

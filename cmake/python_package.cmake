@@ -1,82 +1,82 @@
 # python_package.cmake: the Python package: its extension, where its files go, its tests.
 #
-# build/<preset>/python/kymo is laid out as an installed package is, so that PYTHONPATH=build/<preset>/python runs it in
-# place: kymo/_kymo.*.so, kymo/*.py (links), kymo/bin/kymo (a link), kymo/lib/cmake/kymo.
+# build/<preset>/python/marey is laid out as an installed package is, so that PYTHONPATH=build/<preset>/python runs it in
+# place: marey/_marey.*.so, marey/*.py (links), marey/bin/marey (a link), marey/lib/cmake/marey.
 find_package(Python 3.11 REQUIRED COMPONENTS Interpreter Development.Module)
 execute_process(COMMAND "${Python_EXECUTABLE}" -m nanobind --cmake_dir OUTPUT_STRIP_TRAILING_WHITESPACE
                 OUTPUT_VARIABLE nanobind_dir RESULT_VARIABLE no_nanobind ERROR_QUIET)
 if(no_nanobind)
-    message(FATAL_ERROR "kymo: the Python package needs nanobind: ${Python_EXECUTABLE} -m pip install nanobind")
+    message(FATAL_ERROR "marey: the Python package needs nanobind: ${Python_EXECUTABLE} -m pip install nanobind")
 endif()
 set(nanobind_DIR "${nanobind_dir}" CACHE PATH "That of Python_EXECUTABLE" FORCE)
 find_package(nanobind CONFIG REQUIRED)
 
-kymo_room_files(bindings "" binding_sources)
-kymo_room_files(sources/python "" python_sources)
-kymo_room_files(sources/torch "" torch_sources)  # but for the observer, which is compiled against the user's PyTorch
+marey_room_files(bindings "" binding_sources)
+marey_room_files(sources/python "" python_sources)
+marey_room_files(sources/torch "" torch_sources)  # but for the observer, which is compiled against the user's PyTorch
 file(GLOB python_c_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/sources/python/*.c")  # for the interpreter's headers
-nanobind_add_module(kymo_python NB_STATIC NOMINSIZE NB_SUPPRESS_WARNINGS
+nanobind_add_module(marey_python NB_STATIC NOMINSIZE NB_SUPPRESS_WARNINGS
                     ${binding_sources} ${python_sources} ${python_c_sources} ${torch_sources})
-kymo_target_options(kymo_python)
-set(python_dir "${PROJECT_BINARY_DIR}/python/kymo")
-set_target_properties(kymo_python PROPERTIES OUTPUT_NAME _kymo LIBRARY_OUTPUT_DIRECTORY "${python_dir}"
+marey_target_options(marey_python)
+set(python_dir "${PROJECT_BINARY_DIR}/python/marey")
+set_target_properties(marey_python PROPERTIES OUTPUT_NAME _marey LIBRARY_OUTPUT_DIRECTORY "${python_dir}"
                                              INSTALL_RPATH "$ORIGIN/lib")
-target_include_directories(kymo_python PRIVATE "${PROJECT_SOURCE_DIR}/src")
-target_link_libraries(kymo_python PRIVATE kymo::kymo)
+target_include_directories(marey_python PRIVATE "${PROJECT_SOURCE_DIR}/src")
+target_link_libraries(marey_python PRIVATE marey::marey)
 set_source_files_properties("${PROJECT_SOURCE_DIR}/src/bindings/module.cpp"
-                            PROPERTIES COMPILE_DEFINITIONS KYMO_VERSION="${PROJECT_VERSION}")
+                            PROPERTIES COMPILE_DEFINITIONS MAREY_VERSION="${PROJECT_VERSION}")
 
 # What pip builds, whatever else the folder builds.
-add_custom_target(kymo_package DEPENDS kymo kymo_python ${kymo_devices})
-add_dependencies(kymo_python ${kymo_devices})
-if(TARGET kymo_cli)
-    add_dependencies(kymo_package kymo_cli)
+add_custom_target(marey_package DEPENDS marey marey_python ${marey_devices})
+add_dependencies(marey_python ${marey_devices})
+if(TARGET marey_cli)
+    add_dependencies(marey_package marey_cli)
 endif()
 
 # Installed by pip alone, which also brings the package's .py files: not part of `cmake --install`.
-install(TARGETS kymo_python LIBRARY DESTINATION . COMPONENT kymo_python EXCLUDE_FROM_ALL)
+install(TARGETS marey_python LIBRARY DESTINATION . COMPONENT marey_python EXCLUDE_FROM_ALL)
 if(SKBUILD AND SKBUILD_SCRIPTS_DIR)
-    install(PROGRAMS python/kymo_command.py DESTINATION "${SKBUILD_SCRIPTS_DIR}" RENAME kymo
-            COMPONENT kymo_python EXCLUDE_FROM_ALL)
+    install(PROGRAMS python/marey_command.py DESTINATION "${SKBUILD_SCRIPTS_DIR}" RENAME marey
+            COMPONENT marey_python EXCLUDE_FROM_ALL)
 endif()
 
-file(GLOB_RECURSE python_files CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/python/kymo"
-     "${PROJECT_SOURCE_DIR}/python/kymo/*.py" "${PROJECT_SOURCE_DIR}/python/kymo/*.pyi"
-     "${PROJECT_SOURCE_DIR}/python/kymo/py.typed")
+file(GLOB_RECURSE python_files CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/python/marey"
+     "${PROJECT_SOURCE_DIR}/python/marey/*.py" "${PROJECT_SOURCE_DIR}/python/marey/*.pyi"
+     "${PROJECT_SOURCE_DIR}/python/marey/py.typed")
 foreach(file IN LISTS python_files)
     get_filename_component(folder "${file}" DIRECTORY)
     file(MAKE_DIRECTORY "${python_dir}/${folder}")
-    file(CREATE_LINK "${PROJECT_SOURCE_DIR}/python/kymo/${file}" "${python_dir}/${file}" SYMBOLIC)
+    file(CREATE_LINK "${PROJECT_SOURCE_DIR}/python/marey/${file}" "${python_dir}/${file}" SYMBOLIC)
 endforeach()
-# kymo.torch compiles its observer on the user's machine: sources and headers come with the package.
-install(DIRECTORY src/sources/torch/observer DESTINATION torch COMPONENT kymo_python EXCLUDE_FROM_ALL)
+# marey.torch compiles its observer on the user's machine: sources and headers come with the package.
+install(DIRECTORY src/sources/torch/observer DESTINATION torch COMPONENT marey_python EXCLUDE_FROM_ALL)
 file(CREATE_LINK "${PROJECT_SOURCE_DIR}/src/sources/torch/observer" "${python_dir}/torch/observer" SYMBOLIC)
 file(CREATE_LINK "${PROJECT_SOURCE_DIR}/include" "${python_dir}/include" SYMBOLIC)
-file(MAKE_DIRECTORY "${python_dir}/bin" "${python_dir}/lib/cmake/kymo")
-file(CREATE_LINK "${PROJECT_BINARY_DIR}/kymo" "${python_dir}/bin/kymo" SYMBOLIC)
-export(EXPORT kymoTargets NAMESPACE kymo:: FILE "${python_dir}/lib/cmake/kymo/kymoTargets.cmake")
-foreach(file IN ITEMS kymoConfig.cmake kymoConfigVersion.cmake)
-    configure_file("${PROJECT_BINARY_DIR}/${file}" "${python_dir}/lib/cmake/kymo/${file}" COPYONLY)
+file(MAKE_DIRECTORY "${python_dir}/bin" "${python_dir}/lib/cmake/marey")
+file(CREATE_LINK "${PROJECT_BINARY_DIR}/marey" "${python_dir}/bin/marey" SYMBOLIC)
+export(EXPORT mareyTargets NAMESPACE marey:: FILE "${python_dir}/lib/cmake/marey/mareyTargets.cmake")
+foreach(file IN ITEMS mareyConfig.cmake mareyConfigVersion.cmake)
+    configure_file("${PROJECT_BINARY_DIR}/${file}" "${python_dir}/lib/cmake/marey/${file}" COPYONLY)
 endforeach()
 
 # One test for each tests/python/test_*.py. Those that take longest come first, so that ctest does not end with one.
-function(kymo_python_tests)
+function(marey_python_tests)
     execute_process(COMMAND "${Python_EXECUTABLE}" -c "import pytest, hypothesis" RESULT_VARIABLE missing
                     OUTPUT_QUIET ERROR_QUIET)
     if(missing)
-        kymo_left_out("tests of the Python package"
+        marey_left_out("tests of the Python package"
                       "pytest or hypothesis not found (${Python_EXECUTABLE} -m pip install -r tools/python_requirements.txt)")
         return()
     endif()
     # Not the user's or the interpreter's own sanitizer settings, but ours: an interpreter that is not built with the
     # sanitizer must load it first, and the C++ library with it, whose exceptions it watches.
-    set(environment "KYMO_BUILD_DIR=${PROJECT_BINARY_DIR}" "PYTHONDONTWRITEBYTECODE=1")
-    if(KYMO_TEST_INSTALLED_PYTHON)
+    set(environment "MAREY_BUILD_DIR=${PROJECT_BINARY_DIR}" "PYTHONDONTWRITEBYTECODE=1")
+    if(MAREY_TEST_INSTALLED_PYTHON)
         list(APPEND environment "PYTHONPATH=")
     else()
         list(APPEND environment "PYTHONPATH=${PROJECT_BINARY_DIR}/python")
     endif()
-    if(KYMO_SANITIZE MATCHES "address" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    if(MAREY_SANITIZE MATCHES "address" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
         set(preload "")
         foreach(library IN ITEMS libasan.so libstdc++.so.6)
             execute_process(COMMAND "${CMAKE_CXX_COMPILER}" -print-file-name=${library} OUTPUT_VARIABLE path
@@ -85,9 +85,9 @@ function(kymo_python_tests)
             list(APPEND preload "${path}")
         endforeach()
         list(JOIN preload " " preload)
-        list(APPEND environment "LD_PRELOAD=${preload}" "PYTHONMALLOC=malloc" "KYMO_TEST_SANITIZER=address")
-    elseif(KYMO_SANITIZE)
-        kymo_left_out("tests of the Python package" "no ${KYMO_SANITIZE} sanitizer for them")
+        list(APPEND environment "LD_PRELOAD=${preload}" "PYTHONMALLOC=malloc" "MAREY_TEST_SANITIZER=address")
+    elseif(MAREY_SANITIZE)
+        marey_left_out("tests of the Python package" "no ${MAREY_SANITIZE} sanitizer for them")
         return()
     endif()
     file(GLOB files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/python/test_*.py")

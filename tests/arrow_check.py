@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """arrow_check.py BUILD_DIR FILE: pyarrow reads every table of FILE through the Arrow C data interface, validates it,
-and finds in it what `kymo export --to csv` says. Needs pyarrow; `make arrow` provides it."""
+and finds in it what `marey export --to csv` says. Needs pyarrow; `make arrow` provides it."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ def is_same(cell: str, value: object) -> bool:
     return cell == as_text(value)
 
 
-def check(kymo: Path, library: ctypes.CDLL, path: str, table: str) -> None:
+def check(marey: Path, library: ctypes.CDLL, path: str, table: str) -> None:
     batch = read_table(library, path, table)
     batch.validate(full=True)
-    text = subprocess.run([kymo, "export", path, "--table", table, "-o", "-"], capture_output=True, check=True).stdout
+    text = subprocess.run([marey, "export", path, "--table", table, "-o", "-"], capture_output=True, check=True).stdout
     rows = list(csv.reader(io.StringIO(text.decode(), newline="")))
     assert rows[0] == batch.schema.names, (table, rows[0], batch.schema.names)
     assert len(rows) - 1 == batch.num_rows, (table, len(rows) - 1, batch.num_rows)
@@ -67,7 +67,7 @@ def main() -> int:
     names = ctypes.create_string_buffer(1000)
     library.list_tables(names, ctypes.c_size_t(len(names)))
     for table in names.value.decode().split():
-        check(build / "kymo", library, path, table)
+        check(build / "marey", library, path, table)
     return 0
 
 

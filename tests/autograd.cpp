@@ -15,19 +15,19 @@
 
 #include <gtest/gtest.h>
 
-#include <kymo/kymo.h>
+#include <marey/marey.h>
 
 namespace {
 
-using kymo::Row;
-using kymo::Scope;
+using marey::Row;
+using marey::Scope;
 
 // ---- the autograd ----
 
 using Array = std::vector<double>;
 
-kymo::ArrayView view_of(const Array& array, const std::int64_t& size) {
-    return {.dtype = kymo::DType::Float64, .sizes = {&size, 1}, .storage = array.data()};
+marey::ArrayView view_of(const Array& array, const std::int64_t& size) {
+    return {.dtype = marey::DType::Float64, .sizes = {&size, 1}, .storage = array.data()};
 }
 
 /// Forward operations in the order in which one thread ran them. Values are known by their index.
@@ -69,8 +69,8 @@ class Tape {
     }
     /// Made of another operation: it has no backward half of its own.
     Index square(Index a) {
-        kymo::Operation operation(Scope::Function);
-        operation.begin("square", {.sequence = kymo::peek_sequence()});
+        marey::Operation operation(Scope::Function);
+        operation.begin("square", {.sequence = marey::peek_sequence()});
         return mul(a, a);
     }
 
@@ -83,8 +83,8 @@ class Tape {
             const Node& node = nodes_[i];
             if (node.backward == nullptr) continue;
             const auto size = static_cast<std::int64_t>(node.gradient.size());
-            const kymo::ArrayView gradient = view_of(node.gradient, size);
-            kymo::Operation operation(Scope::BackwardFunction);
+            const marey::ArrayView gradient = view_of(node.gradient, size);
+            marey::Operation operation(Scope::BackwardFunction);
             operation.begin(node.name + "_backward",
                             {.sequence = node.sequence, .forward_thread = node.thread}, {gradient});
             node.backward(*this, node.gradient);
@@ -123,18 +123,18 @@ class Tape {
                 const std::function<double(std::size_t)>& element,
                 std::function<void(Tape&, const Array&)> backward) {
         const auto size = static_cast<std::int64_t>(nodes_[inputs.front()].value.size());
-        std::vector<kymo::ArrayView> views;
+        std::vector<marey::ArrayView> views;
         for (const Index input : inputs) views.push_back(view_of(nodes_[input].value, size));
-        const std::vector<kymo::Value> values(views.begin(), views.end());
-        kymo::Operation operation(Scope::Function);
-        operation.begin(name, {.sequence = kymo::peek_sequence()}, values);
+        const std::vector<marey::Value> values(views.begin(), views.end());
+        marey::Operation operation(Scope::Function);
+        operation.begin(name, {.sequence = marey::peek_sequence()}, values);
         Node node{name,
                   std::move(inputs),
                   {},
                   {},
                   std::move(backward),
-                  kymo::take_sequence(),
-                  kymo::current_thread_id()};
+                  marey::take_sequence(),
+                  marey::current_thread_id()};
         for (std::size_t i = 0; i < static_cast<std::size_t>(size); ++i) node.value.push_back(element(i));
         nodes_.push_back(std::move(node));
         return nodes_.size() - 1;
@@ -180,30 +180,30 @@ void check_gradient(Graph graph, const Tape& tape, const Array& x, const Array& 
 // ---- what a trace must show of it ----
 
 struct Training {
-    kymo::Trace trace;
+    marey::Trace trace;
     Tape tapes[2];
     std::uint32_t threads[2] = {};
     std::uint32_t engine = 0;
     std::string output_path;
 };
 
-Training run_under(const kymo::SessionOptions& options) {
+Training run_under(const marey::SessionOptions& options) {
     const Array x{0.3, -1.2, 2.5}, y{1.7, 0.4, -0.6};
     static constexpr Graph kGraphs[] = {first_graph, second_graph};
     Training training;
-    kymo::Session session(options);
+    marey::Session session(options);
     std::latch forwards(2), all(3);  // all live to the end: no thread id of the system comes twice
     std::vector<std::thread> threads;
     for (int i = 0; i < 2; ++i) {
         threads.emplace_back([&, i] {
-            training.threads[i] = kymo::current_thread_id();
+            training.threads[i] = marey::current_thread_id();
             kGraphs[i](training.tapes[i], x, y);
             forwards.count_down();
             all.arrive_and_wait();
         });
     }
     threads.emplace_back([&] {
-        training.engine = kymo::current_thread_id();
+        training.engine = marey::current_thread_id();
         forwards.wait();
         for (Tape& tape : training.tapes) tape.backward();
         all.arrive_and_wait();
@@ -216,7 +216,7 @@ Training run_under(const kymo::SessionOptions& options) {
 }
 
 /// Ranges of a thread, in order, but for the composite one.
-std::vector<Row> rows_of(const kymo::Trace& trace, std::uint32_t thread) {
+std::vector<Row> rows_of(const marey::Trace& trace, std::uint32_t thread) {
     std::vector<Row> rows;
     for (Row row = 0; row < trace.ranges().size(); ++row) {
         if (trace.threads()[trace.tracks()[trace.track_of(row)].thread].id == thread &&
@@ -227,7 +227,7 @@ std::vector<Row> rows_of(const kymo::Trace& trace, std::uint32_t thread) {
 }
 
 /// From forward rows to backward rows, as the tapes say.
-std::map<Row, Row> expected_links(const Training& training, const kymo::Trace& trace) {
+std::map<Row, Row> expected_links(const Training& training, const marey::Trace& trace) {
     std::map<Row, Row> links;
     const std::vector<Row> backward = rows_of(trace, training.engine);
     auto next = backward.begin();
@@ -247,15 +247,15 @@ std::map<Row, Row> expected_links(const Training& training, const kymo::Trace& t
     return links;
 }
 
-void check_links(const Training& training, const kymo::Trace& trace) {
+void check_links(const Training& training, const marey::Trace& trace) {
     const std::map<Row, Row> expected = expected_links(training, trace);
     EXPECT_EQ(expected.size(), 9u);
     std::map<Row, Row> found;
-    for (const kymo::LinkInfo& link : trace.links()) {
-        EXPECT_EQ(link.kind, kymo::LinkKind::ForwardBackward);
+    for (const marey::LinkInfo& link : trace.links()) {
+        EXPECT_EQ(link.kind, marey::LinkKind::ForwardBackward);
         EXPECT_TRUE(found.emplace(link.from, link.to).second);
-        const kymo::RangeDetail* const from = trace.range_detail(link.from);
-        const kymo::RangeDetail* const to = trace.range_detail(link.to);
+        const marey::RangeDetail* const from = trace.range_detail(link.from);
+        const marey::RangeDetail* const to = trace.range_detail(link.to);
         ASSERT_TRUE(from != nullptr && to != nullptr);
         EXPECT_EQ(from->sequence, to->sequence);
         EXPECT_EQ(from->forward_thread, 0u);
@@ -280,22 +280,22 @@ struct FlowEnd {
     friend auto operator<=>(const FlowEnd&, const FlowEnd&) = default;
 };
 
-std::vector<std::string> chrome_lines(const kymo::Trace& trace) {
+std::vector<std::string> chrome_lines(const marey::Trace& trace) {
     std::stringstream json;
-    kymo::write_chrome_json(trace, json);
+    marey::write_chrome_json(trace, json);
     std::vector<std::string> lines;
     for (std::string line; std::getline(json, line);) lines.push_back(line);
     return lines;
 }
 
-FlowEnd place_of(const kymo::Trace& trace, Row row) {
+FlowEnd place_of(const marey::Trace& trace, Row row) {
     const std::int64_t ns = trace.ranges().start_ns[row] - trace.window().start_ns;
     const std::string rest = std::to_string(1000 + ns % 1000).substr(1);
     return {std::to_string(trace.threads()[trace.tracks()[trace.track_of(row)].thread].os_tid),
             std::to_string(ns / 1000) + "." + rest};
 }
 
-void check_arrows(const Training& training, const kymo::Trace& trace) {
+void check_arrows(const Training& training, const marey::Trace& trace) {
     std::map<std::string, FlowEnd> starts, finishes;    // by id
     std::map<FlowEnd, std::vector<std::string>> names;  // of ranges that begin there
     for (const std::string& line : chrome_lines(trace)) {
@@ -328,18 +328,18 @@ void check_arrows(const Training& training, const kymo::Trace& trace) {
     EXPECT_EQ(arrows, expected);
 }
 
-void check_shapes(const Training& training, const kymo::Trace& trace, bool are_there) {
+void check_shapes(const Training& training, const marey::Trace& trace, bool are_there) {
     for (const auto& [from, to] : expected_links(training, trace)) {
         const bool is_unary = trace.range_name(from) == "sin";
         for (const Row row : {from, to}) {
-            const std::span<const kymo::Argument> arguments = trace.range_arguments(row);
+            const std::span<const marey::Argument> arguments = trace.range_arguments(row);
             const std::size_t count = row == from && !is_unary ? 2 : 1;
             ASSERT_EQ(arguments.size(), are_there ? count : 0u) << trace.range_name(row);
-            for (const kymo::Argument& argument : arguments) {
-                EXPECT_EQ(argument.role, kymo::ArgumentRole::Input);
-                ASSERT_EQ(argument.kind, kymo::ValueKind::Array);
-                const kymo::ArrayInfo& array = trace.arrays()[argument.array];
-                EXPECT_EQ(array.dtype, kymo::DType::Float64);
+            for (const marey::Argument& argument : arguments) {
+                EXPECT_EQ(argument.role, marey::ArgumentRole::Input);
+                ASSERT_EQ(argument.kind, marey::ValueKind::Array);
+                const marey::ArrayInfo& array = trace.arrays()[argument.array];
+                EXPECT_EQ(array.dtype, marey::DType::Float64);
                 ASSERT_EQ(array.dimensions, 1u);
                 EXPECT_EQ(trace.array_extents()[array.first_extent], static_cast<std::int64_t>(kElements));
             }
@@ -359,7 +359,7 @@ void check_shapes(const Training& training, const kymo::Trace& trace, bool are_t
 class Autograd : public testing::Test {
   protected:
     void SetUp() override {
-        std::string name = (std::filesystem::temp_directory_path() / "kymo_autograd_XXXXXX").string();
+        std::string name = (std::filesystem::temp_directory_path() / "marey_autograd_XXXXXX").string();
         ASSERT_NE(::mkdtemp(name.data()), nullptr);
         folder_ = name;
     }
@@ -388,11 +388,11 @@ TEST_F(Autograd, ShowsTheShapesOfItsInputsWhenAskedTo) {
 }
 
 TEST_F(Autograd, IsTheSameInATraceThatWasLoadedOrSaved) {
-    const Training training = run_under({.output = path("autograd.kymo"), .record_shapes = true});
-    training.trace.save(path("saved.kymo"));
-    for (const std::string& each : {training.output_path, path("saved.kymo")}) {
+    const Training training = run_under({.output = path("autograd.marey"), .record_shapes = true});
+    training.trace.save(path("saved.marey"));
+    for (const std::string& each : {training.output_path, path("saved.marey")}) {
         SCOPED_TRACE(each);
-        const kymo::Trace loaded = kymo::Trace::load(each);
+        const marey::Trace loaded = marey::Trace::load(each);
         check_links(training, loaded);
         check_arrows(training, loaded);
         check_shapes(training, loaded, true);

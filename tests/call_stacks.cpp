@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include <kymo/kymo.h>
+#include <marey/marey.h>
 
 namespace {
 
@@ -17,13 +17,13 @@ std::string test_file(const std::string& name) {
     return (std::filesystem::path(::testing::TempDir()) / (name + "." + std::to_string(getpid()))).string();
 }
 
-std::vector<std::string> stack_of(const kymo::Trace& trace, std::string_view name) {
+std::vector<std::string> stack_of(const marey::Trace& trace, std::string_view name) {
     std::vector<std::string> texts;
-    for (kymo::Row row = 0; row < trace.ranges().size(); ++row) {
+    for (marey::Row row = 0; row < trace.ranges().size(); ++row) {
         if (trace.range_name(row) != name) continue;
-        for (const kymo::Argument& value : trace.range_arguments(row)) {
+        for (const marey::Argument& value : trace.range_arguments(row)) {
             if (trace.string(value.key) != "Call stack") continue;
-            for (const kymo::Argument& item : trace.list_items().subspan(value.list.first, value.list.count))
+            for (const marey::Argument& item : trace.list_items().subspan(value.list.first, value.list.count))
                 texts.emplace_back(trace.string(item.string));
         }
     }
@@ -35,7 +35,7 @@ bool names(const std::string& entry, std::string_view function) {
 }
 
 [[gnu::noinline]] void inner_call() {
-    KYMO_RANGE("scoped", "n", 7, "stack", kymo::CallStack(), "m", 8);
+    MAREY_RANGE("scoped", "n", 7, "stack", marey::CallStack(), "m", 8);
     asm volatile("");
 }
 [[gnu::noinline]] void outer_call() {
@@ -44,14 +44,14 @@ bool names(const std::string& entry, std::string_view function) {
 }
 
 TEST(CallStacks, ARangeCarriesItsNativeFramesInnermostFirst) {
-    kymo::Session session(kymo::SessionOptions{});
+    marey::Session session(marey::SessionOptions{});
     outer_call();
-    const kymo::Trace trace = session.stop();
+    const marey::Trace trace = session.stop();
     const std::vector<std::string> raw = stack_of(trace, "scoped");
     ASSERT_GE(raw.size(), 3u);
     EXPECT_TRUE(names(raw[0], "call_stacks+0x")) << raw[0];
     EXPECT_EQ(trace.range_arguments(0).size(), 3u);  // the other values are there
-    const kymo::SymbolizedTrace symbolized = kymo::symbolize_trace(trace);
+    const marey::SymbolizedTrace symbolized = marey::symbolize_trace(trace);
     const std::vector<std::string> named = stack_of(symbolized.trace, "scoped");
     ASSERT_GE(named.size(), 3u);
     std::size_t inner = 0;
@@ -63,15 +63,15 @@ TEST(CallStacks, ARangeCarriesItsNativeFramesInnermostFirst) {
 }
 
 TEST(CallStacks, MovableRangesInstantsAndOperationsCarryThemToo) {
-    kymo::Session session(kymo::SessionOptions{});
+    marey::Session session(marey::SessionOptions{});
     {
-        kymo::Range range("movable", "stack", kymo::CallStack());
-        kymo::Operation operation(kymo::Scope::User);
-        const kymo::CallStack stack;
+        marey::Range range("movable", "stack", marey::CallStack());
+        marey::Operation operation(marey::Scope::User);
+        const marey::CallStack stack;
         operation.begin("operation", {.stack = &stack});
     }
-    kymo::instant("instant", "stack", kymo::CallStack());
-    const kymo::Trace trace = session.stop();
+    marey::instant("instant", "stack", marey::CallStack());
+    const marey::Trace trace = session.stop();
     EXPECT_GE(stack_of(trace, "movable").size(), 2u);
     EXPECT_GE(stack_of(trace, "operation").size(), 2u);
     ASSERT_EQ(trace.instants().size(), 1u);
@@ -83,18 +83,18 @@ TEST(CallStacks, NothingIsCapturedWhileNobodyRecords) {
     int captured = 0;
     const auto counted = [&] {
         ++captured;
-        return kymo::CallStack();
+        return marey::CallStack();
     };
-    { KYMO_RANGE("off", "stack", counted()); }
+    { MAREY_RANGE("off", "stack", counted()); }
     EXPECT_EQ(captured, 0);
-    kymo::Session session(kymo::SessionOptions{});
-    { KYMO_RANGE("on", "stack", counted()); }
+    marey::Session session(marey::SessionOptions{});
+    { MAREY_RANGE("on", "stack", counted()); }
     EXPECT_EQ(captured, 1);
 }
 
 [[gnu::noinline]] void recurse(int depth) {
     if (depth == 0) {
-        KYMO_RANGE("deep", "stack", kymo::CallStack());
+        MAREY_RANGE("deep", "stack", marey::CallStack());
         return;
     }
     recurse(depth - 1);
@@ -102,46 +102,46 @@ TEST(CallStacks, NothingIsCapturedWhileNobodyRecords) {
 }
 
 TEST(CallStacks, ADeepStackIsCutAndMarkedSo) {
-    kymo::Session session(kymo::SessionOptions{});
+    marey::Session session(marey::SessionOptions{});
     recurse(2000);
-    const kymo::Trace trace = session.stop();
+    const marey::Trace trace = session.stop();
     ASSERT_EQ(trace.ranges().size(), 1u);
     const auto values = trace.range_arguments(0);
     ASSERT_EQ(values.size(), 1u);
-    EXPECT_EQ(values[0].list.count, kymo::CallStack::kMost);
+    EXPECT_EQ(values[0].list.count, marey::CallStack::kMost);
     EXPECT_TRUE(values[0].truncated);
 }
 
 TEST(CallStacks, AKilledProgramsOpenRangesKeepTheirStacks) {
-    const std::string file = test_file("stacks.kymo");
+    const std::string file = test_file("stacks.marey");
     const pid_t child = fork();
     if (child == 0) {
-        kymo::SessionOptions options;
+        marey::SessionOptions options;
         options.output = file;
-        kymo::Session session(options);
+        marey::Session session(options);
         outer_call();
-        KYMO_RANGE("open", "stack", kymo::CallStack());
+        MAREY_RANGE("open", "stack", marey::CallStack());
         raise(SIGKILL);
     }
     int status = 0;
     waitpid(child, &status, 0);
     ASSERT_TRUE(WIFSIGNALED(status));
-    const kymo::Trace trace = kymo::Trace::load(file);
+    const marey::Trace trace = marey::Trace::load(file);
     EXPECT_GE(stack_of(trace, "open").size(), 2u);
     EXPECT_GE(stack_of(trace, "scoped").size(), 3u);
-    kymo::compact_capture(file, file + ".compact");
-    const kymo::Trace compacted = kymo::Trace::load(file + ".compact");
+    marey::compact_capture(file, file + ".compact");
+    const marey::Trace compacted = marey::Trace::load(file + ".compact");
     EXPECT_EQ(stack_of(compacted, "scoped"), stack_of(trace, "scoped"));
     compacted.save(file + ".saved");
-    const kymo::Trace saved = kymo::Trace::load(file + ".saved");
+    const marey::Trace saved = marey::Trace::load(file + ".saved");
     EXPECT_EQ(stack_of(saved, "scoped"), stack_of(trace, "scoped"));
-    EXPECT_EQ(stack_of(kymo::symbolize_trace(saved).trace, "scoped"),
-              stack_of(kymo::symbolize_trace(trace).trace, "scoped"));
+    EXPECT_EQ(stack_of(marey::symbolize_trace(saved).trace, "scoped"),
+              stack_of(marey::symbolize_trace(trace).trace, "scoped"));
     for (const char* const ending : {"", ".compact", ".saved"}) std::filesystem::remove(file + ending);
 }
 
 TEST(CallStacks, ManyThreadsCaptureAtOnce) {
-    kymo::Session session(kymo::SessionOptions{});
+    marey::Session session(marey::SessionOptions{});
     std::vector<std::thread> threads;
     for (int i = 0; i < 4; ++i) {
         threads.emplace_back([] {
@@ -149,9 +149,9 @@ TEST(CallStacks, ManyThreadsCaptureAtOnce) {
         });
     }
     for (std::thread& thread : threads) thread.join();
-    const kymo::Trace trace = session.stop();
+    const marey::Trace trace = session.stop();
     ASSERT_EQ(trace.ranges().size(), 2000u);
-    for (kymo::Row row = 0; row < 2000; ++row) ASSERT_EQ(trace.range_arguments(row).size(), 3u);
+    for (marey::Row row = 0; row < 2000; ++row) ASSERT_EQ(trace.range_arguments(row).size(), 3u);
 }
 
 }  // namespace

@@ -16,36 +16,36 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <kymo/kymo.h>
+#include <marey/marey.h>
 
 namespace child_run {
 
 /// How often each range occurs, by name.
-inline std::map<std::string, int> counts(const kymo::Trace& trace) {
+inline std::map<std::string, int> counts(const marey::Trace& trace) {
     std::map<std::string, int> found;
-    for (kymo::Row row = 0; row < trace.ranges().size(); ++row) ++found[std::string(trace.range_name(row))];
+    for (marey::Row row = 0; row < trace.ranges().size(); ++row) ++found[std::string(trace.range_name(row))];
     return found;
 }
 
-inline kymo::Row find(const kymo::Trace& trace, std::string_view name) {
-    for (kymo::Row row = 0; row < trace.ranges().size(); ++row) {
+inline marey::Row find(const marey::Trace& trace, std::string_view name) {
+    for (marey::Row row = 0; row < trace.ranges().size(); ++row) {
         if (trace.range_name(row) == name) return row;
     }
-    return kymo::kNoRow;
+    return marey::kNoRow;
 }
 
-inline bool has_flag(const kymo::Trace& trace, std::string_view name, std::uint16_t flag) {
-    const kymo::Row row = find(trace, name);
-    return row != kymo::kNoRow && (trace.ranges().flags[row] & flag) != 0;
+inline bool has_flag(const marey::Trace& trace, std::string_view name, std::uint16_t flag) {
+    const marey::Row row = find(trace, name);
+    return row != marey::kNoRow && (trace.ranges().flags[row] & flag) != 0;
 }
 
-inline std::string problem_codes(const kymo::Trace& trace) {
+inline std::string problem_codes(const marey::Trace& trace) {
     std::string codes;
-    for (const kymo::ProblemInfo& problem : trace.problems()) codes += problem.code + " ";
+    for (const marey::ProblemInfo& problem : trace.problems()) codes += problem.code + " ";
     return codes;
 }
 
-inline bool has_problem(const kymo::Trace& trace, std::string_view code) {
+inline bool has_problem(const marey::Trace& trace, std::string_view code) {
     const auto problems = trace.problems();
     return std::any_of(problems.begin(), problems.end(),
                        [code](const auto& each) { return each.code == code; });
@@ -68,25 +68,25 @@ inline int lines(const std::string& text) {
 class ChildRun : public ::testing::Test {
   protected:
     void SetUp() override {
-        unsetenv("KYMO");
-        char name[] = "/tmp/kymo-test-XXXXXX";
+        unsetenv("MAREY");
+        char name[] = "/tmp/marey-test-XXXXXX";
         folder_ = mkdtemp(name);
     }
     void TearDown() override { std::filesystem::remove_all(folder_); }
 
-    std::string capture() const { return folder_ + "/app.kymo"; }
+    std::string capture() const { return folder_ + "/app.marey"; }
     std::string environment() const { return "out=" + capture(); }
 
-    /// Runs it with KYMO set (empty: not set) and gives its exit code, or 100 + the signal that ended it; its
-    /// output is in out() and error().
-    int run(const std::vector<std::string>& arguments, const std::string& kymo,
-            const std::string& program = KYMO_TEST_BIN_DIR "/lifecycle_program") {
+    /// Runs it with MAREY set (empty: not set) and gives its exit code, or 100 + the signal that ended it;
+    /// its output is in out() and error().
+    int run(const std::vector<std::string>& arguments, const std::string& marey,
+            const std::string& program = MAREY_TEST_BIN_DIR "/lifecycle_program") {
         std::vector<char*> raw{const_cast<char*>(program.c_str())};
         for (const std::string& argument : arguments) raw.push_back(const_cast<char*>(argument.c_str()));
         raw.push_back(nullptr);
         const pid_t child = fork();
         if (child == 0) {
-            if (!kymo.empty()) setenv("KYMO", kymo.c_str(), 1);
+            if (!marey.empty()) setenv("MAREY", marey.c_str(), 1);
             before_exec();
             redirect(STDOUT_FILENO, folder_ + "/stdout");
             redirect(STDERR_FILENO, folder_ + "/stderr");
@@ -104,12 +104,12 @@ class ChildRun : public ::testing::Test {
     std::string out() const { return text_of(folder_ + "/stdout"); }
     std::string error() const { return text_of(folder_ + "/stderr"); }
 
-    /// Every capture but app.kymo itself.
+    /// Every capture but app.marey itself.
     std::vector<std::string> other_captures() const {
         std::vector<std::string> found;
         for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
             const std::string path = entry.path().string();
-            if (path.ends_with(".kymo") && path != capture()) found.push_back(path);
+            if (path.ends_with(".marey") && path != capture()) found.push_back(path);
         }
         std::sort(found.begin(), found.end());
         return found;

@@ -45,7 +45,7 @@ constexpr const char* kProgram = R"(
 .version 7.0
 .target sm_50
 .address_size 64
-.visible .entry kymo_list_kernel(.param .u64 duration)
+.visible .entry marey_list_kernel(.param .u64 duration)
 {
     .reg .pred %more;
     .reg .b64 %duration, %start, %now, %passed;
@@ -114,9 +114,9 @@ struct Cuda {
         if (trouble.empty()) check(driver.device_count(&count), "cuDeviceGetCount");
         if (trouble.empty() && count == 0) trouble = "there is no GPU";
         for (int i = 0; trouble.empty() && i < count; ++i) add_device(i);
-        if (trouble.empty()) trouble = kymo::device_trouble("cuda");
+        if (trouble.empty()) trouble = marey::device_trouble("cuda");
         if (trouble.empty()) {
-            const auto device = kymo::find_device("cuda");
+            const auto device = marey::find_device("cuda");
             if (device->activities() == nullptr) trouble = device->activities_trouble();
         }
     }
@@ -136,7 +136,7 @@ struct Cuda {
         check(driver.set_current(made.context), "cuCtxSetCurrent");
         if (trouble.empty()) check(driver.module_load(&module, kProgram), "cuModuleLoadData");
         if (trouble.empty())
-            check(driver.module_function(&made.function, module, "kymo_list_kernel"), "cuModuleGetFunction");
+            check(driver.module_function(&made.function, module, "marey_list_kernel"), "cuModuleGetFunction");
         for (void*& queue : made.queues) {
             if (trouble.empty()) check(driver.stream_create(&queue, 1), "cuStreamCreate");  // 1: non-blocking
         }
@@ -172,7 +172,7 @@ struct CudaDriver {
         use(device);
         ASSERT_EQ(Cuda::get().driver.synchronize(), 0);
     }
-    static bool is_kernel(const std::string& shown) { return shown == "kymo_list_kernel"; }
+    static bool is_kernel(const std::string& shown) { return shown == "marey_list_kernel"; }
     static bool is_launch(const std::string& shown) { return shown == "cuLaunchKernel"; }
     static bool is_graph(const std::string& shown) { return shown == "cuGraphLaunch"; }
     static bool is_synchronize(const std::string& shown) { return shown == "cuCtxSynchronize"; }
@@ -219,9 +219,9 @@ class CudaDevice : public ::testing::Test {
 
 TEST_F(CudaDevice, WorkInAContextThatTheProgramMadeItselfIsWaitedFor) {
     const OnDevice own = make_context();
-    kymo::Session session(device_list::options_of<CudaDriver>());
+    marey::Session session(device_list::options_of<CudaDriver>());
     {
-        KYMO_RANGE("own");
+        MAREY_RANGE("own");
         for (int i = 0; i < 8; ++i) CudaDriver::put(own, own.queues[i % kQueues], 10'000'000);
     }
     const auto reading = device_list::Reading::of<CudaDriver>(session.stop());
@@ -231,18 +231,18 @@ TEST_F(CudaDevice, WorkInAContextThatTheProgramMadeItselfIsWaitedFor) {
 }
 
 TEST_F(CudaDevice, ContextsMayComeAndGoWhileASessionRuns) {
-    kymo::Session session(device_list::options_of<CudaDriver>());
+    marey::Session session(device_list::options_of<CudaDriver>());
     for (int round = 0; round < 5; ++round) {
         const OnDevice own = make_context();
         {
-            KYMO_RANGE("own");
+            MAREY_RANGE("own");
             CudaDriver::put(own, own.queues[0], 1'000'000);
         }
-        kymo::Session(device_list::options_of<CudaDriver>()).stop();  // which waits for every context
+        marey::Session(device_list::options_of<CudaDriver>()).stop();  // which waits for every context
         EXPECT_EQ(Cuda::get().driver.context_destroy(own.context), 0);
     }
     {
-        KYMO_RANGE("device's");
+        MAREY_RANGE("device's");
         CudaDriver::launch(0, 0, 1000);
     }
     const auto reading = device_list::Reading::of<CudaDriver>(session.stop());
@@ -252,7 +252,7 @@ TEST_F(CudaDevice, ContextsMayComeAndGoWhileASessionRuns) {
 
 // L19: a pool for each context, and not for whatever has its address later.
 TEST_F(CudaDevice, EventsMayBeRecordedInContextsThatComeAndGo) {
-    const auto device = kymo::find_device("cuda");
+    const auto device = marey::find_device("cuda");
     for (int round = 0; round < 3; ++round) {
         const OnDevice own = make_context();
         for (int i = 0; i < 3; ++i) {  // the later ones out of the pool
@@ -271,21 +271,21 @@ TEST_F(CudaDevice, EventsMayBeRecordedInContextsThatComeAndGo) {
 }
 
 TEST_F(CudaDevice, EventsOfAContextThatHasEndedHaveNoTime) {
-    const auto device = kymo::find_device("cuda");
+    const auto device = marey::find_device("cuda");
     const OnDevice own = make_context();
     const auto first = device->record();
     const auto last = device->record();
     EXPECT_EQ(Cuda::get().driver.context_destroy(own.context), 0);
     EXPECT_EQ(device->has_reached(*last), true);  // there is nothing to wait for
-    EXPECT_THROW(device->elapsed_us(*first, *last), kymo::Error);
+    EXPECT_THROW(device->elapsed_us(*first, *last), marey::Error);
 }
 
 TEST_F(CudaDevice, EveryDeviceIsVisitedOnceHoweverManyContextsItHas) {
     const OnDevice own = make_context();
-    kymo::Session session(device_list::options_of<CudaDriver>());
+    marey::Session session(device_list::options_of<CudaDriver>());
     CudaDriver::put(own, nullptr, 1000);
     std::vector<int> visited;
-    kymo::find_device("cuda")->on_each_device([&](std::int32_t device) { visited.push_back(device); });
+    marey::find_device("cuda")->on_each_device([&](std::int32_t device) { visited.push_back(device); });
     session.stop();
     EXPECT_EQ(visited.size(), std::set<int>(visited.begin(), visited.end()).size());
     EXPECT_FALSE(visited.empty());
@@ -296,9 +296,9 @@ TEST_F(CudaDevice, AMemorySetIsUnderItsCallWithItsBytes) {
     CudaDriver::synchronize(0);
     std::uint64_t address = 0;
     ASSERT_EQ(Cuda::get().driver.allocate(&address, 4096), 0);
-    kymo::Session session(device_list::options_of<CudaDriver>());
+    marey::Session session(device_list::options_of<CudaDriver>());
     ASSERT_EQ(Cuda::get().driver.set_bytes(address, 7, 4096), 0);
-    const kymo::Trace trace = session.stop();
+    const marey::Trace trace = session.stop();
     ASSERT_EQ(trace.links().size(), 1u);
     EXPECT_EQ(trace.range_name(trace.links()[0].from), "cuMemsetD8");
     EXPECT_EQ(trace.range_name(trace.links()[0].to), "Memset (Device)");

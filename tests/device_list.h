@@ -1,4 +1,4 @@
-// device_list.h: what holds for every device that Kymo records: one list of tests, and a driver for each
+// device_list.h: what holds for every device that Marey records: one list of tests, and a driver for each
 // device.
 //
 // A driver is a class of static functions:
@@ -26,16 +26,16 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <kymo/kymo.h>
-#include <kymo/validate.h>
+#include <marey/marey.h>
+#include <marey/validate.h>
 
 namespace device_list {
 
-using kymo::kNoRow;
-using kymo::Row;
-using kymo::Session;
-using kymo::SessionOptions;
-using kymo::Trace;
+using marey::kNoRow;
+using marey::Row;
+using marey::Session;
+using marey::SessionOptions;
+using marey::Trace;
 
 /// What the tests ask a trace for.
 class Reading {
@@ -43,11 +43,11 @@ class Reading {
     template <class Driver>
     static Reading of(const Trace& trace) {
         Reading reading(trace);
-        for (const kymo::TrackInfo& track : trace.tracks()) {
-            const bool is_device = track.device.type != kymo::DeviceType::Cpu;
+        for (const marey::TrackInfo& track : trace.tracks()) {
+            const bool is_device = track.device.type != marey::DeviceType::Cpu;
             for (Row row = track.first_range; row < track.first_range + track.range_count; ++row) {
                 const std::string name(trace.range_name(row));
-                if (is_device && track.kind != kymo::TrackKind::Async && Driver::is_kernel(name))
+                if (is_device && track.kind != marey::TrackKind::Async && Driver::is_kernel(name))
                     reading.kernels.push_back(row);
                 if (!is_device && (Driver::is_launch(name) || Driver::is_graph(name)))
                     reading.launches.push_back(row);
@@ -67,8 +67,8 @@ class Reading {
     /// The name of the innermost range around a call that is no call of a device.
     std::string range_around(Row call) const {
         for (Row row = trace_.ranges().parent[call]; row != kNoRow; row = trace_.ranges().parent[row]) {
-            const kymo::SiteInfo& site = trace_.sites()[trace_.ranges().site[row]];
-            if (site.scope != kymo::Scope::DeviceRuntime) return std::string(trace_.range_name(row));
+            const marey::SiteInfo& site = trace_.sites()[trace_.ranges().site[row]];
+            if (site.scope != marey::Scope::DeviceRuntime) return std::string(trace_.range_name(row));
         }
         return "";
     }
@@ -82,14 +82,14 @@ class Reading {
         return found;
     }
     std::uint64_t problem(std::string_view code) const {
-        for (const kymo::ProblemInfo& each : trace_.problems()) {
+        for (const marey::ProblemInfo& each : trace_.problems()) {
             if (each.code == code) return each.count;
         }
         return 0;
     }
     /// A number out of a fact of the trace; -1: it is not there.
     long long fact(std::string_view key, std::string_view member) const {
-        for (const kymo::MetadataInfo& each : trace_.metadata()) {
+        for (const marey::MetadataInfo& each : trace_.metadata()) {
             if (each.key != key) continue;
             const std::string wanted = "\"" + std::string(member) + "\": ";
             const std::size_t at = each.json.find(wanted);
@@ -104,8 +104,8 @@ class Reading {
 
   private:
     explicit Reading(const Trace& trace) : trace_(trace) {
-        for (const kymo::LinkInfo& link : trace.links()) {
-            if (link.kind == kymo::LinkKind::Launch) launchers_[link.to].push_back(link.from);
+        for (const marey::LinkInfo& link : trace.links()) {
+            if (link.kind == marey::LinkKind::Launch) launchers_[link.to].push_back(link.from);
         }
     }
     Trace trace_;
@@ -127,7 +127,7 @@ class DeviceList : public ::testing::Test {
     }
     /// What it says of itself must hold.
     static Reading read(const Trace& trace) {
-        for (const kymo::Finding& finding : kymo::validate(trace))
+        for (const marey::Finding& finding : marey::validate(trace))
             ADD_FAILURE() << finding.rule << ": " << finding.example;
         return Reading::of<Driver>(trace);
     }
@@ -152,11 +152,11 @@ TYPED_TEST_P(DeviceList, EveryKernelAppearsOnceUnderTheRangeThatLaunchedIt) {
                 for (int queue = 0; queue < 4; ++queue) {
                     const std::string name =
                         "thread " + std::to_string(thread) + " queue " + std::to_string(queue);
-                    KYMO_RANGE_DYNAMIC(name);
+                    MAREY_RANGE_DYNAMIC(name);
                     TypeParam::launch(0, queue, 2000);
                 }
             }
-            KYMO_RANGE_DYNAMIC("graphs of " + std::to_string(thread));
+            MAREY_RANGE_DYNAMIC("graphs of " + std::to_string(thread));
             for (int i = 0; i < 8; ++i) TypeParam::graph(0, thread, 5);
         });
     }
@@ -172,7 +172,7 @@ TYPED_TEST_P(DeviceList, ManyLaunchesAreAllThere) {
     constexpr int kMany = 20'000;
     Session session(options_of<TypeParam>());
     {
-        KYMO_RANGE("many");
+        MAREY_RANGE("many");
         for (int i = 0; i < kMany; ++i) TypeParam::launch(0, i % 4, 500);
     }
     const Reading reading = this->read(session.stop());
@@ -197,7 +197,7 @@ class BusyThread {
   private:
     void launch() {
         while (!is_over_) {
-            KYMO_RANGE("busy");
+            MAREY_RANGE("busy");
             Driver::launch(0, launched_ % 4, 1000);
             if (++launched_ % 64 == 0) Driver::synchronize(0);
         }
@@ -251,7 +251,7 @@ TYPED_TEST_P(DeviceList, SessionsOneAfterTheOtherHaveTheirOwn) {
     for (int round = 1; round <= 12; ++round) {
         Session session(options_of<TypeParam>());
         {
-            KYMO_RANGE("round");
+            MAREY_RANGE("round");
             for (int i = 0; i < round; ++i) TypeParam::launch(0, i % 2, 1000);
         }
         const Reading reading = this->read(session.stop());
@@ -264,7 +264,7 @@ TYPED_TEST_P(DeviceList, SessionsOneAfterTheOtherHaveTheirOwn) {
 TYPED_TEST_P(DeviceList, WorkOutstandingAtTheStopIsWaitedFor) {
     Session session(options_of<TypeParam>());
     {
-        KYMO_RANGE("range");
+        MAREY_RANGE("range");
         for (int i = 0; i < 8; ++i) TypeParam::launch(0, i % 4, 10'000'000);
     }
     const Reading reading = this->read(session.stop());
@@ -296,7 +296,7 @@ TYPED_TEST_P(DeviceList, ASnapshotDoesNotWait) {
 TYPED_TEST_P(DeviceList, OverTheCeilingWhatIsDroppedIsCounted) {
     SessionOptions options = options_of<TypeParam>();
     options.max_bytes = 1 << 20;
-    options.policy = kymo::Policy::Drop;
+    options.policy = marey::Policy::Drop;
     Session session(options);
     for (int i = 0; i < 20'000; ++i) TypeParam::launch(0, i % 4, 500);
     const Reading reading = this->read(session.stop());
@@ -308,12 +308,12 @@ TYPED_TEST_P(DeviceList, OverTheCeilingWhatIsDroppedIsCounted) {
 TYPED_TEST_P(DeviceList, ARingKeepsTheNewest) {
     SessionOptions options = options_of<TypeParam>();
     options.max_bytes = 1 << 20;
-    options.policy = kymo::Policy::Ring;
+    options.policy = marey::Policy::Ring;
     Session session(options);
     for (int i = 0; i < 20'000; ++i) TypeParam::launch(0, i % 4, 500);
     TypeParam::synchronize(0);
     {
-        KYMO_RANGE("last");
+        MAREY_RANGE("last");
         TypeParam::launch(0, 0, 500);
     }
     const Reading reading = this->read(session.stop());
@@ -326,7 +326,7 @@ TYPED_TEST_P(DeviceList, ASessionWithoutDevicesBesideOneWithThemHasNothingOfThem
     Session without{SessionOptions{}};
     Session with(options_of<TypeParam>());
     {
-        KYMO_RANGE("range");
+        MAREY_RANGE("range");
         TypeParam::launch(0, 0, 1000);
     }
     EXPECT_EQ(this->read(with.stop()).by_range(), (Counts{{"range", 1}}));
@@ -350,14 +350,14 @@ TYPED_TEST_P(DeviceList, TwoDevicesAreTold) {
 TYPED_TEST_P(DeviceList, AForkLeavesTheParentWhole) {
     Session session(options_of<TypeParam>());
     {
-        KYMO_RANGE("before");
+        MAREY_RANGE("before");
         TypeParam::launch(0, 0, 1000);
     }
     const pid_t child = fork();
     if (child == 0) {
         Session own(options_of<TypeParam>());
         {
-            KYMO_RANGE("child's");
+            MAREY_RANGE("child's");
             if (TypeParam::works_after_fork()) TypeParam::launch(0, 0, 1000);
         }
         const Reading reading = Reading::of<TypeParam>(own.stop());
@@ -368,7 +368,7 @@ TYPED_TEST_P(DeviceList, AForkLeavesTheParentWhole) {
     waitpid(child, &status, 0);
     EXPECT_EQ(status, 0);
     {
-        KYMO_RANGE("after");
+        MAREY_RANGE("after");
         TypeParam::launch(0, 0, 1000);
     }
     EXPECT_EQ(this->read(session.stop()).by_range(), (Counts{{"before", 1}, {"after", 1}}));
@@ -381,7 +381,7 @@ void end_while_recording(const std::string& output) {
     options.output = output;
     static Session session(options);
     {
-        KYMO_RANGE("range");
+        MAREY_RANGE("range");
         for (int i = 0; i < 20; ++i) Driver::launch(0, i % 4, 1'000'000);
     }
     std::exit(0);
@@ -389,18 +389,18 @@ void end_while_recording(const std::string& output) {
 
 TYPED_TEST_P(DeviceList, AProgramThatEndsLeavesAWholeCapture) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");  // a process of its own, which comes here too
-    if (std::getenv("KYMO_DEVICE_LIST") == nullptr)
-        setenv("KYMO_DEVICE_LIST", ("/tmp/kymo-device-list-" + std::to_string(getpid())).c_str(), 1);
-    const std::string folder = std::getenv("KYMO_DEVICE_LIST");
+    if (std::getenv("MAREY_DEVICE_LIST") == nullptr)
+        setenv("MAREY_DEVICE_LIST", ("/tmp/marey-device-list-" + std::to_string(getpid())).c_str(), 1);
+    const std::string folder = std::getenv("MAREY_DEVICE_LIST");
     std::filesystem::create_directories(folder);
-    EXPECT_EXIT(end_while_recording<TypeParam>(folder + "/exit.kymo"), ::testing::ExitedWithCode(0), "");
-    const Trace trace = Trace::load(folder + "/exit.kymo");
+    EXPECT_EXIT(end_while_recording<TypeParam>(folder + "/exit.marey"), ::testing::ExitedWithCode(0), "");
+    const Trace trace = Trace::load(folder + "/exit.marey");
     EXPECT_TRUE(trace.window().finished);
     EXPECT_EQ(this->read(trace).by_range(), (Counts{{"range", 20}}));
     EXPECT_TRUE(std::any_of(trace.metadata().begin(), trace.metadata().end(),
-                            [](const kymo::MetadataInfo& fact) { return fact.key == "deviceProperties"; }));
+                            [](const marey::MetadataInfo& fact) { return fact.key == "deviceProperties"; }));
     std::filesystem::remove_all(folder);
-    unsetenv("KYMO_DEVICE_LIST");
+    unsetenv("MAREY_DEVICE_LIST");
 }
 
 /// No kernel starts before its launch, or ends after the return of what waited for it, by more than the
@@ -417,7 +417,7 @@ long long check_clock(int rounds) {
     const long long stated = reading.fact(Driver::clock_fact(), "worst_error_ns");
     EXPECT_GE(stated, 0) << "the trace states no error";
     const long long error =
-        stated + 1 + 2'000'000'000 / static_cast<long long>(kymo::device_ticks_per_second());
+        stated + 1 + 2'000'000'000 / static_cast<long long>(marey::device_ticks_per_second());
     EXPECT_EQ(static_cast<int>(reading.kernels.size()), rounds);
     long long earliest = 0;
     long long latest = 0;

@@ -2,7 +2,7 @@
 // do: lose records, refuse, hang, show a wrong clock.
 #include <cmath>
 
-#include <kymo/gpu_use.h>
+#include <marey/gpu_use.h>
 
 #include "device_list.h"
 #include "simulated_device.h"
@@ -20,14 +20,14 @@ using device_list::check_clock;
 using device_list::Counts;
 using device_list::options_of;
 using device_list::Reading;
-using kymo::Row;
-using kymo::Session;
-using kymo::SessionOptions;
-using kymo::Trace;
+using marey::Row;
+using marey::Session;
+using marey::SessionOptions;
+using marey::Trace;
 
 struct Simulated {
     static const char* name() { return "simulated"; }
-    static std::string why_not() { return kymo::device_trouble(name()); }
+    static std::string why_not() { return marey::device_trouble(name()); }
     static int devices() { return 2; }
     static void launch(int device, int queue, std::uint64_t ns) {
         simulated::launch(device, static_cast<std::uint32_t>(queue), "kernel", ns);
@@ -57,7 +57,7 @@ namespace {
 
 class SimulatedDevice : public ::testing::Test {
   protected:
-    void SetUp() override { ASSERT_EQ(kymo::device_trouble("simulated"), ""); }
+    void SetUp() override { ASSERT_EQ(marey::device_trouble("simulated"), ""); }
     void TearDown() override { simulated::reset(); }
     static void configure(const char* key, double value) {
         ASSERT_EQ(simulated::configure(key, value), 0) << key;
@@ -66,7 +66,7 @@ class SimulatedDevice : public ::testing::Test {
         Session session(options);
         body();
         const Trace trace = session.stop();
-        for (const kymo::Finding& finding : kymo::validate(trace))
+        for (const marey::Finding& finding : marey::validate(trace))
             ADD_FAILURE() << finding.rule << ": " << finding.example;
         return trace;
     }
@@ -76,7 +76,7 @@ class SimulatedDevice : public ::testing::Test {
         return found;
     }
     static std::string problem(const Trace& trace, std::string_view code) {
-        for (const kymo::ProblemInfo& each : trace.problems()) {
+        for (const marey::ProblemInfo& each : trace.problems()) {
             if (each.code == code) return each.text;
         }
         return "";
@@ -95,7 +95,7 @@ TEST_F(SimulatedDevice, WhatFindsNoBufferIsLostAndCounted) {
     configure("buffers", 4);
     configure("hold_buffers", 1);
     SessionOptions options = options_of<Simulated>();
-    options.device_activities = kymo::kDeviceKernels;
+    options.device_activities = marey::kDeviceKernels;
     const Trace trace = run(options, [] {
         for (int i = 0; i < 100; ++i) simulated::launch(0, 0, "kernel", 100);
         simulated::synchronize(0);
@@ -112,8 +112,8 @@ TEST_F(SimulatedDevice, RecordsMayComeInAnyOrder) {
     configure("buffer_records", 64);
     const Trace trace = run(options_of<Simulated>(), [] {
         for (int i = 0; i < 50; ++i) {
-            KYMO_RANGE("outer");
-            KYMO_RANGE("inner");
+            MAREY_RANGE("outer");
+            MAREY_RANGE("inner");
             Simulated::launch(0, i % 4, 1000);
         }
     });
@@ -123,7 +123,7 @@ TEST_F(SimulatedDevice, RecordsMayComeInAnyOrder) {
 TEST_F(SimulatedDevice, ARefusalIsAProblemOfTheTraceAndTheNextSessionIsWell) {
     configure("refuse", 1);
     const auto body = [] {
-        KYMO_RANGE("range");
+        MAREY_RANGE("range");
         Simulated::launch(0, 0, 1000);
     };
     const Trace trace = run(options_of<Simulated>(), body);
@@ -137,9 +137,9 @@ TEST_F(SimulatedDevice, ARefusalIsAProblemOfTheTraceAndTheNextSessionIsWell) {
 // L18 K10
 TEST_F(SimulatedDevice, WithoutADeviceASessionGoesOnAndSaysWhy) {
     configure("absent", 1);
-    EXPECT_NE(kymo::device_trouble("simulated"), "");
+    EXPECT_NE(marey::device_trouble("simulated"), "");
     const Trace trace = run(options_of<Simulated>(), [] {
-        KYMO_RANGE("range");
+        MAREY_RANGE("range");
         EXPECT_EQ(simulated::launch(0, 0, "kernel", 1), 0u);
     });
     EXPECT_EQ(names(trace), (Counts{{"range", 1}}));
@@ -150,7 +150,7 @@ TEST_F(SimulatedDevice, WithoutADeviceASessionGoesOnAndSaysWhy) {
 TEST_F(SimulatedDevice, WorkThatNeverEndsDoesNotHoldUpTheStopForEver) {
     const Trace trace = run(options_of<Simulated>(), [] {
         Simulated::launch(0, 1, 1000);
-        Simulated::launch(0, 0, KYMO_SIMULATED_FOREVER);
+        Simulated::launch(0, 0, MAREY_SIMULATED_FOREVER);
         Simulated::launch(0, 0, 1000);  // stuck behind it
         EXPECT_EQ(simulated::synchronize(0), 1);
     });
@@ -173,7 +173,7 @@ TEST_F(SimulatedDevice, AClockThatIsWrongIsSetRightWithinTheStatedError) {
 
 TEST_F(SimulatedDevice, CopiesSetsWaitsOverheadAndDriverCallsAreTold) {
     SessionOptions options = options_of<Simulated>();
-    options.device_activities = kymo::kDeviceAll;
+    options.device_activities = marey::kDeviceAll;
     const Trace trace = run(options, [] {
         simulated::copy(0, 1, "Memcpy HtoD", 4096, 2'000'000);
         simulated::wait(0, 2, 1);
@@ -199,8 +199,8 @@ TEST_F(SimulatedDevice, KernelsOfAGraphMayOverlap) {
     configure("concurrent_graphs", 1);
     const Trace trace = run(options_of<Simulated>(), [] { Simulated::graph(1, 0, 4); });
     int overlapping = 0;
-    for (const kymo::TrackInfo& track : trace.tracks())
-        overlapping += track.kind == kymo::TrackKind::Overlap ? 1 : 0;
+    for (const marey::TrackInfo& track : trace.tracks())
+        overlapping += track.kind == marey::TrackKind::Overlap ? 1 : 0;
     EXPECT_EQ(overlapping, 3);
     EXPECT_EQ(trace.links().size(), 4u);
 }
@@ -211,9 +211,9 @@ TEST_F(SimulatedDevice, TheOccupancyOfItsKernelsIsEstimated) {
         Simulated::launch(0, 0, 1000);
         Simulated::launch(1, 0, 1000);
     });
-    const kymo::GpuUse use = kymo::gpu_use(trace);
+    const marey::GpuUse use = marey::gpu_use(trace);
     ASSERT_EQ(use.devices.size(), 2u);
-    for (const kymo::GpuDevice& device : use.devices) {
+    for (const marey::GpuDevice& device : use.devices) {
         ASSERT_EQ(device.kernels.size(), 1u);
         EXPECT_DOUBLE_EQ(device.kernels[0].occupancy.occupancy.value_or(0), 0.25);
     }
@@ -230,13 +230,13 @@ TEST_F(SimulatedDevice, AllocationsAreReported) {
         EXPECT_EQ(simulated::release(1, block), 0);
         EXPECT_EQ(simulated::release(1, block), 1);
     });
-    const kymo::MemoryColumns memory = trace.memory();
+    const marey::MemoryColumns memory = trace.memory();
     ASSERT_EQ(memory.size(), 3u);
     EXPECT_EQ(memory.bytes[0], 1500);
     EXPECT_EQ(memory.out_of_memory[1], 1);
     EXPECT_EQ(memory.bytes[2], -1500);
     EXPECT_EQ(memory.total_allocated[2], 0);
-    EXPECT_EQ(memory.device[0], (kymo::Device{kymo::DeviceType::Other, 1}));
+    EXPECT_EQ(memory.device[0], (marey::Device{marey::DeviceType::Other, 1}));
 }
 
 TEST_F(SimulatedDevice, ACallThatFailsHasItsError) {
@@ -245,7 +245,7 @@ TEST_F(SimulatedDevice, ACallThatFailsHasItsError) {
     Row call = 0;
     while (trace.range_name(call) != "simLaunchKernel") ++call;
     bool has_error = false;
-    for (const kymo::Argument& argument : trace.range_arguments(call))
+    for (const marey::Argument& argument : trace.range_arguments(call))
         has_error |= trace.string(argument.key) == "error" && argument.integer == 1;
     EXPECT_TRUE(has_error);
 }
@@ -254,7 +254,7 @@ TEST_F(SimulatedDevice, ACallThatFailsHasItsError) {
 
 // L3 L18 L19
 TEST_F(SimulatedDevice, EventsMeasureWhatLiesBetweenThem) {
-    const auto device = kymo::find_device("simulated");
+    const auto device = marey::find_device("simulated");
     simulated::use(0, 3);
     const auto first = device->record();
     Simulated::launch(0, 3, 5'000'000);
@@ -266,18 +266,18 @@ TEST_F(SimulatedDevice, EventsMeasureWhatLiesBetweenThem) {
     try {
         device->elapsed_us(*first, *elsewhere);
         ADD_FAILURE() << "events of two devices were compared";
-    } catch (const kymo::Error& error) {
+    } catch (const marey::Error& error) {
         EXPECT_STREQ(error.what(), "Events are not on the same device: 0 vs 1");
     }
-    Simulated::launch(1, 0, KYMO_SIMULATED_FOREVER);
+    Simulated::launch(1, 0, MAREY_SIMULATED_FOREVER);
     const auto never = device->record();
-    EXPECT_THROW(device->elapsed_us(*elsewhere, *never), kymo::Error);
+    EXPECT_THROW(device->elapsed_us(*elsewhere, *never), marey::Error);
     EXPECT_EQ(simulated::use(9, 0), 1);
     simulated::use(0, 0);
 }
 
 TEST_F(SimulatedDevice, MarksAndRangesAreTheHosts) {
-    const auto device = kymo::find_device("simulated");
+    const auto device = marey::find_device("simulated");
     const Trace trace = run(options_of<Simulated>(), [&] {
         device->range_push("pushed");
         device->mark("marked");
@@ -290,7 +290,7 @@ TEST_F(SimulatedDevice, MarksAndRangesAreTheHosts) {
 }
 
 TEST_F(SimulatedDevice, EveryDeviceIsVisitedAndTheCurrentOneKept) {
-    const auto device = kymo::find_device("simulated");
+    const auto device = marey::find_device("simulated");
     simulated::use(1, 2);
     std::vector<std::int32_t> visited, current;
     device->on_each_device([&](std::int32_t each) {
@@ -304,17 +304,17 @@ TEST_F(SimulatedDevice, EveryDeviceIsVisitedAndTheCurrentOneKept) {
 }
 
 TEST_F(SimulatedDevice, SynchronizingWaits) {
-    const auto device = kymo::find_device("simulated");
+    const auto device = marey::find_device("simulated");
     const Trace trace = run(options_of<Simulated>(), [&] {
         Simulated::launch(1, 0, 3'000'000);
         device->synchronize();
-        KYMO_INSTANT("done");
+        MAREY_INSTANT("done");
     });
     const Reading reading = Reading::of<Simulated>(trace);
     ASSERT_EQ(reading.kernels.size(), 1u);
     EXPECT_GE(trace.instants().time_ns[0], reading.end(reading.kernels[0]) - 1000);
-    Simulated::launch(1, 0, KYMO_SIMULATED_FOREVER);
-    EXPECT_THROW(device->synchronize(), kymo::Error);
+    Simulated::launch(1, 0, MAREY_SIMULATED_FOREVER);
+    EXPECT_THROW(device->synchronize(), marey::Error);
 }
 
 }  // namespace

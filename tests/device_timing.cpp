@@ -10,10 +10,10 @@
 
 #include <gtest/gtest.h>
 
-#include <kymo/analyze.h>
-#include <kymo/kymo.h>
+#include <marey/analyze.h>
+#include <marey/marey.h>
 
-namespace kymo {
+namespace marey {
 namespace {
 
 /// By how much a time may be off: a tick of the coarsest clock, and what the rate of a session of a few
@@ -122,10 +122,10 @@ TEST_F(DeviceTiming, ARangeHasTheTimeBetweenItsEvents) {
     device();
     Session session = timing_session();
     {
-        KYMO_RANGE("outer");
+        MAREY_RANGE("outer");
         work(100);
         {
-            KYMO_RANGE("inner");
+            MAREY_RANGE("inner");
             work(40);
         }
     }
@@ -153,16 +153,16 @@ TEST_F(DeviceTiming, RangesThatOnlyLookAtMemoryAreLeftOut) {
     Session session = timing_session();
     time_on_device("mine", false);
     {
-        KYMO_RANGE("aten::view");
+        MAREY_RANGE("aten::view");
         work(5);
     }
     {
-        KYMO_RANGE("mine");
+        MAREY_RANGE("mine");
         work(5);
     }
     time_on_device("mine", true);
     {
-        KYMO_RANGE("mine");
+        MAREY_RANGE("mine");
         work(7);
     }
     const auto found = times(session.stop());
@@ -176,7 +176,7 @@ TEST_F(DeviceTiming, EventsOfTwoDevicesHaveNoTimeBetweenThem) {
     device();
     Session session = timing_session();
     {
-        KYMO_RANGE("moved");
+        MAREY_RANGE("moved");
         device().current = 1;
     }
     const Trace trace = session.stop();
@@ -189,7 +189,7 @@ TEST_F(DeviceTiming, ADeviceThatCannotRecordIsAProblemOfTheTrace) {
     device();
     Session session = timing_session();
     device().failure = "no queue";
-    { KYMO_RANGE("range"); }
+    { MAREY_RANGE("range"); }
     const Trace trace = session.stop();
     EXPECT_TRUE(times(trace).empty());
     EXPECT_EQ(problems(trace), std::vector<std::string>{"Events were not recorded for clockwork: no queue"});
@@ -199,10 +199,10 @@ TEST_F(DeviceTiming, AThreadWithoutADeviceHasNothingToMeasure) {
     device();
     Session session = timing_session();
     device().is_absent = true;
-    { KYMO_RANGE("elsewhere"); }
+    { MAREY_RANGE("elsewhere"); }
     device().is_absent = false;
     {
-        KYMO_RANGE("left");
+        MAREY_RANGE("left");
         device().is_absent = true;
     }
     const Trace trace = session.stop();
@@ -216,7 +216,7 @@ TEST_F(DeviceTiming, AStopDoesNotWaitForEverForEvents) {
     device();
     Session session = timing_session();
     device().reached = false;
-    { KYMO_RANGE("stuck"); }
+    { MAREY_RANGE("stuck"); }
     const int waits = device().waits;
     const Trace trace = session.stop();
     EXPECT_EQ(device().waits, waits) << "a device that can be asked is not waited for";
@@ -231,9 +231,9 @@ TEST_F(DeviceTiming, OnePointThatIsNotReachedLosesNoOtherRange) {
     Session session = timing_session();
     device().reached = true;
     device().next_is_stuck = true;  // where it begins: its end is in another queue
-    { KYMO_RANGE("stuck"); }
+    { MAREY_RANGE("stuck"); }
     {
-        KYMO_RANGE("done");
+        MAREY_RANGE("done");
         work(5);
     }
     EXPECT_EQ(times(session.snapshot()).count("done"), 1u);
@@ -248,7 +248,7 @@ TEST_F(DeviceTiming, ASnapshotLeavesWhatTheDeviceHasNotComeTo) {
     Session session = timing_session();
     device().reached = false;
     {
-        KYMO_RANGE("range");
+        MAREY_RANGE("range");
         work(5);
     }
     EXPECT_TRUE(times(session.snapshot()).empty());
@@ -261,10 +261,10 @@ TEST_F(DeviceTiming, EventsAreInTheQueueThatIsCurrent) {
     device();
     Session session = timing_session();
     set_current_queue(DeviceType::Mps, []() noexcept -> void* { return &device(); });
-    { KYMO_RANGE("beside"); }
+    { MAREY_RANGE("beside"); }
     EXPECT_EQ(device().in_own_queue, 2);
     set_current_queue(DeviceType::Mps, nullptr);
-    { KYMO_RANGE("default"); }
+    { MAREY_RANGE("default"); }
     EXPECT_EQ(device().in_own_queue, 2);
     session.stop();
 }
@@ -277,11 +277,11 @@ TEST_F(DeviceTiming, FewEventsAreAliveHoweverManyRangesThereAre) {
     int most = 0;
     std::thread other([] {
         for (int i = 0; i < kRanges; ++i) {
-            KYMO_RANGE("there");
+            MAREY_RANGE("there");
         }
     });
     for (int i = 0; i < kRanges; ++i) {
-        KYMO_RANGE("here");
+        MAREY_RANGE("here");
         most = std::max(most, device().alive.load());
     }
     other.join();
@@ -297,12 +297,12 @@ TEST_F(DeviceTiming, IsForTheSessionsThatAskForIt) {
     Session plain{SessionOptions{}};
     Session session = timing_session();
     {
-        KYMO_RANGE("range");
+        MAREY_RANGE("range");
         work(5);
     }
     session.record_devices(false);
     {
-        KYMO_RANGE("later");
+        MAREY_RANGE("later");
         work(5);
     }
     EXPECT_EQ(times(session.stop()).size(), 1u);
@@ -311,4 +311,4 @@ TEST_F(DeviceTiming, IsForTheSessionsThatAskForIt) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

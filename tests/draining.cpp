@@ -5,16 +5,16 @@
 #include <thread>
 
 #include <gtest/gtest.h>
-#include <kymo/kymo.h>
+#include <marey/marey.h>
 
 namespace {
 
-using kymo::ObservedRange;
-using kymo::ObserverContext;
+using marey::ObservedRange;
+using marey::ObserverContext;
 
 class Draining : public ::testing::Test {
   protected:
-    void TearDown() override { kymo::clear_observers(); }
+    void TearDown() override { marey::clear_observers(); }
 };
 
 // R18
@@ -27,13 +27,13 @@ TEST_F(Draining, AnObserverThatIsDrainedIsNotCalledAgainAndItsContextStillDies) 
     static int ends = 0;
     ends = 0;
     const auto handle =
-        kymo::add_observer({.start = [](const ObservedRange&, void*) -> std::unique_ptr<ObserverContext> {
-                                return std::make_unique<Held>();
-                            },
-                            .end = [](const ObservedRange&, ObserverContext*, void*) { ++ends; }});
+        marey::add_observer({.start = [](const ObservedRange&, void*) -> std::unique_ptr<ObserverContext> {
+                                 return std::make_unique<Held>();
+                             },
+                             .end = [](const ObservedRange&, ObserverContext*, void*) { ++ends; }});
     {
-        KYMO_RANGE("open");
-        EXPECT_TRUE(kymo::remove_and_drain(handle));
+        MAREY_RANGE("open");
+        EXPECT_TRUE(marey::remove_and_drain(handle));
         EXPECT_FALSE(destroyed);
     }
     EXPECT_TRUE(destroyed);
@@ -46,16 +46,16 @@ TEST_F(Draining, WaitsForACallbackThatRuns) {
     static std::atomic<bool> may_leave{false};
     static std::atomic<bool> left{false};
     const auto handle =
-        kymo::add_observer({.start = [](const ObservedRange&, void*) -> std::unique_ptr<ObserverContext> {
+        marey::add_observer({.start = [](const ObservedRange&, void*) -> std::unique_ptr<ObserverContext> {
             entered = true;
             while (!may_leave) std::this_thread::yield();
             left = true;
             return nullptr;
         }});
-    std::thread busy([] { KYMO_RANGE("slow"); });
+    std::thread busy([] { MAREY_RANGE("slow"); });
     while (!entered) std::this_thread::yield();
     std::thread releases([] { may_leave = true; });
-    kymo::remove_and_drain(handle);
+    marey::remove_and_drain(handle);
     EXPECT_TRUE(left);
     busy.join();
     releases.join();
@@ -66,26 +66,26 @@ TEST_F(Draining, WaitsForACallbackThatHasEndedAnotherObservedRange) {
     static std::atomic<bool> may_leave{false};
     static std::atomic<bool> left{false};
     static std::atomic<int> inner_ends{0};
-    static kymo::Range range;
+    static marey::Range range;
     const auto inner =
-        kymo::add_observer({.end = [](const ObservedRange&, ObserverContext*, void*) { ++inner_ends; }});
-    range = kymo::Range("ends in a callback");
-    EXPECT_TRUE(kymo::remove_observer(inner));
+        marey::add_observer({.end = [](const ObservedRange&, ObserverContext*, void*) { ++inner_ends; }});
+    range = marey::Range("ends in a callback");
+    EXPECT_TRUE(marey::remove_observer(inner));
     const auto handle =
-        kymo::add_observer({.start = [](const ObservedRange&, void*) -> std::unique_ptr<ObserverContext> {
+        marey::add_observer({.start = [](const ObservedRange&, void*) -> std::unique_ptr<ObserverContext> {
             range.end();
             entered = true;
             while (!may_leave) std::this_thread::yield();
             left = true;
             return nullptr;
         }});
-    std::thread busy([] { KYMO_RANGE("slow"); });
+    std::thread busy([] { MAREY_RANGE("slow"); });
     while (!entered) std::this_thread::yield();
     std::thread releases([] {
         for (int i = 0; i < 1000; ++i) std::this_thread::yield();
         may_leave = true;
     });
-    kymo::remove_and_drain(handle);
+    marey::remove_and_drain(handle);
     EXPECT_TRUE(left);
     busy.join();
     releases.join();
@@ -94,37 +94,37 @@ TEST_F(Draining, WaitsForACallbackThatHasEndedAnotherObservedRange) {
 
 TEST_F(Draining, FromACallbackIsAnError) {
     static std::string error;
-    static kymo::ObserverHandle handle;
+    static marey::ObserverHandle handle;
     error.clear();
     handle =
-        kymo::add_observer({.start = [](const ObservedRange&, void*) -> std::unique_ptr<ObserverContext> {
+        marey::add_observer({.start = [](const ObservedRange&, void*) -> std::unique_ptr<ObserverContext> {
             try {
-                kymo::remove_and_drain(handle);
-            } catch (const kymo::Error& caught) {
+                marey::remove_and_drain(handle);
+            } catch (const marey::Error& caught) {
                 error = caught.what();
             }
             return nullptr;
         }});
-    { KYMO_RANGE("r"); }
+    { MAREY_RANGE("r"); }
     EXPECT_NE(error.find("callback"), std::string::npos);
-    EXPECT_TRUE(kymo::remove_observer(handle));
+    EXPECT_TRUE(marey::remove_observer(handle));
 }
 
 TEST_F(Draining, ACallbackIsKnownAsOneOnAThreadThatHasDoneNothingElse) {
     static int ends = 0;
-    static kymo::ObserverHandle handle = 0;
+    static marey::ObserverHandle handle = 0;
     ends = 0;
-    handle = kymo::add_observer({.end = [](const ObservedRange&, ObserverContext*, void*) {
+    handle = marey::add_observer({.end = [](const ObservedRange&, ObserverContext*, void*) {
         ++ends;
-        { KYMO_RANGE("not observed"); }
-        EXPECT_THROW(kymo::remove_and_drain(handle), kymo::Error);
-        { KYMO_RANGE("nor this"); }
+        { MAREY_RANGE("not observed"); }
+        EXPECT_THROW(marey::remove_and_drain(handle), marey::Error);
+        { MAREY_RANGE("nor this"); }
     }});
-    kymo::Range range("moves");
+    marey::Range range("moves");
     std::thread([&] {
         range.end();
         EXPECT_EQ(ends, 1);
-        kymo::Range("observed").end();
+        marey::Range("observed").end();
         EXPECT_EQ(ends, 2);
     }).join();
 }
@@ -132,18 +132,18 @@ TEST_F(Draining, ACallbackIsKnownAsOneOnAThreadThatHasDoneNothingElse) {
 TEST_F(Draining, ReachesAnObserverThatOnlyACapturedContextStillHas) {
     static int calls = 0;
     calls = 0;
-    const auto handle = kymo::add_thread_observer(
+    const auto handle = marey::add_thread_observer(
         {.start = [](const ObservedRange&, void*) -> std::unique_ptr<ObserverContext> {
             ++calls;
             return nullptr;
         }});
-    const auto task = kymo::propagate([] { KYMO_RANGE("in a task"); });
+    const auto task = marey::propagate([] { MAREY_RANGE("in a task"); });
     task();
     EXPECT_EQ(calls, 1);
-    kymo::clear_observers();
+    marey::clear_observers();
     task();
     EXPECT_EQ(calls, 1) << "one that was removed is called by nobody";
-    EXPECT_TRUE(kymo::remove_and_drain(handle));
+    EXPECT_TRUE(marey::remove_and_drain(handle));
 }
 
 }  // namespace

@@ -1,12 +1,12 @@
 // emitters.cpp: what NVTX and ITT get, seen by collectors that they load. Numbers are those of
 // docs/parity.md.
-#include <kymo/emit.h>
+#include <marey/emit.h>
 
 #include <atomic>
 #include <sstream>
 #include <thread>
 
-#include <kymo/error.h>
+#include <marey/error.h>
 
 #include "child_run.h"
 
@@ -17,12 +17,12 @@ using Lines = std::vector<std::string>;
 class Emitters : public child_run::ChildRun {
   protected:
     void before_exec() override {
-        setenv("KYMO_TEST_COLLECTED", (folder_ + "/collected").c_str(), 1);
-        setenv("NVTX_INJECTION64_PATH", KYMO_TEST_BIN_DIR "/nvtx_collector.so", 1);
-        setenv("INTEL_LIBITTNOTIFY64", KYMO_TEST_BIN_DIR "/itt_collector.so", 1);
+        setenv("MAREY_TEST_COLLECTED", (folder_ + "/collected").c_str(), 1);
+        setenv("NVTX_INJECTION64_PATH", MAREY_TEST_BIN_DIR "/nvtx_collector.so", 1);
+        setenv("INTEL_LIBITTNOTIFY64", MAREY_TEST_BIN_DIR "/itt_collector.so", 1);
     }
     Lines emit(const std::string& tool, const std::string& mode) {
-        EXPECT_EQ(run({tool, mode}, "", KYMO_TEST_BIN_DIR "/emitters_program"), 0) << error();
+        EXPECT_EQ(run({tool, mode}, "", MAREY_TEST_BIN_DIR "/emitters_program"), 0) << error();
         Lines lines;
         std::istringstream text(child_run::text_of(folder_ + "/collected"));
         for (std::string line; std::getline(text, line);) lines.push_back(line);
@@ -32,7 +32,7 @@ class Emitters : public child_run::ChildRun {
 
 // L13 L14
 TEST_F(Emitters, ForwardAndBackwardHalvesCarryTheSameSequenceNumber) {
-    if (!kymo::nvtx::is_available()) GTEST_SKIP() << "built without NVTX's header";
+    if (!marey::nvtx::is_available()) GTEST_SKIP() << "built without NVTX's header";
     EXPECT_EQ(emit("nvtx", "forward_and_backward"),
               (Lines{"1 push mul, seq = 0, op_id = 1", "1 pop", "2 push MulBackward, seq = 0, op_id = 2",
                      "2 push inner, op_id = 3", "2 pop", "2 pop"}));
@@ -40,7 +40,7 @@ TEST_F(Emitters, ForwardAndBackwardHalvesCarryTheSameSequenceNumber) {
 
 // L13
 TEST_F(Emitters, AConsumerNamesTheProducersOfItsArrays) {
-    if (!kymo::nvtx::is_available()) GTEST_SKIP() << "built without NVTX's header";
+    if (!marey::nvtx::is_available()) GTEST_SKIP() << "built without NVTX's header";
     EXPECT_EQ(
         emit("nvtx", "producers"),
         (Lines{"1 push make, op_id = 1", "1 pop",
@@ -52,7 +52,7 @@ TEST_F(Emitters, AConsumerNamesTheProducersOfItsArrays) {
 
 // L15
 TEST_F(Emitters, ARangeThatMayEndElsewhereIsOneOfItsOwn) {
-    if (!kymo::nvtx::is_available()) GTEST_SKIP() << "built without NVTX's header";
+    if (!marey::nvtx::is_available()) GTEST_SKIP() << "built without NVTX's header";
     EXPECT_EQ(emit("nvtx", "elsewhere"), (Lines{"1 start 1 moved, op_id = 1", "1 push scope, op_id = 2",
                                                 "2 end 1", "1 start 2 last, op_id = 3", "1 pop", "1 end 2"}));
 }
@@ -60,32 +60,32 @@ TEST_F(Emitters, ARangeThatMayEndElsewhereIsOneOfItsOwn) {
 // L16
 TEST_F(Emitters, IttGetsTasksUnderPlainNamesWithTheTextAsMetadata) {
     EXPECT_EQ(emit("itt", "forward_and_backward"),
-              (Lines{"1 domain kymo", "1 begin kymo:mul", "1 metadata 0 details=mul, seq = 0, op_id = 1",
-                     "1 end kymo", "2 begin kymo:MulBackward",
-                     "2 metadata 0 details=MulBackward, seq = 0, op_id = 2", "2 begin kymo:inner",
-                     "2 metadata 0 details=inner, op_id = 3", "2 end kymo", "2 end kymo"}));
+              (Lines{"1 domain marey", "1 begin marey:mul", "1 metadata 0 details=mul, seq = 0, op_id = 1",
+                     "1 end marey", "2 begin marey:MulBackward",
+                     "2 metadata 0 details=MulBackward, seq = 0, op_id = 2", "2 begin marey:inner",
+                     "2 metadata 0 details=inner, op_id = 3", "2 end marey", "2 end marey"}));
 }
 
 // L16
 TEST_F(Emitters, IttGetsOverlappedTasksForRangesThatMayEndElsewhere) {
     EXPECT_EQ(emit("itt", "elsewhere"),
-              (Lines{"1 domain kymo", "1 overlapped 1 kymo:moved", "1 metadata 1 details=moved, op_id = 1",
-                     "1 begin kymo:scope", "1 metadata 0 details=scope, op_id = 2", "2 overlapped end 1 kymo",
-                     "1 overlapped 2 kymo:last", "1 metadata 2 details=last, op_id = 3", "1 end kymo",
-                     "1 overlapped end 2 kymo"}));
+              (Lines{"1 domain marey", "1 overlapped 1 marey:moved", "1 metadata 1 details=moved, op_id = 1",
+                     "1 begin marey:scope", "1 metadata 0 details=scope, op_id = 2",
+                     "2 overlapped end 1 marey", "1 overlapped 2 marey:last",
+                     "1 metadata 2 details=last, op_id = 3", "1 end marey", "1 overlapped end 2 marey"}));
 }
 
 // L8 L15
 TEST(Emitting, TwoOfAKindAtOnceAreAnErrorAndSessionsDoNotMatter) {
-    kymo::Session session;
+    marey::Session session;
     session.start();
     {
-        kymo::IttEmitter first;
-        EXPECT_THROW(kymo::IttEmitter(), kymo::Error);
-        { KYMO_RANGE("both"); }
+        marey::IttEmitter first;
+        EXPECT_THROW(marey::IttEmitter(), marey::Error);
+        { MAREY_RANGE("both"); }
         first.stop();
         first.stop();
-        const kymo::IttEmitter second;
+        const marey::IttEmitter second;
     }
     EXPECT_EQ(session.stop().ranges().size(), 1u);
 }
@@ -96,24 +96,24 @@ TEST(Emitting, ThreadsEmitWhileEmittersComeAndGo) {
     for (int i = 0; i < 4; ++i) {
         threads.emplace_back([&] {
             while (!is_done) {
-                kymo::Range moved("moved");
-                KYMO_RANGE("outer");
+                marey::Range moved("moved");
+                MAREY_RANGE("outer");
                 const std::int64_t sizes[] = {3};
-                const kymo::ArrayView array{.sizes = sizes, .storage = &sizes};
-                kymo::Operation op;
-                op.begin("op", {}, {kymo::Value(array)});
-                const kymo::Value outputs[] = {kymo::Value(array)};
+                const marey::ArrayView array{.sizes = sizes, .storage = &sizes};
+                marey::Operation op;
+                op.begin("op", {}, {marey::Value(array)});
+                const marey::Value outputs[] = {marey::Value(array)};
                 op.set_outputs(outputs);
-                kymo::instant("here");
-                kymo::itt::range_push("by hand");
-                kymo::itt::range_pop();
+                marey::instant("here");
+                marey::itt::range_push("by hand");
+                marey::itt::range_pop();
             }
         });
     }
     for (int i = 0; i < 200; ++i) {
-        const kymo::IttEmitter itt({.record_shapes = i % 2 == 0});
-        std::optional<kymo::NvtxEmitter> nvtx;
-        if (kymo::nvtx::is_available()) nvtx.emplace(kymo::EmitOptions{.record_shapes = i % 3 == 0});
+        const marey::IttEmitter itt({.record_shapes = i % 2 == 0});
+        std::optional<marey::NvtxEmitter> nvtx;
+        if (marey::nvtx::is_available()) nvtx.emplace(marey::EmitOptions{.record_shapes = i % 3 == 0});
         std::this_thread::yield();
     }
     is_done = true;

@@ -6,20 +6,20 @@
 #include <string>
 #include <thread>
 
-#include <kymo/emit.h>
-#include <kymo/kymo.h>
+#include <marey/emit.h>
+#include <marey/marey.h>
 
 namespace {
 
-using kymo::ArrayView;
-using kymo::Operation;
-using kymo::Scope;
-using kymo::Value;
+using marey::ArrayView;
+using marey::Operation;
+using marey::Scope;
+using marey::Value;
 
 /// Either emitter.
 class Emitter {
   public:
-    Emitter(bool to_nvtx, const kymo::EmitOptions& options) {
+    Emitter(bool to_nvtx, const marey::EmitOptions& options) {
         if (to_nvtx) {
             nvtx_.emplace(options);
         } else {
@@ -28,8 +28,8 @@ class Emitter {
     }
 
   private:
-    std::optional<kymo::NvtxEmitter> nvtx_;
-    std::optional<kymo::IttEmitter> itt_;
+    std::optional<marey::NvtxEmitter> nvtx_;
+    std::optional<marey::IttEmitter> itt_;
 };
 
 template <class Function>
@@ -39,17 +39,17 @@ void on_a_thread(Function function) {
 
 void forward_and_backward(bool to_nvtx) {
     const Emitter emitter(to_nvtx, {});
-    const std::int64_t sequence = kymo::peek_sequence();
-    const std::uint32_t forward_thread = kymo::current_thread_id();
+    const std::int64_t sequence = marey::peek_sequence();
+    const std::uint32_t forward_thread = marey::current_thread_id();
     {
         Operation op(Scope::Function);
         op.begin("mul", {.sequence = sequence});
-        kymo::take_sequence();
+        marey::take_sequence();
     }
     on_a_thread([=] {
         Operation op(Scope::BackwardFunction);
         op.begin("MulBackward", {.sequence = sequence, .forward_thread = forward_thread});
-        KYMO_RANGE("inner");
+        MAREY_RANGE("inner");
     });
 }
 
@@ -78,7 +78,7 @@ void producers(bool to_nvtx) {
         Operation op;
         op.begin("join", {}, {Value(std::span<const Value>(list)), Value("text")});
     }
-    kymo::report_allocation(b, -24, 0, 0);
+    marey::report_allocation(b, -24, 0, 0);
     {
         Operation op;
         op.begin("other", {}, {Value(second)});
@@ -87,13 +87,13 @@ void producers(bool to_nvtx) {
 
 // A range that ends elsewhere, and one that is open at the stop.
 void elsewhere(bool to_nvtx) {
-    kymo::Range last;
+    marey::Range last;
     {
         const Emitter emitter(to_nvtx, {});
-        kymo::Range moved("moved");
-        KYMO_RANGE("scope");
+        marey::Range moved("moved");
+        MAREY_RANGE("scope");
         on_a_thread([&] { moved.end(); });
-        last = kymo::Range("last");
+        last = marey::Range("last");
     }
     last.end();
 }
@@ -101,15 +101,15 @@ void elsewhere(bool to_nvtx) {
 // Ranges of NVTX by hand, among those of an emitter.
 void by_hand(bool to_nvtx) {
     const Emitter emitter(to_nvtx, {});
-    KYMO_RANGE("ours");
-    std::printf("%d ", kymo::nvtx::range_push("by hand"));
+    MAREY_RANGE("ours");
+    std::printf("%d ", marey::nvtx::range_push("by hand"));
     {
-        KYMO_RANGE("inner");
-        kymo::nvtx::mark("mark");
+        MAREY_RANGE("inner");
+        marey::nvtx::mark("mark");
     }
-    const std::uint64_t started = kymo::nvtx::range_start("started");
-    std::printf("%d\n", kymo::nvtx::range_pop());
-    kymo::nvtx::range_end(started);
+    const std::uint64_t started = marey::nvtx::range_start("started");
+    std::printf("%d\n", marey::nvtx::range_pop());
+    marey::nvtx::range_end(started);
 }
 
 }  // namespace

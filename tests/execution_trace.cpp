@@ -1,21 +1,21 @@
 // execution_trace.cpp: the graph of ranges. Numbers are those of docs/parity.md.
-#include <kymo/execution_trace.h>
+#include <marey/execution_trace.h>
 
 #include <atomic>
 #include <thread>
 
-#include <kymo/error.h>
+#include <marey/error.h>
 
 #include "child_run.h"
 
 namespace {
 
 using child_run::contains;
-using kymo::ArrayView;
-using kymo::ExecutionTrace;
-using kymo::Operation;
-using kymo::Scope;
-using kymo::Value;
+using marey::ArrayView;
+using marey::ExecutionTrace;
+using marey::Operation;
+using marey::Scope;
+using marey::Value;
 
 class ExecutionTraces : public child_run::ChildRun {
   protected:
@@ -43,12 +43,12 @@ class ExecutionTraces : public child_run::ChildRun {
 TEST_F(ExecutionTraces, ThereIsOneAtATime) {
     {
         const ExecutionTrace first(path());
-        EXPECT_THROW(ExecutionTrace(path("second.json")), kymo::Error);
+        EXPECT_THROW(ExecutionTrace(path("second.json")), marey::Error);
         EXPECT_FALSE(std::filesystem::exists(path("second.json")));
     }
     const ExecutionTrace third(path("third.json"));
     EXPECT_TRUE(std::filesystem::exists(path("third.json")));
-    EXPECT_THROW(ExecutionTrace(folder_ + "/none/x.json"), kymo::Error);
+    EXPECT_THROW(ExecutionTrace(folder_ + "/none/x.json"), marey::Error);
 }
 
 // E1
@@ -58,7 +58,7 @@ TEST_F(ExecutionTraces, StartingAFinishedOneIsAnErrorAndFinishingTwiceIsHarmless
     trace.finish();
     trace.stop();
     EXPECT_FALSE(trace.is_running());
-    EXPECT_THROW(trace.start(), kymo::Error);
+    EXPECT_THROW(trace.start(), marey::Error);
 }
 
 // E2 E3
@@ -75,19 +75,19 @@ TEST_F(ExecutionTraces, NobodyGathersInputsWhileItIsStopped) {
 
 // E5
 TEST_F(ExecutionTraces, ANodesIdIsTheRecordFunctionIdOfTheChromeTrace) {
-    kymo::Session session;
+    marey::Session session;
     session.start();
     ExecutionTrace trace(path());
     trace.start();
-    { KYMO_RANGE("scoped"); }
-    { KYMO_RANGE("valued", "key", 5); }
-    { const kymo::Range moved("moved"); }
+    { MAREY_RANGE("scoped"); }
+    { MAREY_RANGE("valued", "key", 5); }
+    { const marey::Range moved("moved"); }
     {
         Operation op;
         op.begin("operation", {.sequence = 3});
     }
     trace.finish();
-    kymo::write_chrome_json(session.stop(), path("chrome.json"));
+    marey::write_chrome_json(session.stop(), path("chrome.json"));
     const std::string chrome = child_run::text_of(path("chrome.json"));
     for (const char* const name : {"scoped", "valued", "moved", "operation"}) {
         const long long id = attribute(node(name), "rf_id");
@@ -106,7 +106,7 @@ TEST_F(ExecutionTraces, ABackwardHalfNamesTheTopOfItsForwardThread) {
     {
         Operation forward;
         forward.begin("forward", {.sequence = 5});
-        const std::uint32_t forward_thread = kymo::current_thread_id();
+        const std::uint32_t forward_thread = marey::current_thread_id();
         std::thread([=] {
             Operation backward(Scope::BackwardFunction);
             backward.begin("backward", {.sequence = 5, .forward_thread = forward_thread});
@@ -129,8 +129,8 @@ TEST_F(ExecutionTraces, ABackwardHalfNamesTheTopOfItsForwardThread) {
 TEST_F(ExecutionTraces, ArraysAreKnownByTheirMemoryUntilItIsGivenBack) {
     const std::int64_t row[] = {6}, grid[] = {2, 3};
     float memory[6] = {};
-    const ArrayView flat{.dtype = kymo::DType::Float32, .sizes = row, .storage = memory};
-    const ArrayView square{.dtype = kymo::DType::Float32, .sizes = grid, .storage = memory};
+    const ArrayView flat{.dtype = marey::DType::Float32, .sizes = row, .storage = memory};
+    const ArrayView square{.dtype = marey::DType::Float32, .sizes = grid, .storage = memory};
     ExecutionTrace trace(path());
     trace.start();
     {
@@ -143,7 +143,7 @@ TEST_F(ExecutionTraces, ArraysAreKnownByTheirMemoryUntilItIsGivenBack) {
         Operation op;
         op.begin("use", {}, {Value(square), Value(flat)});
     }
-    kymo::report_allocation(memory, -24, 0, 0);
+    marey::report_allocation(memory, -24, 0, 0);
     {
         Operation op;
         op.begin("reuse", {}, {Value(flat)});
@@ -161,16 +161,16 @@ TEST_F(ExecutionTraces, RangesThatEndOutOfOrderOrElsewhereKeepTheirParents) {
     ExecutionTrace trace(path());
     trace.start();
     {
-        kymo::Range moved("moved");
-        KYMO_RANGE("outer");
+        marey::Range moved("moved");
+        MAREY_RANGE("outer");
         std::thread([&] { moved.end(); }).join();
-        { KYMO_RANGE("first"); }
+        { MAREY_RANGE("first"); }
         trace.stop();
-        { KYMO_RANGE("unseen"); }
+        { MAREY_RANGE("unseen"); }
         trace.start();
-        { KYMO_RANGE("second"); }
+        { MAREY_RANGE("second"); }
     }
-    { KYMO_RANGE("last"); }
+    { MAREY_RANGE("last"); }
     trace.finish();
     const long long outer = number(node("outer"), "\"id\": ");
     EXPECT_EQ(number(node("first"), "\"ctrl_deps\": "), outer);
@@ -186,7 +186,7 @@ TEST_F(ExecutionTraces, ThreadsMayRunWhileItStartsStopsAndEnds) {
     for (int i = 0; i < 4; ++i) {
         threads.emplace_back([&] {
             while (!is_done) {
-                KYMO_RANGE("outer");
+                MAREY_RANGE("outer");
                 const std::int64_t sizes[] = {3};
                 const ArrayView array{.sizes = sizes, .storage = &sizes};
                 Operation op;

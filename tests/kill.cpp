@@ -12,7 +12,7 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <kymo/kymo.h>
+#include <marey/marey.h>
 
 #include "kill_account.h"
 
@@ -21,7 +21,7 @@ namespace {
 class Kill : public ::testing::Test {
   protected:
     void SetUp() override {
-        char name[] = "/tmp/kymo-kill-XXXXXX";
+        char name[] = "/tmp/marey-kill-XXXXXX";
         folder_ = mkdtemp(name);
         const int fd = open((folder_ + "/account").c_str(), O_RDWR | O_CREAT, 0600);
         ASSERT_EQ(ftruncate(fd, sizeof(kill_test::Account)), 0);
@@ -40,7 +40,7 @@ class Kill : public ::testing::Test {
     void run_and_kill(const char* max_bytes, const char* policy, unsigned microseconds) {
         std::filesystem::remove(capture());
         std::memset(static_cast<void*>(account_), 0, sizeof(kill_test::Account));
-        const std::string program = KYMO_TEST_BIN_DIR "/kill_program";
+        const std::string program = MAREY_TEST_BIN_DIR "/kill_program";
         const std::string capture_path = capture();
         const std::string account_path = folder_ + "/account";
         const pid_t child = fork();
@@ -58,11 +58,11 @@ class Kill : public ::testing::Test {
         ASSERT_TRUE(WIFSIGNALED(status)) << "the program ended by itself: " << status;
     }
 
-    std::string capture() const { return folder_ + "/killed.kymo"; }
+    std::string capture() const { return folder_ + "/killed.marey"; }
 
     void check() {
-        const kymo::Trace trace = kymo::Trace::load(capture());
-        const kymo::RangeColumns ranges = trace.ranges();
+        const marey::Trace trace = marey::Trace::load(capture());
+        const marey::RangeColumns ranges = trace.ranges();
         EXPECT_FALSE(trace.window().finished);
         for (int worker = 0; worker < kill_test::kThreads; ++worker) {
             SCOPED_TRACE("worker " + std::to_string(worker));
@@ -70,12 +70,12 @@ class Kill : public ::testing::Test {
             const std::uint64_t ended = account.ended.load();
             std::vector<std::string> open;
             std::vector<int> closed;  // numbers of the inner ranges, in order
-            for (const kymo::TrackInfo& track : trace.tracks()) {
+            for (const marey::TrackInfo& track : trace.tracks()) {
                 const std::string_view name = trace.string(trace.threads()[track.thread].name);
                 if (name != "worker " + std::to_string(worker)) continue;
-                for (kymo::Row row = track.first_range; row < track.first_range + track.range_count; ++row) {
+                for (marey::Row row = track.first_range; row < track.first_range + track.range_count; ++row) {
                     const std::string range(trace.range_name(row));
-                    if ((ranges.flags[row] & kymo::kUnfinished) != 0) {
+                    if ((ranges.flags[row] & marey::kUnfinished) != 0) {
                         open.push_back(range);
                     } else if (range != "outer") {
                         closed.push_back(std::stoi(range.substr(6)));
@@ -117,9 +117,9 @@ class Kill : public ::testing::Test {
     kill_test::Account* account_ = nullptr;
 };
 
-// KYMO_KILLS is how often; the default is what the suite has time for everywhere.
+// MAREY_KILLS is how often; the default is what the suite has time for everywhere.
 int kills() {
-    const char* const text = getenv("KYMO_KILLS");
+    const char* const text = getenv("MAREY_KILLS");
     return text != nullptr ? std::atoi(text) : 200;
 }
 

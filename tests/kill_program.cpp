@@ -8,8 +8,8 @@
 #include <string>
 #include <thread>
 
-#include <kymo/c.h>
-#include <kymo/kymo.h>
+#include <marey/c.h>
+#include <marey/marey.h>
 
 #include "kill_account.h"
 
@@ -17,18 +17,18 @@ namespace {
 
 // Opens and closes ranges as fast as it can. What it does is written down before and after it does it.
 void record_for_ever(kill_test::ThreadAccount& account, int number) {
-    kymo::thread_name("worker " + std::to_string(number));
+    marey::thread_name("worker " + std::to_string(number));
     std::string names[kill_test::kNames];
     for (int i = 0; i < kill_test::kNames; ++i) names[i] = kill_test::range_name(i);
     account.depth.store(0);
     for (std::uint64_t sequence = 0;;) {
-        KYMO_RANGE("outer");
+        MAREY_RANGE("outer");
         account.depth.store(1);
         for (int i = 0; i < 50; ++i) {
             const auto name = static_cast<std::uint32_t>(sequence % kill_test::kNames);
             account.pending.store(name);
             {
-                KYMO_RANGE_DYNAMIC(names[name]);
+                MAREY_RANGE_DYNAMIC(names[name]);
                 account.depth.store(2);
             }
             account.ended.store(++sequence);
@@ -45,19 +45,19 @@ int main(int, char** argv) {
     void* const shared = mmap(nullptr, sizeof(kill_test::Account), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (shared == MAP_FAILED) return 3;
     auto& account = *static_cast<kill_test::Account*>(shared);
-    kymo::SessionOptions options;
+    marey::SessionOptions options;
     options.output = argv[1];
     options.max_bytes = std::strtoull(argv[3], nullptr, 10);
-    options.policy = std::string(argv[4]) == "ring" ? kymo::Policy::Ring : kymo::Policy::Stop;
-    kymo::Session session(options);
+    options.policy = std::string(argv[4]) == "ring" ? marey::Policy::Ring : marey::Policy::Stop;
+    marey::Session session(options);
     account.started.store(1);
     for (int i = 0; i < kill_test::kThreads; ++i) {
         std::thread(record_for_ever, std::ref(account.threads[i]), i).detach();
     }
     // Threads are born and die, and other sessions come and go, all the time.
     for (;;) {
-        std::thread([] { KYMO_RANGE("born to die"); }).join();
-        kymo::Session other(kymo::SessionOptions{.max_bytes = 1 << 20, .policy = kymo::Policy::Ring});
+        std::thread([] { MAREY_RANGE("born to die"); }).join();
+        marey::Session other(marey::SessionOptions{.max_bytes = 1 << 20, .policy = marey::Policy::Ring});
         other.discard();
     }
 }

@@ -9,7 +9,7 @@ namespace {
 using namespace child_run;
 using Counts = std::map<std::string, int>;
 
-const std::string kPlugin = KYMO_TEST_BIN_DIR "/lifecycle_plugin.so";
+const std::string kPlugin = MAREY_TEST_BIN_DIR "/lifecycle_plugin.so";
 
 class Lifecycle : public ChildRun {};
 
@@ -18,7 +18,7 @@ class Lifecycle : public ChildRun {};
 
 TEST_F(Lifecycle, ANormalEndFinishesTheCaptureAfterStaticDestructors) {
     ASSERT_EQ(run({"work", "100"}, environment()), 0) << error();
-    const kymo::Trace trace = kymo::Trace::load(capture());
+    const marey::Trace trace = marey::Trace::load(capture());
     EXPECT_TRUE(trace.window().finished);
     EXPECT_EQ(counts(trace), (Counts{{"work", 100}, {"static destructor", 1}}));
     EXPECT_EQ(problem_codes(trace), "");
@@ -30,15 +30,15 @@ TEST_F(Lifecycle, ANormalEndFinishesTheCaptureAfterStaticDestructors) {
 
 TEST_F(Lifecycle, UnderscoreExitLosesNothing) {
     ASSERT_EQ(run({"end", "_exit"}, environment()), 3) << error();
-    const kymo::Trace trace = kymo::Trace::load(capture());
+    const marey::Trace trace = marey::Trace::load(capture());
     EXPECT_FALSE(trace.window().finished);
     EXPECT_EQ(counts(trace), (Counts{{"work", 100}, {"open at the end", 1}}));
-    EXPECT_TRUE(has_flag(trace, "open at the end", kymo::kUnfinished));
+    EXPECT_TRUE(has_flag(trace, "open at the end", marey::kUnfinished));
 }
 
 TEST_F(Lifecycle, QuickExitFinishesTheCaptureAfterItsHandlers) {
     ASSERT_EQ(run({"end", "quick_exit"}, environment()), 4) << error();
-    const kymo::Trace trace = kymo::Trace::load(capture());
+    const marey::Trace trace = marey::Trace::load(capture());
     EXPECT_TRUE(trace.window().finished);
     EXPECT_EQ(counts(trace), (Counts{{"work", 100}, {"open at the end", 1}, {"in quick_exit", 1}}));
 }
@@ -48,10 +48,10 @@ TEST_F(Lifecycle, AbortAndSegmentationFaultLoseNothing) {
         SCOPED_TRACE(how);
         std::filesystem::remove(capture());
         ASSERT_EQ(run({"end", how}, environment()), code) << error();
-        const kymo::Trace trace = kymo::Trace::load(capture());
+        const marey::Trace trace = marey::Trace::load(capture());
         EXPECT_FALSE(trace.window().finished);
         EXPECT_EQ(counts(trace), (Counts{{"work", 100}, {"open at the end", 1}}));
-        EXPECT_TRUE(has_flag(trace, "open at the end", kymo::kUnfinished));
+        EXPECT_TRUE(has_flag(trace, "open at the end", marey::kUnfinished));
     }
 }
 
@@ -60,7 +60,7 @@ TEST_F(Lifecycle, AThreadMayEndTheProcessWhileOthersRecord) {
     for (int i = 0; i < 10; ++i) {
         std::filesystem::remove(capture());
         ASSERT_EQ(run({"exit_from_thread"}, environment() + ",max=16MB,policy=ring"), 7) << error();
-        const kymo::Trace trace = kymo::Trace::load(capture());
+        const marey::Trace trace = marey::Trace::load(capture());
         EXPECT_TRUE(trace.window().finished);
         EXPECT_EQ(counts(trace)["static destructor"], 1);
         EXPECT_GT(counts(trace)["busy"], 0);
@@ -72,22 +72,22 @@ TEST_F(Lifecycle, AThreadMayEndTheProcessWhileOthersRecord) {
 
 TEST_F(Lifecycle, AForkedChildHasItsOwnCapture) {
     ASSERT_EQ(run({"fork"}, environment()), 0) << error();
-    const kymo::Trace parent = kymo::Trace::load(capture());
+    const marey::Trace parent = marey::Trace::load(capture());
     EXPECT_EQ(counts(parent), (Counts{{"work", 20}, {"open at fork", 1}}));
-    EXPECT_FALSE(has_flag(parent, "open at fork", kymo::kBeganBefore | kymo::kUnfinished));
+    EXPECT_FALSE(has_flag(parent, "open at fork", marey::kBeganBefore | marey::kUnfinished));
     EXPECT_EQ(problem_codes(parent), "");
 
     ASSERT_EQ(other_captures().size(), 1u);
-    const kymo::Trace child = kymo::Trace::load(other_captures()[0]);
+    const marey::Trace child = marey::Trace::load(other_captures()[0]);
     EXPECT_EQ(counts(child), (Counts{{"child work", 20}, {"open at fork", 1}}));
-    EXPECT_TRUE(has_flag(child, "open at fork", kymo::kBeganBefore));
-    EXPECT_FALSE(has_flag(child, "open at fork", kymo::kUnfinished));
+    EXPECT_TRUE(has_flag(child, "open at fork", marey::kBeganBefore));
+    EXPECT_FALSE(has_flag(child, "open at fork", marey::kUnfinished));
     EXPECT_EQ(child.range_name(child.ranges().parent[find(child, "child work")]), "open at fork");
     EXPECT_TRUE(child.window().finished);
     EXPECT_EQ(problem_codes(child), "");
     const std::int64_t pid = child.processes()[0].pid;
     EXPECT_NE(pid, parent.processes()[0].pid);
-    EXPECT_EQ(other_captures()[0], folder_ + "/app." + std::to_string(pid) + ".kymo");
+    EXPECT_EQ(other_captures()[0], folder_ + "/app." + std::to_string(pid) + ".marey");
     EXPECT_EQ(child.threads()[0].os_tid, pid);
     EXPECT_TRUE(leavings().empty());
     EXPECT_EQ(error(), "");
@@ -95,16 +95,16 @@ TEST_F(Lifecycle, AForkedChildHasItsOwnCapture) {
 
 TEST_F(Lifecycle, AMovableRangeOpenAtForkEndsInBoth) {
     ASSERT_EQ(run({"fork_movable"}, environment()), 0) << error();
-    EXPECT_EQ(counts(kymo::Trace::load(capture())), (Counts{{"movable at fork", 1}}));
+    EXPECT_EQ(counts(marey::Trace::load(capture())), (Counts{{"movable at fork", 1}}));
     ASSERT_EQ(other_captures().size(), 1u);
-    const kymo::Trace child = kymo::Trace::load(other_captures()[0]);
+    const marey::Trace child = marey::Trace::load(other_captures()[0]);
     EXPECT_EQ(counts(child), (Counts{{"child work", 1}, {"movable at fork", 1}}));
-    EXPECT_TRUE(has_flag(child, "movable at fork", kymo::kBeganBefore));
+    EXPECT_TRUE(has_flag(child, "movable at fork", marey::kBeganBefore));
 }
 
 TEST_F(Lifecycle, AForkLeavesOnlyTheThreadsOfTheProgramAndRecordingGoesOn) {
     ASSERT_EQ(run({"fork_alone"}, environment()), 0) << error();
-    EXPECT_EQ(counts(kymo::Trace::load(capture())), (Counts{{"work", 100010}}));
+    EXPECT_EQ(counts(marey::Trace::load(capture())), (Counts{{"work", 100010}}));
 }
 
 // The thread's state lies in the parent's file, which the child has too.
@@ -114,14 +114,14 @@ TEST_F(Lifecycle, AChildGoesOnFromTheForkHoweverFarItsParentIsByThen) {
         SCOPED_TRACE(levels);
         ASSERT_EQ(run({"fork_meanwhile", std::to_string(levels), std::to_string(last)}, environment()), 0)
             << error();
-        EXPECT_EQ(counts(kymo::Trace::load(capture())),
+        EXPECT_EQ(counts(marey::Trace::load(capture())),
                   (Counts{{"level", levels}, {"parent's level", levels - last + 1}}));
         ASSERT_EQ(other_captures().size(), 1u);
-        const kymo::Trace child = kymo::Trace::load(other_captures()[0]);
+        const marey::Trace child = marey::Trace::load(other_captures()[0]);
         EXPECT_EQ(counts(child), (Counts{{"level", levels}, {"child work", 1}}));
         EXPECT_EQ(problem_codes(child), "");
         int level = levels;
-        for (kymo::Row row = child.ranges().parent[find(child, "child work")]; row != kymo::kNoRow;
+        for (marey::Row row = child.ranges().parent[find(child, "child work")]; row != marey::kNoRow;
              row = child.ranges().parent[row]) {
             const auto values = child.range_arguments(row);
             ASSERT_EQ(values.size(), 1u) << level;
@@ -135,17 +135,17 @@ TEST_F(Lifecycle, AChildGoesOnFromTheForkHoweverFarItsParentIsByThen) {
 
 TEST_F(Lifecycle, AChildGoesOnFromTheForkAlsoWhenItsParentsThreadIsGoneByThen) {
     ASSERT_EQ(run({"fork_and_leave"}, environment()), 0) << error();
-    EXPECT_EQ(counts(kymo::Trace::load(capture())), (Counts{{"open at fork", 1}}));
+    EXPECT_EQ(counts(marey::Trace::load(capture())), (Counts{{"open at fork", 1}}));
     ASSERT_EQ(other_captures().size(), 1u);
-    const kymo::Trace child = kymo::Trace::load(other_captures()[0]);
+    const marey::Trace child = marey::Trace::load(other_captures()[0]);
     EXPECT_EQ(counts(child), (Counts{{"open at fork", 1}, {"child work", 1}}));
-    EXPECT_TRUE(has_flag(child, "open at fork", kymo::kBeganBefore));
+    EXPECT_TRUE(has_flag(child, "open at fork", marey::kBeganBefore));
 }
 
 TEST_F(Lifecycle, AChildThatRecordsNothingLeavesNoFile) {
     ASSERT_EQ(run({"fork_silent"}, environment()), 0) << error();
     EXPECT_TRUE(other_captures().empty());
-    EXPECT_EQ(counts(kymo::Trace::load(capture())), (Counts{{"work", 10}, {"open at fork", 1}}));
+    EXPECT_EQ(counts(marey::Trace::load(capture())), (Counts{{"work", 10}, {"open at fork", 1}}));
 }
 
 TEST_F(Lifecycle, AChildThatExecutesAnotherProgramAtOnceLeavesNoFile) {
@@ -157,19 +157,19 @@ TEST_F(Lifecycle, AChildThatExecutesAnotherProgramAtOnceLeavesNoFile) {
 TEST_F(Lifecycle, AnyThreadMayFork) {
     ASSERT_EQ(run({"fork_from_thread"}, environment()), 0) << error();
     ASSERT_EQ(other_captures().size(), 1u);
-    const kymo::Trace child = kymo::Trace::load(other_captures()[0]);
+    const marey::Trace child = marey::Trace::load(other_captures()[0]);
     EXPECT_EQ(counts(child), (Counts{{"child work", 10}, {"open on forker", 1}}));
-    EXPECT_TRUE(has_flag(child, "open on forker", kymo::kBeganBefore));
-    const kymo::Row track = child.track_of(find(child, "open on forker"));
+    EXPECT_TRUE(has_flag(child, "open on forker", marey::kBeganBefore));
+    const marey::Row track = child.track_of(find(child, "open on forker"));
     EXPECT_EQ(child.string(child.threads()[child.tracks()[track].thread].name), "forker");
-    EXPECT_EQ(counts(kymo::Trace::load(capture())), (Counts{{"open on main", 1}, {"open on forker", 1}}));
+    EXPECT_EQ(counts(marey::Trace::load(capture())), (Counts{{"open on main", 1}, {"open on forker", 1}}));
 }
 
 TEST_F(Lifecycle, AProgramThatNeverRecordedMayFork) {
     ASSERT_EQ(run({"fork_without_records"}, environment()), 0) << error();
     ASSERT_EQ(other_captures().size(), 1u);
-    EXPECT_EQ(counts(kymo::Trace::load(other_captures()[0])), (Counts{{"child work", 5}}));
-    EXPECT_EQ(kymo::Trace::load(capture()).ranges().size(), 0u);
+    EXPECT_EQ(counts(marey::Trace::load(other_captures()[0])), (Counts{{"child work", 5}}));
+    EXPECT_EQ(marey::Trace::load(capture()).ranges().size(), 0u);
 }
 
 TEST_F(Lifecycle, AChildMayBeginOnManyThreadsAtOnce) {
@@ -180,7 +180,7 @@ TEST_F(Lifecycle, AChildMayBeginOnManyThreadsAtOnce) {
     for (int i = 0; i < 5; ++i) {
         ASSERT_EQ(run({"fork_threads"}, environment()), 0) << error();
         ASSERT_EQ(other_captures().size(), 1u);
-        ASSERT_EQ(counts(kymo::Trace::load(other_captures()[0])), (Counts{{"child work", 8}}));
+        ASSERT_EQ(counts(marey::Trace::load(other_captures()[0])), (Counts{{"child work", 8}}));
         std::filesystem::remove(other_captures()[0]);
         std::filesystem::remove(capture());
     }
@@ -189,9 +189,9 @@ TEST_F(Lifecycle, AChildMayBeginOnManyThreadsAtOnce) {
 TEST_F(Lifecycle, GrandchildrenRecordToo) {
     ASSERT_EQ(run({"fork_grandchildren"}, environment()), 0) << error();
     std::map<int, int> sizes;  // captures by how many ranges of their own they have
-    for (const std::string& path : other_captures()) ++sizes[counts(kymo::Trace::load(path))["child work"]];
+    for (const std::string& path : other_captures()) ++sizes[counts(marey::Trace::load(path))["child work"]];
     EXPECT_EQ(sizes, (std::map<int, int>{{1, 1}, {7, 1}, {9, 1}}));
-    EXPECT_EQ(counts(kymo::Trace::load(capture())), (Counts{{"work", 1}}));
+    EXPECT_EQ(counts(marey::Trace::load(capture())), (Counts{{"work", 1}}));
 }
 
 TEST_F(Lifecycle, FiftyForksWhileThreeThreadsRecordAtFullSpeed) {
@@ -199,13 +199,13 @@ TEST_F(Lifecycle, FiftyForksWhileThreeThreadsRecordAtFullSpeed) {
     EXPECT_EQ(other_captures().size(), 50u);
     int finished = 0;
     for (const std::string& path : other_captures()) {
-        const kymo::Trace child = kymo::Trace::load(path);
+        const marey::Trace child = marey::Trace::load(path);
         EXPECT_EQ(counts(child), (Counts{{"child work", 1000}, {"open at fork", 1}})) << path;
-        EXPECT_TRUE(has_flag(child, "open at fork", kymo::kBeganBefore));
+        EXPECT_TRUE(has_flag(child, "open at fork", marey::kBeganBefore));
         finished += child.window().finished ? 1 : 0;
     }
     EXPECT_EQ(finished, 25);
-    Counts parent = counts(kymo::Trace::load(capture()));
+    Counts parent = counts(marey::Trace::load(capture()));
     EXPECT_EQ(parent.count("child work"), 0u);
     EXPECT_GT(parent["busy inner"], 0);
     EXPECT_EQ(parent["open at fork"], 1);
@@ -215,21 +215,21 @@ TEST_F(Lifecycle, FiftyForksWhileThreeThreadsRecordAtFullSpeed) {
 TEST_F(Lifecycle, AChildMayRecordForLong) {
     ASSERT_EQ(run({"fork_much"}, environment()), 0) << error();
     ASSERT_EQ(other_captures().size(), 1u);
-    EXPECT_EQ(counts(kymo::Trace::load(other_captures()[0])), (Counts{{"child work", 1'000'000}}));
-    EXPECT_EQ(counts(kymo::Trace::load(capture())), (Counts{{"work", 300'000}}));
+    EXPECT_EQ(counts(marey::Trace::load(other_captures()[0])), (Counts{{"child work", 1'000'000}}));
+    EXPECT_EQ(counts(marey::Trace::load(capture())), (Counts{{"work", 300'000}}));
 }
 
 TEST_F(Lifecycle, LogsThatAreNotThreadsGoOnInTheChild) {
     ASSERT_EQ(run({"fork_log"}, environment()), 0) << error();
     ASSERT_EQ(other_captures().size(), 1u);
-    EXPECT_EQ(counts(kymo::Trace::load(other_captures()[0])), (Counts{{"child work", 1}, {"streamed", 3}}));
-    EXPECT_EQ(counts(kymo::Trace::load(capture())), (Counts{{"streamed", 20}}));
+    EXPECT_EQ(counts(marey::Trace::load(other_captures()[0])), (Counts{{"child work", 1}, {"streamed", 3}}));
+    EXPECT_EQ(counts(marey::Trace::load(capture())), (Counts{{"streamed", 20}}));
 }
 
 TEST_F(Lifecycle, ASessionOfTheProgramItselfIsOverInTheChildAndGoesOnInTheParent) {
     EXPECT_EQ(run({"session_across_fork"}, ""), 0) << error();
     EXPECT_EQ(run({"session_across_fork", capture()}, ""), 0) << error();
-    EXPECT_EQ(counts(kymo::Trace::load(capture())), (Counts{{"work", 20}, {"open at fork", 1}}));
+    EXPECT_EQ(counts(marey::Trace::load(capture())), (Counts{{"work", 20}, {"open at fork", 1}}));
     EXPECT_TRUE(other_captures().empty());
 }
 
@@ -238,20 +238,20 @@ TEST_F(Lifecycle, ASessionOfTheProgramItselfIsOverInTheChildAndGoesOnInTheParent
 
 TEST_F(Lifecycle, AnExecutedProgramTakesAnotherName) {
     ASSERT_EQ(run({"exec"}, environment()), 0) << error();
-    const kymo::Trace before = kymo::Trace::load(capture());
+    const marey::Trace before = marey::Trace::load(capture());
     EXPECT_FALSE(before.window().finished);
     EXPECT_EQ(counts(before), (Counts{{"work", 10}, {"open at exec", 1}}));
-    const std::string own = folder_ + "/app." + std::to_string(pid_) + ".kymo";
+    const std::string own = folder_ + "/app." + std::to_string(pid_) + ".marey";
     ASSERT_EQ(other_captures(), std::vector<std::string>{own});
-    EXPECT_EQ(counts(kymo::Trace::load(own)), (Counts{{"work", 20}, {"static destructor", 1}}));
+    EXPECT_EQ(counts(marey::Trace::load(own)), (Counts{{"work", 20}, {"static destructor", 1}}));
 }
 
 TEST_F(Lifecycle, SpawnedProgramsHaveTheirOwnCaptures) {
     ASSERT_EQ(run({"spawn"}, environment()), 0) << error();
-    EXPECT_EQ(counts(kymo::Trace::load(capture())), (Counts{{"work", 10}}));
+    EXPECT_EQ(counts(marey::Trace::load(capture())), (Counts{{"work", 10}}));
     ASSERT_EQ(other_captures().size(), 2u);
     std::map<int, int> sizes;
-    for (const std::string& path : other_captures()) ++sizes[counts(kymo::Trace::load(path))["work"]];
+    for (const std::string& path : other_captures()) ++sizes[counts(marey::Trace::load(path))["work"]];
     EXPECT_EQ(sizes, (std::map<int, int>{{20, 1}, {30, 1}}));
 }
 
@@ -260,11 +260,11 @@ TEST_F(Lifecycle, SpawnedProgramsHaveTheirOwnCaptures) {
 
 TEST_F(Lifecycle, SitesOfAnUnloadedLibraryStayReadable) {
     ASSERT_EQ(run({"plugin", kPlugin}, environment()), 0) << error();
-    const kymo::Trace trace = kymo::Trace::load(capture());
+    const marey::Trace trace = marey::Trace::load(capture());
     EXPECT_EQ(counts(trace), (Counts{{"plug-in range", 20}, {"plug-in inner", 20}, {"work", 1}}));
     // Loaded twice, and still the same place.
     int sites = 0;
-    for (const kymo::SiteInfo& site : trace.sites()) {
+    for (const marey::SiteInfo& site : trace.sites()) {
         if (trace.string(site.name) != "plug-in range") continue;
         ++sites;
         EXPECT_TRUE(contains(std::string(trace.string(site.file)), "lifecycle_plugin.cpp"));
@@ -274,11 +274,11 @@ TEST_F(Lifecycle, SitesOfAnUnloadedLibraryStayReadable) {
     EXPECT_EQ(trace.range_arguments(find(trace, "plug-in range")).size(), 1u);
 }
 
-TEST_F(Lifecycle, APlugInMayBeTheOneThatBringsKymo) {
+TEST_F(Lifecycle, APlugInMayBeTheOneThatBringsMarey) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     GTEST_SKIP() << "the host would have to be built with the same sanitizer";
 #endif
-    // Every program here is linked with Kymo, so the host is made now.
+    // Every program here is linked with Marey, so the host is made now.
     std::ofstream(folder_ + "/host.c") << R"(
         #include <dlfcn.h>
         int main(int count, char** values) {
@@ -297,45 +297,46 @@ TEST_F(Lifecycle, APlugInMayBeTheOneThatBringsKymo) {
         GTEST_SKIP() << "there is no C compiler here";
     }
     ASSERT_EQ(run({kPlugin}, environment(), host), 0) << error();
-    const kymo::Trace trace = kymo::Trace::load(capture());
+    const marey::Trace trace = marey::Trace::load(capture());
     EXPECT_TRUE(trace.window().finished);
     EXPECT_EQ(counts(trace), (Counts{{"plug-in range", 20}, {"plug-in inner", 20}}));
 }
 
-// Where the libkymo.so of this test lies.
+// Where the libmarey.so of this test lies.
 std::string library_path() {
     Dl_info info{};
-    dladdr(reinterpret_cast<void*>(&kymo::scope_name), &info);
+    dladdr(reinterpret_cast<void*>(&marey::scope_name), &info);
     return std::filesystem::canonical(info.dli_fname).string();
 }
 
 TEST_F(Lifecycle, ASecondCopyOfTheLibrarySaysSoAndDoesNotRecord) {
     setenv("ASAN_OPTIONS", "detect_odr_violation=0", 1);  // it is what this test does
-    const std::string copy = folder_ + "/libkymo-copy.so";
+    const std::string copy = folder_ + "/libmarey-copy.so";
     std::filesystem::copy_file(library_path(), copy);
     ASSERT_EQ(run({"second_copy", copy}, environment()), 0) << error();
-    EXPECT_EQ(error(), "kymo: a second copy of Kymo was loaded into this process; it does not record\n");
-    EXPECT_EQ(counts(kymo::Trace::load(capture())), (Counts{{"work", 20}}));
+    EXPECT_EQ(error(), "marey: a second copy of Marey was loaded into this process; it does not record\n");
+    EXPECT_EQ(counts(marey::Trace::load(capture())), (Counts{{"work", 20}}));
     EXPECT_TRUE(other_captures().empty());
 }
 
 TEST_F(Lifecycle, ASiteOfAnotherLayoutStaysOffAndTheTraceSaysWhy) {
     ASSERT_EQ(run({"wrong_layout"}, environment()), 0) << error();
-    const kymo::Trace trace = kymo::Trace::load(capture());
+    const marey::Trace trace = marey::Trace::load(capture());
     EXPECT_EQ(counts(trace), (Counts{{"work", 1}}));
     ASSERT_TRUE(has_problem(trace, "layout_mismatch")) << problem_codes(trace);
-    EXPECT_TRUE(contains(error(), "kymo: a library was built with another version")) << error();
+    EXPECT_TRUE(contains(error(), "marey: a library was built with another version")) << error();
     EXPECT_TRUE(contains(error(), "layout 999999"));
     EXPECT_EQ(lines(error()), 1);
 }
 
 TEST(Layout, EverySessionSaysWhichSitesStayOff) {
-    static constinit kymo::detail::Site foreign{"foreign", __FILE__, __LINE__, kymo::Scope::User, 999'999, 0};
+    static constinit marey::detail::Site foreign{"foreign",          __FILE__, __LINE__,
+                                                 marey::Scope::User, 999'999,  0};
     for (int i = 0; i < 2; ++i) {
         SCOPED_TRACE(i);
-        kymo::Session session(kymo::SessionOptions{});
-        { kymo::detail::ScopedRange range(foreign, kymo::Scope::User); }
-        const kymo::Trace trace = session.stop();
+        marey::Session session(marey::SessionOptions{});
+        { marey::detail::ScopedRange range(foreign, marey::Scope::User); }
+        const marey::Trace trace = session.stop();
         EXPECT_EQ(trace.ranges().size(), 0u);
         EXPECT_TRUE(has_problem(trace, "layout_mismatch"));
     }

@@ -24,8 +24,8 @@
 #include <thread>
 #include <vector>
 
-#include <kymo/c.h>
-#include <kymo/kymo.h>
+#include <marey/c.h>
+#include <marey/marey.h>
 
 #if defined(__SANITIZE_THREAD__)
 // A child of a process with threads starts one of its own here (the recorder's), which works.
@@ -44,7 +44,7 @@ bool marks_its_end = false;
 struct AtEnd {
     ~AtEnd() {
         if (marks_its_end) {
-            KYMO_RANGE("static destructor");
+            MAREY_RANGE("static destructor");
         }
     }
 } at_end;
@@ -53,13 +53,13 @@ using Arguments = std::vector<std::string>;
 
 void work(int rounds) {
     for (int i = 0; i < rounds; ++i) {
-        KYMO_RANGE("work");
+        MAREY_RANGE("work");
     }
 }
 
 void child_work(int rounds) {
     for (int i = 0; i < rounds; ++i) {
-        KYMO_RANGE("child work");
+        MAREY_RANGE("child work");
     }
 }
 
@@ -78,11 +78,11 @@ class BusyThreads {
 
   private:
     void record() {
-        { KYMO_RANGE("busy"); }
+        { MAREY_RANGE("busy"); }
         started_.arrive_and_wait();
         while (!done_.load(std::memory_order_relaxed)) {
-            KYMO_RANGE("busy");
-            KYMO_RANGE("busy inner", "n", 1);
+            MAREY_RANGE("busy");
+            MAREY_RANGE("busy inner", "n", 1);
         }
         running_.fetch_sub(1);
     }
@@ -140,11 +140,11 @@ int work_mode(const Arguments& arguments) {
 }
 
 int end_mode(const Arguments& arguments) {
-    KYMO_RANGE("open at the end");
+    MAREY_RANGE("open at the end");
     work(100);
     if (arguments.at(1) == "_exit") _exit(3);
     if (arguments[1] == "quick_exit") {
-        std::at_quick_exit([] { KYMO_RANGE("in quick_exit"); });
+        std::at_quick_exit([] { MAREY_RANGE("in quick_exit"); });
         std::quick_exit(4);
     }
     if (arguments[1] == "abort") {
@@ -156,18 +156,18 @@ int end_mode(const Arguments& arguments) {
 
 // Two sessions into files, and then a crash while both run.
 int two_sessions_mode(const Arguments& arguments) {
-    kymo::Session first(kymo::SessionOptions{.name = "first", .output = arguments.at(1)});
+    marey::Session first(marey::SessionOptions{.name = "first", .output = arguments.at(1)});
     work(10);
-    kymo::Session second(kymo::SessionOptions{.name = "second", .output = arguments.at(2)});
+    marey::Session second(marey::SessionOptions{.name = "second", .output = arguments.at(2)});
     child_work(20);
     crash();
 }
 
 // The first of two captures is larger than files may be by now, and has to be cut out.
 int file_limit_mode(const Arguments& arguments) {
-    kymo::Session first(kymo::SessionOptions{.output = arguments.at(1)});
+    marey::Session first(marey::SessionOptions{.output = arguments.at(1)});
     work(100'000);
-    kymo::Session second(kymo::SessionOptions{.output = arguments.at(2)});
+    marey::Session second(marey::SessionOptions{.output = arguments.at(2)});
     const rlimit limit{512 << 10, 512 << 10};
     setrlimit(RLIMIT_FSIZE, &limit);
     const std::size_t recorded = first.stop().ranges().size();
@@ -192,7 +192,7 @@ int fork_mode(const Arguments&) {
     work(10);
     std::optional<int> result;
     {
-        KYMO_RANGE("open at fork");
+        MAREY_RANGE("open at fork");
         const pid_t child = fork();
         if (child == 0) {
             child_work(20);
@@ -205,7 +205,7 @@ int fork_mode(const Arguments&) {
 }
 
 int fork_movable(const Arguments&) {
-    kymo::Range range("movable at fork");
+    marey::Range range("movable at fork");
     const pid_t child = fork();
     range.end();  // the first thing that the child does
     if (child == 0) child_work(1);
@@ -214,7 +214,7 @@ int fork_movable(const Arguments&) {
 
 int fork_silent(const Arguments&) {
     work(10);
-    KYMO_RANGE("open at fork");
+    MAREY_RANGE("open at fork");
     return in_child([] { std::exit(0); }) + in_child([] { _exit(0); });
 }
 
@@ -242,12 +242,12 @@ struct Descent {
             if (child == 0) child_work(1);
             return;
         }
-        KYMO_RANGE("level", "text", std::to_string(level) + std::string(100, '.'));
+        MAREY_RANGE("level", "text", std::to_string(level) + std::string(100, '.'));
         down(level + 1);
         if (child != 0 && level == last) down_again(level);
     }
     void down_again(int level) {
-        KYMO_RANGE("parent's level", "text", std::string(150, '!'));
+        MAREY_RANGE("parent's level", "text", std::string(150, '!'));
         if (level < levels) return down_again(level + 1);
         result = write(pipe[1], "x", 1) == 1 ? wait_for(child) : 89;
     }
@@ -268,7 +268,7 @@ int fork_and_leave(const Arguments&) {
     pid_t child = -1;
     std::thread([&child] {
         {
-            KYMO_RANGE("open at fork");
+            MAREY_RANGE("open at fork");
             child = fork();
             if (child == 0) child_work(1);
         }
@@ -283,7 +283,7 @@ int recorder_threads() {
     for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
         std::string name;
         std::ifstream(task.path() / "comm") >> name;
-        count += name == "kymo" ? 1 : 0;
+        count += name == "marey" ? 1 : 0;
     }
     return count;
 }
@@ -309,11 +309,11 @@ int fork_alone(const Arguments&) {
 }
 
 int fork_from_thread(const Arguments&) {
-    KYMO_RANGE("open on main");
+    MAREY_RANGE("open on main");
     int result = 0;
     std::thread([&] {
-        kymo::thread_name("forker");
-        KYMO_RANGE("open on forker");
+        marey::thread_name("forker");
+        MAREY_RANGE("open on forker");
         result = in_child([] {
             child_work(5);
             std::thread([] { child_work(5); }).join();
@@ -359,7 +359,7 @@ int fork_grandchildren(const Arguments&) {
     });
     const int recording = in_child([] {
         child_work(1);
-        KYMO_RANGE("open in the child");
+        MAREY_RANGE("open in the child");
         if (in_child([] { child_work(9); }) != 0) std::exit(1);
     });
     return silent + recording;
@@ -367,7 +367,7 @@ int fork_grandchildren(const Arguments&) {
 
 int fork_storm(const Arguments& arguments) {
     const BusyThreads busy(3);
-    KYMO_RANGE("open at fork");
+    MAREY_RANGE("open at fork");
     for (int i = 0; i < std::stoi(arguments.at(1)); ++i) {
         const bool ends_properly = i % 2 == 0;
         const int result = in_child([&] {
@@ -389,9 +389,9 @@ int fork_much(const Arguments&) {
 }
 
 int fork_log(const Arguments&) {
-    const kymo_writer& writer = *kymo_writer_table(KYMO_WRITER_VERSION);
-    kymo_log* const stream = writer.log_create("stream");
-    const kymo_site site = writer.intern("streamed", nullptr, 0, KYMO_SCOPE_USER);
+    const marey_writer& writer = *marey_writer_table(MAREY_WRITER_VERSION);
+    marey_log* const stream = writer.log_create("stream");
+    const marey_site site = writer.intern("streamed", nullptr, 0, MAREY_SCOPE_USER);
     const auto append = [&](int count) {
         for (int i = 0; i < count; ++i) {
             const std::uint64_t now = writer.now();
@@ -417,42 +417,42 @@ int fork_log(const Arguments&) {
         }                                                                \
     } while (false)
 
-std::size_t count(const kymo::Trace& trace, std::string_view name) {
+std::size_t count(const marey::Trace& trace, std::string_view name) {
     std::size_t found = 0;
-    for (kymo::Row row = 0; row < trace.ranges().size(); ++row) found += trace.range_name(row) == name;
+    for (marey::Row row = 0; row < trace.ranges().size(); ++row) found += trace.range_name(row) == name;
     return found;
 }
 
 // A session of the program's own, into a file when there is an argument, runs across a fork.
 int session_across_fork(const Arguments& arguments) {
-    kymo::SessionOptions options;
+    marey::SessionOptions options;
     if (arguments.size() > 1) options.output = arguments[1];
-    kymo::Session session(options);
+    marey::Session session(options);
     std::optional<int> result;
     {
-        KYMO_RANGE("open at fork");
+        MAREY_RANGE("open at fork");
         work(10);
         const pid_t child = fork();
         if (child == 0) {
             CHECK(!session.is_running());
-            CHECK(!kymo::is_recording());
+            CHECK(!marey::is_recording());
             child_work(5);
             CHECK(session.snapshot().ranges().size() == 0);
             CHECK(session.stop().ranges().size() == 0);
-            kymo::Session own(kymo::SessionOptions{});
+            marey::Session own(marey::SessionOptions{});
             child_work(3);
-            const kymo::Trace trace = own.stop();
+            const marey::Trace trace = own.stop();
             CHECK(count(trace, "child work") == 3);
             CHECK(count(trace, "work") == 0);
             CHECK(count(trace, "open at fork") == 1);
-            CHECK((trace.ranges().flags[0] & kymo::kBeganBefore) != 0);
+            CHECK((trace.ranges().flags[0] & marey::kBeganBefore) != 0);
             _exit(0);
         }
         result = wait_for(child);
     }
     work(10);
     CHECK(session.is_running());
-    const kymo::Trace trace = session.stop();
+    const marey::Trace trace = session.stop();
     CHECK(count(trace, "work") == 20);
     CHECK(count(trace, "open at fork") == 1);
     CHECK(count(trace, "child work") == 0);
@@ -463,7 +463,7 @@ int session_across_fork(const Arguments& arguments) {
 // ------------------------------------------------------------------------------------------
 
 int exec_mode(const Arguments&) {
-    KYMO_RANGE("open at exec");
+    MAREY_RANGE("open at exec");
     work(10);
     execute({"lifecycle_program", "work", "20"});
     return 1;
@@ -476,7 +476,7 @@ int spawn_mode(const Arguments& arguments) {
     if (posix_spawn(&child, "/proc/self/exe", nullptr, nullptr, const_cast<char**>(raw), environ) != 0)
         return 1;
     const int spawned = wait_for(child);
-    // The shell itself is not linked with Kymo and leaves nothing.
+    // The shell itself is not linked with Marey and leaves nothing.
     const int status = std::system((arguments.at(0) + " work 30 >/dev/null").c_str());
     return spawned + status;
 }
@@ -506,9 +506,9 @@ int second_copy_mode(const Arguments& arguments) {
     void* const copy = dlopen(arguments.at(1).c_str(), RTLD_NOW | RTLD_LOCAL);
     CHECK(copy != nullptr);
     using Start = std::uint64_t (*)(const char*, char*, std::size_t);
-    const auto start = reinterpret_cast<Start>(dlsym(copy, "kymo_session_start"));
+    const auto start = reinterpret_cast<Start>(dlsym(copy, "marey_session_start"));
     CHECK(start != nullptr);
-    CHECK(start != &kymo_session_start);  // the copy's own
+    CHECK(start != &marey_session_start);  // the copy's own
     char error[200] = {};
     CHECK(start("", error, sizeof error) == 0);
     CHECK(std::strstr(error, "another one") != nullptr);
@@ -517,8 +517,9 @@ int second_copy_mode(const Arguments& arguments) {
 }
 
 int wrong_layout_mode(const Arguments&) {
-    static constinit kymo::detail::Site foreign{"foreign", __FILE__, __LINE__, kymo::Scope::User, 999'999, 0};
-    for (int i = 0; i < 3; ++i) kymo::detail::ScopedRange range(foreign, kymo::Scope::User);
+    static constinit marey::detail::Site foreign{"foreign",          __FILE__, __LINE__,
+                                                 marey::Scope::User, 999'999,  0};
+    for (int i = 0; i < 3; ++i) marey::detail::ScopedRange range(foreign, marey::Scope::User);
     work(1);
     return 0;
 }

@@ -1,10 +1,10 @@
-// nvtx_listener.cpp: programs that use NVTX, recorded through libkymo as its listener.
-#include <kymo/nvtx.h>
+// nvtx_listener.cpp: programs that use NVTX, recorded through libmarey as its listener.
+#include <marey/nvtx.h>
 
 #include <set>
 
-#include <kymo/emit.h>
-#include <kymo/kymo.h>
+#include <marey/emit.h>
+#include <marey/marey.h>
 
 #include "child_run.h"
 
@@ -14,13 +14,13 @@ using child_run::counts;
 using Counts = std::map<std::string, int>;
 
 /// Of a range or an instant, "category:name key=value ...".
-std::string described(const kymo::Trace& trace, const kymo::SiteInfo& site,
-                      std::span<const kymo::Argument> values) {
+std::string described(const marey::Trace& trace, const marey::SiteInfo& site,
+                      std::span<const marey::Argument> values) {
     std::string text = std::string(trace.string(site.category)) + ":" + std::string(trace.string(site.name));
-    for (const kymo::Argument& value : values) {
+    for (const marey::Argument& value : values) {
         text += " " + std::string(trace.string(value.key)) + "=";
-        text += value.kind == kymo::ValueKind::String ? std::string(trace.string(value.string))
-                                                      : std::to_string(value.integer);
+        text += value.kind == marey::ValueKind::String ? std::string(trace.string(value.string))
+                                                       : std::to_string(value.integer);
     }
     return text;
 }
@@ -29,26 +29,26 @@ class NvtxPrograms : public child_run::ChildRun {
   protected:
     void SetUp() override {
         ChildRun::SetUp();
-        if (!kymo::nvtx::is_available()) GTEST_SKIP() << "built without NVTX's header";
+        if (!marey::nvtx::is_available()) GTEST_SKIP() << "built without NVTX's header";
     }
     void before_exec() override { setenv("NVTX_INJECTION64_PATH", listener_.c_str(), 1); }
-    kymo::Trace record(const std::string& mode) {
-        EXPECT_EQ(run({mode}, environment() + ",nvtx=on", KYMO_TEST_BIN_DIR "/nvtx_program"), 0) << error();
+    marey::Trace record(const std::string& mode) {
+        EXPECT_EQ(run({mode}, environment() + ",nvtx=on", MAREY_TEST_BIN_DIR "/nvtx_program"), 0) << error();
         EXPECT_EQ(error(), "");
-        return kymo::Trace::load(capture());
+        return marey::Trace::load(capture());
     }
 
-    std::string listener_ = kymo::nvtx::library_path();
+    std::string listener_ = marey::nvtx::library_path();
 };
 
-TEST_F(NvtxPrograms, AreRecordedThoughTheyDoNotKnowKymo) {
-    const kymo::Trace trace = record("every_function");
+TEST_F(NvtxPrograms, AreRecordedThoughTheyDoNotKnowMarey) {
+    const marey::Trace trace = record("every_function");
     EXPECT_EQ(out(), "0 1 2 2 1 0 -1\n0 0 0 0\n");
     std::multiset<std::string> ranges;
     std::multiset<std::string> async;
-    for (kymo::Row row = 0; row < trace.ranges().size(); ++row) {
-        const kymo::SiteInfo& site = trace.sites()[trace.ranges().site[row]];
-        const bool is_async = trace.tracks()[trace.track_of(row)].kind == kymo::TrackKind::Async;
+    for (marey::Row row = 0; row < trace.ranges().size(); ++row) {
+        const marey::SiteInfo& site = trace.sites()[trace.ranges().site[row]];
+        const bool is_async = trace.tracks()[trace.track_of(row)].kind == marey::TrackKind::Async;
         (is_async ? async : ranges).insert(described(trace, site, trace.range_arguments(row)));
     }
     EXPECT_EQ(ranges, (std::multiset<std::string>{"nvtx:push a", "nvtx:push w \u00e4",
@@ -60,8 +60,8 @@ TEST_F(NvtxPrograms, AreRecordedThoughTheyDoNotKnowKymo) {
                                           "nvtx:push ex category=zw\u00f6lf color=#ff336699 payload=-3",
                                           "library:registered a category=of the library"}));
     std::multiset<std::string> marks;
-    for (kymo::Row row = 0; row < trace.instants().size(); ++row) {
-        const kymo::SiteInfo& site = trace.sites()[trace.instants().site[row]];
+    for (marey::Row row = 0; row < trace.instants().size(); ++row) {
+        const marey::SiteInfo& site = trace.sites()[trace.instants().site[row]];
         marks.insert(described(trace, site, trace.instant_arguments(row)));
     }
     EXPECT_EQ(marks,
@@ -73,11 +73,11 @@ TEST_F(NvtxPrograms, AreRecordedThoughTheyDoNotKnowKymo) {
 }
 
 TEST_F(NvtxPrograms, HaveEveryRangeOfEveryThread) {
-    const kymo::Trace trace = record("threads");
+    const marey::Trace trace = record("threads");
     Counts expected{{"inner", 8 * 5000}};
     for (int i = 0; i < 8; ++i) expected["thread " + std::to_string(i)] = 5000;
     EXPECT_EQ(counts(trace), expected);
-    for (kymo::Row row = 0; row < trace.ranges().size(); ++row) {
+    for (marey::Row row = 0; row < trace.ranges().size(); ++row) {
         if (trace.range_name(row) == "inner") {
             ASSERT_EQ(trace.ranges().parent[row], row - 1);
         }
@@ -85,16 +85,16 @@ TEST_F(NvtxPrograms, HaveEveryRangeOfEveryThread) {
 }
 
 TEST_F(NvtxPrograms, GoOnInForkedChildren) {
-    const kymo::Trace trace = record("forks");
+    const marey::Trace trace = record("forks");
     EXPECT_EQ(counts(trace), (Counts{{"of both", 1}, {"of the parent", 1}}));
     ASSERT_EQ(other_captures().size(), 1u);
-    const kymo::Trace child = kymo::Trace::load(other_captures()[0]);
+    const marey::Trace child = marey::Trace::load(other_captures()[0]);
     EXPECT_EQ(counts(child), (Counts{{"of both", 1}, {"of the child", 1}}));
-    EXPECT_TRUE(child_run::has_flag(child, "of both", kymo::kBeganBefore));
+    EXPECT_TRUE(child_run::has_flag(child, "of both", marey::kBeganBefore));
 }
 
 TEST_F(NvtxPrograms, WorkAsEverWhereNothingRecords) {
-    EXPECT_EQ(run({"every_function"}, "", KYMO_TEST_BIN_DIR "/nvtx_program"), 0);
+    EXPECT_EQ(run({"every_function"}, "", MAREY_TEST_BIN_DIR "/nvtx_program"), 0);
     EXPECT_EQ(out(), "0 1 2 2 1 0 -1\n0 0 0 0\n");
     EXPECT_EQ(error(), "");
     EXPECT_FALSE(std::filesystem::exists(capture()));
@@ -102,34 +102,36 @@ TEST_F(NvtxPrograms, WorkAsEverWhereNothingRecords) {
 
 // The emitter speaks to the listener of the same library.
 TEST_F(NvtxPrograms, ThatEmitWhatTheyRecordHaveItOnce) {
-    EXPECT_EQ(run({"nvtx", "by_hand"}, environment(), KYMO_TEST_BIN_DIR "/emitters_program"), 0) << error();
-    const kymo::Trace by_hand = kymo::Trace::load(capture());
+    EXPECT_EQ(run({"nvtx", "by_hand"}, environment(), MAREY_TEST_BIN_DIR "/emitters_program"), 0) << error();
+    const marey::Trace by_hand = marey::Trace::load(capture());
     EXPECT_EQ(counts(by_hand), (Counts{{"ours", 1}, {"by hand", 1}, {"inner", 1}, {"started", 1}}));
     EXPECT_EQ(by_hand.instants().size(), 1u);
     EXPECT_EQ(out(), "0 0\n");
     std::filesystem::remove(capture());
-    EXPECT_EQ(run({"nvtx", "forward_and_backward"}, environment(), KYMO_TEST_BIN_DIR "/emitters_program"), 0)
+    EXPECT_EQ(run({"nvtx", "forward_and_backward"}, environment(), MAREY_TEST_BIN_DIR "/emitters_program"), 0)
         << error();
-    EXPECT_EQ(counts(kymo::Trace::load(capture())), (Counts{{"mul", 1}, {"MulBackward", 1}, {"inner", 1}}));
+    EXPECT_EQ(counts(marey::Trace::load(capture())), (Counts{{"mul", 1}, {"MulBackward", 1}, {"inner", 1}}));
 }
 
 // The command and the program may come with copies of their own.
-TEST_F(NvtxPrograms, ThatBringTheirOwnKymoAreHeardThroughAnyCopy) {
-    const std::string copy = folder_ + "/libkymo.so.0";
-    std::filesystem::copy_file(kymo::nvtx::library_path(), copy);
+TEST_F(NvtxPrograms, ThatBringTheirOwnMareyAreHeardThroughAnyCopy) {
+    const std::string copy = folder_ + "/libmarey.so.0";
+    std::filesystem::copy_file(marey::nvtx::library_path(), copy);
     listener_ = copy;
     setenv("ASAN_OPTIONS", "detect_odr_violation=0", 1);  // it is what this test does
-    EXPECT_EQ(run({"nvtx", "by_hand"}, environment() + ",nvtx=on", KYMO_TEST_BIN_DIR "/emitters_program"), 0);
-    const kymo::Trace trace = kymo::Trace::load(capture());
+    EXPECT_EQ(run({"nvtx", "by_hand"}, environment() + ",nvtx=on", MAREY_TEST_BIN_DIR "/emitters_program"),
+              0);
+    const marey::Trace trace = marey::Trace::load(capture());
     EXPECT_EQ(counts(trace)["by hand"], 1) << error();
     EXPECT_FALSE(child_run::has_problem(trace, "nvtx_not_listening"));
 }
 
 TEST_F(NvtxPrograms, SayWhenAnotherToolListens) {
-    listener_ = KYMO_TEST_BIN_DIR "/nvtx_collector.so";
-    EXPECT_EQ(run({"nvtx", "by_hand"}, environment() + ",nvtx=on", KYMO_TEST_BIN_DIR "/emitters_program"), 0);
+    listener_ = MAREY_TEST_BIN_DIR "/nvtx_collector.so";
+    EXPECT_EQ(run({"nvtx", "by_hand"}, environment() + ",nvtx=on", MAREY_TEST_BIN_DIR "/emitters_program"),
+              0);
     EXPECT_TRUE(child_run::contains(error(), "names the library of another tool"));
-    EXPECT_TRUE(child_run::has_problem(kymo::Trace::load(capture()), "nvtx_not_listening"));
+    EXPECT_TRUE(child_run::has_problem(marey::Trace::load(capture()), "nvtx_not_listening"));
 }
 
 }  // namespace

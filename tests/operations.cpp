@@ -11,8 +11,8 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <kymo/detail/operator_path.h>
-#include <kymo/kymo.h>
+#include <marey/detail/operator_path.h>
+#include <marey/marey.h>
 
 namespace {
 
@@ -39,16 +39,16 @@ thread_local std::uint64_t allocations = 0;
 
 namespace {
 
-using kymo::ObservedRange;
-using kymo::Observer;
-using kymo::ObserverContext;
-using kymo::Scope;
+using marey::ObservedRange;
+using marey::Observer;
+using marey::ObserverContext;
+using marey::Scope;
 
-const std::int32_t node_at_start = kymo::node_id();
+const std::int32_t node_at_start = marey::node_id();
 
 class Operations : public ::testing::Test {
   protected:
-    void TearDown() override { kymo::clear_observers(); }
+    void TearDown() override { marey::clear_observers(); }
 };
 using Allocations = Operations;
 
@@ -72,14 +72,14 @@ Observer showing() {
     };
     return {.start = [](const ObservedRange& range, void*) -> std::unique_ptr<ObserverContext> {
                 auto held = std::make_unique<Held>();
-                for (const kymo::Value& value : range.inputs()) {
-                    if (value.kind() == kymo::ValueKind::Int) held->what.integers.push_back(value.integer());
-                    if (value.kind() == kymo::ValueKind::Array)
+                for (const marey::Value& value : range.inputs()) {
+                    if (value.kind() == marey::ValueKind::Int) held->what.integers.push_back(value.integer());
+                    if (value.kind() == marey::ValueKind::Array)
                         held->what.integers.insert(held->what.integers.end(), value.array().sizes.begin(),
                                                    value.array().sizes.end());
                 }
-                for (const kymo::KeyedValue& each : range.keywords()) {
-                    if (each.value.kind() == kymo::ValueKind::String)
+                for (const marey::KeyedValue& each : range.keywords()) {
+                    if (each.value.kind() == marey::ValueKind::String)
                         held->what.texts.emplace(each.key, each.value.string());
                 }
                 return held;
@@ -108,23 +108,23 @@ Observer showing() {
 TEST_F(Operations, ShowTheirInputsOutputsAndNumbers) {
     shown.clear();
     EXPECT_EQ(node_at_start, -1);
-    kymo::set_node_id(3);
-    EXPECT_THROW(kymo::set_node_id(-1), kymo::Error);
-    kymo::add_observer(showing());
+    marey::set_node_id(3);
+    EXPECT_THROW(marey::set_node_id(-1), marey::Error);
+    marey::add_observer(showing());
     const std::int64_t sizes[] = {2, 5};
-    const kymo::ArrayView array{.dtype = kymo::DType::Float32, .sizes = sizes};
-    const kymo::KeyedValue keywords[] = {{"mode", "fast"}};
+    const marey::ArrayView array{.dtype = marey::DType::Float32, .sizes = sizes};
+    const marey::KeyedValue keywords[] = {{"mode", "fast"}};
     {
-        kymo::Operation op(Scope::BackwardFunction);
-        const kymo::Value inputs[] = {array, 7};
+        marey::Operation op(Scope::BackwardFunction);
+        const marey::Value inputs[] = {array, 7};
         op.begin(std::string("made at run time ") + "by hand", {.sequence = 11, .forward_thread = 2}, inputs,
                  keywords);
-        const kymo::Value outputs[] = {1, 2, 3};
+        const marey::Value outputs[] = {1, 2, 3};
         EXPECT_TRUE(op.outputs_wanted());
         op.set_outputs(outputs);
         op.end();
     }
-    { KYMO_RANGE("plain", "who", "me"); }
+    { MAREY_RANGE("plain", "who", "me"); }
     ASSERT_EQ(shown.size(), 2u);
     EXPECT_EQ(shown[0].name, "made at run time by hand");
     EXPECT_EQ(shown[0].scope, Scope::BackwardFunction);
@@ -134,7 +134,7 @@ TEST_F(Operations, ShowTheirInputsOutputsAndNumbers) {
     EXPECT_EQ(shown[0].integers, (std::vector<std::int64_t>{2, 5, 7}));
     EXPECT_EQ(shown[0].texts.at("mode"), "fast");
     EXPECT_EQ(shown[0].outputs, 3u);
-    EXPECT_EQ(shown[0].start_thread, kymo::current_thread_id());
+    EXPECT_EQ(shown[0].start_thread, marey::current_thread_id());
     EXPECT_EQ(shown[1].sequence, -1);
     EXPECT_EQ(shown[1].forward_thread, 0u);
     EXPECT_EQ(shown[1].texts.at("who"), "me");
@@ -143,64 +143,64 @@ TEST_F(Operations, ShowTheirInputsOutputsAndNumbers) {
 
 // R34
 TEST_F(Operations, AreActiveOnlyWhenSomebodyWillSeeThem) {
-    const auto is_active = [](Scope scope) { return kymo::Operation(scope).is_active(); };
+    const auto is_active = [](Scope scope) { return marey::Operation(scope).is_active(); };
     EXPECT_FALSE(is_active(Scope::Function));
     Observer observer = showing();
     observer.scopes = {Scope::BackwardFunction};
-    const auto handle = kymo::add_observer(observer);
+    const auto handle = marey::add_observer(observer);
     EXPECT_FALSE(is_active(Scope::Function));
     EXPECT_TRUE(is_active(Scope::BackwardFunction));
-    kymo::remove_and_drain(handle);
+    marey::remove_and_drain(handle);
     Observer never = showing();
     never.sampling = 0;
-    kymo::add_observer(never);
+    marey::add_observer(never);
     EXPECT_FALSE(is_active(Scope::Function));
-    kymo::Session session(kymo::SessionOptions{.scopes = {Scope::User}});
+    marey::Session session(marey::SessionOptions{.scopes = {Scope::User}});
     EXPECT_FALSE(is_active(Scope::Function));
     EXPECT_TRUE(is_active(Scope::User));
 }
 
 // R61 R63 R69
 TEST_F(Operations, OfUsersTakeATextOrValuesOfEveryKindOrKeywordsOnly) {
-    static std::vector<kymo::ValueKind> kinds;
+    static std::vector<marey::ValueKind> kinds;
     static std::string text;
     Observer observer;
     observer.start = [](const ObservedRange& range, void*) -> std::unique_ptr<ObserverContext> {
         EXPECT_EQ(range.scope(), Scope::User);
         kinds.clear();
-        for (const kymo::Value& value : range.inputs()) {
+        for (const marey::Value& value : range.inputs()) {
             kinds.push_back(value.kind());
-            if (value.kind() == kymo::ValueKind::String) text = value.string();
+            if (value.kind() == marey::ValueKind::String) text = value.string();
         }
-        for (const kymo::KeyedValue& each : range.keywords()) text = each.key;
+        for (const marey::KeyedValue& each : range.keywords()) text = each.key;
         return nullptr;
     };
-    kymo::add_observer(observer);
-    EXPECT_FALSE(kymo::Operation(Scope::User).inputs_wanted());
-    kymo::clear_observers();
+    marey::add_observer(observer);
+    EXPECT_FALSE(marey::Operation(Scope::User).inputs_wanted());
+    marey::clear_observers();
     observer.needs_inputs = true;
-    kymo::add_observer(observer);
+    marey::add_observer(observer);
     {
-        kymo::Operation op(Scope::User);
+        marey::Operation op(Scope::User);
         ASSERT_TRUE(op.inputs_wanted());
-        op.begin("with a text", {}, {kymo::Value("epoch=3")});
+        op.begin("with a text", {}, {marey::Value("epoch=3")});
     }
-    using kymo::ValueKind;
+    using marey::ValueKind;
     EXPECT_EQ(kinds, std::vector{ValueKind::String});
     EXPECT_EQ(text, "epoch=3");
-    const kymo::ArrayView array{.dtype = kymo::DType::Int64};
-    const kymo::Value items[] = {1, 2};
-    const std::span<const kymo::Value> list = items;
+    const marey::ArrayView array{.dtype = marey::DType::Int64};
+    const marey::Value items[] = {1, 2};
+    const std::span<const marey::Value> list = items;
     {
-        kymo::Operation op(Scope::User);
+        marey::Operation op(Scope::User);
         op.begin("with values", {}, {array, true, 1, 0.5, "text", list, nullptr});
     }
     EXPECT_EQ(kinds, (std::vector{ValueKind::Array, ValueKind::Bool, ValueKind::Int, ValueKind::Double,
                                   ValueKind::String, ValueKind::List, ValueKind::None}));
-    const kymo::KeyedValue keywords[] = {{"only", 1}};
+    const marey::KeyedValue keywords[] = {{"only", 1}};
     {
-        kymo::Operation op(Scope::User);
-        op.begin(KYMO_SITE_SCOPE(Scope::User, "with keywords"), {}, {}, keywords);
+        marey::Operation op(Scope::User);
+        op.begin(MAREY_SITE_SCOPE(Scope::User, "with keywords"), {}, {}, keywords);
     }
     EXPECT_TRUE(kinds.empty());
     EXPECT_EQ(text, "only");
@@ -210,14 +210,14 @@ TEST_F(Operations, OfUsersTakeATextOrValuesOfEveryKindOrKeywordsOnly) {
 TEST_F(Operations, AllocateNothingOnceTheyAreWarm) {
     static int starts;
     const auto work = [] {
-        KYMO_RANGE("range");
-        const kymo::ArrayView array{.dtype = kymo::DType::Float32};
-        kymo::Operation op;
+        MAREY_RANGE("range");
+        const marey::ArrayView array{.dtype = marey::DType::Float32};
+        marey::Operation op;
         if (op.inputs_wanted()) {
-            const kymo::Value inputs[] = {array, 7, "text"};
-            op.begin(KYMO_SITE("operation"), {}, inputs);
+            const marey::Value inputs[] = {array, 7, "text"};
+            op.begin(MAREY_SITE("operation"), {}, inputs);
         } else {
-            op.begin(KYMO_SITE("operation"));
+            op.begin(MAREY_SITE("operation"));
         }
     };
     const auto allocations_of_work = [&] {
@@ -234,10 +234,10 @@ TEST_F(Operations, AllocateNothingOnceTheyAreWarm) {
     };
     observer.needs_inputs = true;
     const std::uint64_t before = allocations;
-    kymo::add_observer(observer);
+    marey::add_observer(observer);
     EXPECT_GT(allocations, before);  // the library's are counted
     EXPECT_EQ(allocations_of_work(), 0u);
-    for (int i = 1; i < 40; ++i) kymo::add_observer(observer);
+    for (int i = 1; i < 40; ++i) marey::add_observer(observer);
     starts = 0;
     EXPECT_EQ(allocations_of_work(), 0u);
     EXPECT_EQ(starts, 103 * 2 * 40);
@@ -245,11 +245,11 @@ TEST_F(Operations, AllocateNothingOnceTheyAreWarm) {
 
 // R50 R59
 TEST_F(Operations, ThreadIdsStartAtOneAndAreNeverReused) {
-    std::set<std::uint32_t> ids{kymo::current_thread_id()};
-    EXPECT_EQ(kymo::current_thread_id(), *ids.begin());
+    std::set<std::uint32_t> ids{marey::current_thread_id()};
+    EXPECT_EQ(marey::current_thread_id(), *ids.begin());
     EXPECT_GE(*ids.begin(), 1u);
     for (int i = 0; i < 20; ++i) {
-        std::thread([&] { EXPECT_TRUE(ids.insert(kymo::current_thread_id()).second); }).join();
+        std::thread([&] { EXPECT_TRUE(ids.insert(marey::current_thread_id()).second); }).join();
     }
 }
 
@@ -261,16 +261,16 @@ TEST_F(Operations, IdsAreGivenOnlyWhenSomebodyAsks) {
         ids.push_back(range.id());
         return nullptr;
     }};
-    kymo::add_observer(observer);
-    { KYMO_RANGE("r"); }
+    marey::add_observer(observer);
+    { MAREY_RANGE("r"); }
     EXPECT_EQ(ids, (std::vector<std::uint64_t>{0}));
     Observer asks;
     asks.start = [](const ObservedRange&, void*) -> std::unique_ptr<ObserverContext> { return nullptr; };
     asks.needs_ids = true;
-    kymo::add_observer(asks);
+    marey::add_observer(asks);
     std::set<std::uint64_t> unique;
     for (int i = 0; i < 100; ++i) {
-        KYMO_RANGE("r");
+        MAREY_RANGE("r");
         EXPECT_TRUE(unique.insert(ids.back()).second);
         EXPECT_NE(ids.back(), 0u);
     }
@@ -279,13 +279,13 @@ TEST_F(Operations, IdsAreGivenOnlyWhenSomebodyAsks) {
 // R10
 TEST_F(Operations, AScopeThatAnotherThreadEndsIsAsyncAlsoWhereNothingRecords) {
     static bool was_async = false;
-    kymo::add_observer(
+    marey::add_observer(
         {.end = [](const ObservedRange& range, ObserverContext*, void*) { was_async = range.is_async(); }});
-    auto operation = std::make_unique<kymo::Operation>(Scope::User);
+    auto operation = std::make_unique<marey::Operation>(Scope::User);
     operation->begin("passed on");
     std::thread([&] { operation.reset(); }).join();
     EXPECT_TRUE(was_async);
-    operation = std::make_unique<kymo::Operation>(Scope::User);
+    operation = std::make_unique<marey::Operation>(Scope::User);
     operation->begin("stays");
     operation.reset();
     EXPECT_FALSE(was_async);
@@ -300,16 +300,16 @@ TEST_F(Operations, AMovableRangeIsAsyncAndMayEndOnAnotherThread) {
     struct Held : ObserverContext {
         ~Held() override { death_thread = std::this_thread::get_id(); }
     };
-    kymo::add_observer({.start = [](const ObservedRange&, void*) -> std::unique_ptr<ObserverContext> {
-                            return std::make_unique<Held>();
-                        },
-                        .end =
-                            [](const ObservedRange& range, ObserverContext*, void*) {
-                                end_thread = std::this_thread::get_id();
-                                was_async = range.is_async();
-                                start_thread = range.start_thread();
-                            }});
-    kymo::Range range("moves");
+    marey::add_observer({.start = [](const ObservedRange&, void*) -> std::unique_ptr<ObserverContext> {
+                             return std::make_unique<Held>();
+                         },
+                         .end =
+                             [](const ObservedRange& range, ObserverContext*, void*) {
+                                 end_thread = std::this_thread::get_id();
+                                 was_async = range.is_async();
+                                 start_thread = range.start_thread();
+                             }});
+    marey::Range range("moves");
     EXPECT_TRUE(range.is_open());
     std::thread other([moved = std::move(range)]() mutable { moved.end(); });
     const std::thread::id expected = other.get_id();
@@ -317,55 +317,55 @@ TEST_F(Operations, AMovableRangeIsAsyncAndMayEndOnAnotherThread) {
     EXPECT_EQ(end_thread, expected);
     EXPECT_EQ(death_thread, expected);
     EXPECT_TRUE(was_async);
-    EXPECT_EQ(start_thread, kymo::current_thread_id());
+    EXPECT_EQ(start_thread, marey::current_thread_id());
 }
 
 // R57
 TEST_F(Operations, SequenceNumbersCountPerThread) {
-    const std::int64_t before = kymo::peek_sequence();
-    EXPECT_EQ(kymo::peek_sequence(), before);
-    EXPECT_EQ(kymo::take_sequence(), before);
-    EXPECT_EQ(kymo::peek_sequence(), before + 1);
-    std::thread([] { EXPECT_EQ(kymo::peek_sequence(), 0); }).join();
+    const std::int64_t before = marey::peek_sequence();
+    EXPECT_EQ(marey::peek_sequence(), before);
+    EXPECT_EQ(marey::take_sequence(), before);
+    EXPECT_EQ(marey::peek_sequence(), before + 1);
+    std::thread([] { EXPECT_EQ(marey::peek_sequence(), 0); }).join();
 }
 
 // ---- what a session keeps of them ----
 
-std::string chrome_text(const kymo::Trace& trace) {
+std::string chrome_text(const marey::Trace& trace) {
     std::ostringstream stream;
-    kymo::write_chrome_json(trace, stream);
+    marey::write_chrome_json(trace, stream);
     return stream.str();
 }
 
 // C14 C17 C18 C19 C21 R65
 TEST_F(Operations, OfAnyThreadHaveShapesAndConcreteInputsInASessionThatAsks) {
-    kymo::Session shapes(kymo::SessionOptions{.record_shapes = true});
-    kymo::Session all(kymo::SessionOptions{.record_shapes = true, .concrete_inputs = true});
-    kymo::Session neither(kymo::SessionOptions{});
+    marey::Session shapes(marey::SessionOptions{.record_shapes = true});
+    marey::Session all(marey::SessionOptions{.record_shapes = true, .concrete_inputs = true});
+    marey::Session neither(marey::SessionOptions{});
     std::thread([] {
         const std::int64_t sizes[] = {2, 5};
         const std::int64_t strides[] = {5, 1};
-        const kymo::ArrayView array{.dtype = kymo::DType::Float32, .sizes = sizes, .strides = strides};
-        const kymo::ArrayView scalar{.dtype = kymo::DType::Int64};
-        std::vector<kymo::Value> numbers(31, kymo::Value(4));
-        std::vector<kymo::Value> arrays(31, kymo::Value(scalar));
-        const std::span<const kymo::Value> some = numbers;
-        const std::span<const kymo::Value> many = arrays;
-        const kymo::Value inputs[] = {array, 7, some.first(30), some, many.first(30), many};
-        const kymo::KeyedValue keywords[] = {{"mode", "fast"}};
-        kymo::Operation op;
+        const marey::ArrayView array{.dtype = marey::DType::Float32, .sizes = sizes, .strides = strides};
+        const marey::ArrayView scalar{.dtype = marey::DType::Int64};
+        std::vector<marey::Value> numbers(31, marey::Value(4));
+        std::vector<marey::Value> arrays(31, marey::Value(scalar));
+        const std::span<const marey::Value> some = numbers;
+        const std::span<const marey::Value> many = arrays;
+        const marey::Value inputs[] = {array, 7, some.first(30), some, many.first(30), many};
+        const marey::KeyedValue keywords[] = {{"mode", "fast"}};
+        marey::Operation op;
         ASSERT_TRUE(op.inputs_wanted());
         op.begin("op", {}, inputs, keywords);
-        const kymo::Value outputs[] = {array};
+        const marey::Value outputs[] = {array};
         op.set_outputs(outputs);
     }).join();
 
-    const kymo::Trace trace = all.stop();
+    const marey::Trace trace = all.stop();
     ASSERT_EQ(trace.ranges().size(), 1u);
     const auto arguments = trace.range_arguments(0);
     ASSERT_EQ(arguments.size(), 8u);
-    const kymo::ArrayInfo& array = trace.arrays()[arguments[0].array];
-    EXPECT_EQ(array.dtype, kymo::DType::Float32);
+    const marey::ArrayInfo& array = trace.arrays()[arguments[0].array];
+    EXPECT_EQ(array.dtype, marey::DType::Float32);
     EXPECT_EQ(array.dimensions, 2u);
     EXPECT_EQ(trace.array_extents()[array.first_extent + 1], 5);
     EXPECT_EQ(arguments[1].integer, 7);
@@ -373,8 +373,8 @@ TEST_F(Operations, OfAnyThreadHaveShapesAndConcreteInputsInASessionThatAsks) {
         EXPECT_EQ(arguments[list].list.count, 30u);
         EXPECT_EQ(arguments[list].truncated, list % 2 == 1) << list;
     }
-    EXPECT_EQ(arguments[6].role, kymo::ArgumentRole::Keyword);
-    EXPECT_EQ(arguments[7].role, kymo::ArgumentRole::Output);
+    EXPECT_EQ(arguments[6].role, marey::ArgumentRole::Keyword);
+    EXPECT_EQ(arguments[7].role, marey::ArgumentRole::Output);
     const std::string text = chrome_text(trace);
     EXPECT_NE(
         text.find(R"("Input type":["float","Scalar","ScalarList","ScalarList","TensorList","TensorList"])"),
@@ -385,29 +385,29 @@ TEST_F(Operations, OfAnyThreadHaveShapesAndConcreteInputsInASessionThatAsks) {
     EXPECT_NE(text.find(R"(4, 4, ...]")"), std::string::npos);
     EXPECT_NE(text.find(R"("Output Dims":[[2,5]])"), std::string::npos);
 
-    const kymo::Trace less = shapes.stop();
+    const marey::Trace less = shapes.stop();
     ASSERT_EQ(less.range_arguments(0).size(), 8u);
-    EXPECT_EQ(less.range_arguments(0)[0].kind, kymo::ValueKind::Array);
-    EXPECT_EQ(less.range_arguments(0)[1].left_out, kymo::ValueKind::Int);
-    EXPECT_EQ(less.range_arguments(0)[2].left_out, kymo::ValueKind::List);
+    EXPECT_EQ(less.range_arguments(0)[0].kind, marey::ValueKind::Array);
+    EXPECT_EQ(less.range_arguments(0)[1].left_out, marey::ValueKind::Int);
+    EXPECT_EQ(less.range_arguments(0)[2].left_out, marey::ValueKind::List);
     ASSERT_EQ(neither.stop().range_arguments(0).size(), 1u);
 }
 
 // C20
 TEST_F(Operations, KeepNothingAliveThatTheyWereShown) {
-    kymo::Session session(kymo::SessionOptions{.record_shapes = true, .concrete_inputs = true});
+    marey::Session session(marey::SessionOptions{.record_shapes = true, .concrete_inputs = true});
     auto elements = std::make_shared<std::vector<float>>(12);
     auto sizes = std::make_unique<std::vector<std::int64_t>>(std::vector<std::int64_t>{3, 4});
     const std::weak_ptr<std::vector<float>> watched = elements;
     const auto address = reinterpret_cast<std::uintptr_t>(elements->data());
     for (const std::uint64_t storage_id : {1u, 2u}) {  // two lives of one address
-        const kymo::ArrayView array{.dtype = kymo::DType::Float32,
-                                    .sizes = *sizes,
-                                    .storage = elements->data(),
-                                    .storage_id = storage_id};
-        kymo::Operation op;
-        op.begin("op", {}, {kymo::Value(array)});
-        const kymo::Value outputs[] = {array};
+        const marey::ArrayView array{.dtype = marey::DType::Float32,
+                                     .sizes = *sizes,
+                                     .storage = elements->data(),
+                                     .storage_id = storage_id};
+        marey::Operation op;
+        op.begin("op", {}, {marey::Value(array)});
+        const marey::Value outputs[] = {array};
         op.set_outputs(outputs);
         op.end();
         EXPECT_EQ(elements.use_count(), 1);
@@ -415,7 +415,7 @@ TEST_F(Operations, KeepNothingAliveThatTheyWereShown) {
     elements.reset();
     sizes.reset();
     EXPECT_TRUE(watched.expired());
-    const kymo::Trace trace = session.stop();
+    const marey::Trace trace = session.stop();
     ASSERT_EQ(trace.arrays().size(), 4u);
     EXPECT_EQ(trace.arrays()[0].storage, address);
     EXPECT_EQ(trace.arrays()[2].storage, address);
@@ -426,40 +426,40 @@ TEST_F(Operations, KeepNothingAliveThatTheyWereShown) {
 
 // C16 C20
 TEST_F(Operations, SayOfArraysWhichTheyAreAndWhatIsDoneWithThem) {
-    kymo::Session session(kymo::SessionOptions{.record_shapes = true});
-    const kymo::ArrayView read{.object = 0x0003'aaaa'bbbb'cccc, .access = kymo::ArrayAccess::Read};
-    const kymo::ArrayView written{.storage_id = 7, .object = 5, .access = kymo::ArrayAccess::Write};
-    kymo::Operation op;
-    op.begin("op", {}, {kymo::Value(read), kymo::Value(written)});
+    marey::Session session(marey::SessionOptions{.record_shapes = true});
+    const marey::ArrayView read{.object = 0x0003'aaaa'bbbb'cccc, .access = marey::ArrayAccess::Read};
+    const marey::ArrayView written{.storage_id = 7, .object = 5, .access = marey::ArrayAccess::Write};
+    marey::Operation op;
+    op.begin("op", {}, {marey::Value(read), marey::Value(written)});
     op.end();
-    const kymo::Trace trace = session.stop();
+    const marey::Trace trace = session.stop();
     ASSERT_EQ(trace.arrays().size(), 2u);
     EXPECT_EQ(trace.arrays()[0].object, read.object);
-    EXPECT_EQ(trace.arrays()[0].access, kymo::ArrayAccess::Read);
+    EXPECT_EQ(trace.arrays()[0].access, marey::ArrayAccess::Read);
     EXPECT_EQ(trace.arrays()[1].object, 0u);  // the number of its memory says more
     EXPECT_EQ(trace.arrays()[1].storage_id, 7u);
-    EXPECT_EQ(trace.arrays()[1].access, kymo::ArrayAccess::Write);
+    EXPECT_EQ(trace.arrays()[1].access, marey::ArrayAccess::Write);
 }
 
 // C31 R57 R59
 TEST_F(Operations, OfTwoHalvesAreLinkedByForwardThreadAndSequence) {
-    kymo::Session session(kymo::SessionOptions{});
-    const std::uint32_t forward_thread = kymo::current_thread_id();
+    marey::Session session(marey::SessionOptions{});
+    const std::uint32_t forward_thread = marey::current_thread_id();
     std::int64_t sequence = 0;
     {
-        kymo::Operation op;
-        op.begin("mul", {.sequence = kymo::peek_sequence()});
-        sequence = kymo::take_sequence();
+        marey::Operation op;
+        op.begin("mul", {.sequence = marey::peek_sequence()});
+        sequence = marey::take_sequence();
     }
     {
-        kymo::Operation op;
-        op.begin("later", {.sequence = kymo::peek_sequence()});
+        marey::Operation op;
+        op.begin("later", {.sequence = marey::peek_sequence()});
     }
     std::thread([&] {
-        kymo::Operation op(Scope::BackwardFunction);
+        marey::Operation op(Scope::BackwardFunction);
         op.begin("MulBackward", {.sequence = sequence, .forward_thread = forward_thread});
     }).join();
-    const kymo::Trace trace = session.stop();
+    const marey::Trace trace = session.stop();
     ASSERT_EQ(trace.links().size(), 1u);
     EXPECT_EQ(trace.range_name(trace.links()[0].from), "mul");
     EXPECT_EQ(trace.range_name(trace.links()[0].to), "MulBackward");
@@ -468,50 +468,50 @@ TEST_F(Operations, OfTwoHalvesAreLinkedByForwardThreadAndSequence) {
 // ---- allocations ----
 
 // How many ranges of that name have `count` arguments.
-int ranges_with(const kymo::Trace& trace, std::string_view name, std::size_t count) {
+int ranges_with(const marey::Trace& trace, std::string_view name, std::size_t count) {
     int found = 0;
-    for (kymo::Row row = 0; row < trace.ranges().size(); ++row)
+    for (marey::Row row = 0; row < trace.ranges().size(); ++row)
         found += trace.range_name(row) == name && trace.range_arguments(row).size() == count ? 1 : 0;
     return found;
 }
 
 TEST_F(Operations, ThatEndOutOfOrderKeepTheirValuesForAsLongAsOneLikes) {
     constexpr int kTimes = 5000;
-    kymo::Session session{kymo::SessionOptions{}};
-    const kymo::KeyedValue values[] = {{"a", 11}, {"b", "twenty-two"}};
+    marey::Session session{marey::SessionOptions{}};
+    const marey::KeyedValue values[] = {{"a", 11}, {"b", "twenty-two"}};
     for (int i = 0; i < kTimes; ++i) {
-        kymo::Operation first;
+        marey::Operation first;
         first.begin("first", {}, {}, values);
-        kymo::Operation second;
+        marey::Operation second;
         second.begin("second", {}, {}, values);
         first.end();
         second.end();
     }
-    const kymo::Trace trace = session.stop();
+    const marey::Trace trace = session.stop();
     EXPECT_EQ(ranges_with(trace, "first", 2), kTimes);
     EXPECT_EQ(ranges_with(trace, "second", 2), kTimes);
 }
 
 TEST_F(Operations, ThatACallbackLeavesOpenKeepTheirValues) {
     struct Held : ObserverContext {
-        kymo::Operation operation;
+        marey::Operation operation;
     };
-    kymo::add_observer(
+    marey::add_observer(
         {.start = [](const ObservedRange&, void*) -> std::unique_ptr<ObserverContext> {
              auto held = std::make_unique<Held>();
-             const kymo::KeyedValue values[] = {{"a", 11}, {"b", 22}};
+             const marey::KeyedValue values[] = {{"a", 11}, {"b", 22}};
              held->operation.begin("held", {}, {}, values);
              return held;
          },
-         .end = [](const ObservedRange&, ObserverContext*, void*) { KYMO_RANGE("at the end", "c", 33); },
+         .end = [](const ObservedRange&, ObserverContext*, void*) { MAREY_RANGE("at the end", "c", 33); },
          .needs_inputs = true});
-    kymo::Session session{kymo::SessionOptions{}};
+    marey::Session session{marey::SessionOptions{}};
     for (int i = 0; i < 3; ++i) {
-        KYMO_RANGE("watched", "d", 44, "e", "five", "f", 6);
-        const kymo::Range movable("movable", "g", 7);
+        MAREY_RANGE("watched", "d", 44, "e", "five", "f", 6);
+        const marey::Range movable("movable", "g", 7);
     }
-    kymo::clear_observers();
-    const kymo::Trace trace = session.stop();
+    marey::clear_observers();
+    const marey::Trace trace = session.stop();
     EXPECT_EQ(ranges_with(trace, "held", 2), 6);
     EXPECT_EQ(ranges_with(trace, "at the end", 1), 6);
     EXPECT_EQ(ranges_with(trace, "watched", 3), 3);
@@ -520,22 +520,22 @@ TEST_F(Operations, ThatACallbackLeavesOpenKeepTheirValues) {
 }
 
 TEST_F(Operations, SayThatMoreWasGivenThanIsKept) {
-    kymo::SessionOptions options;
+    marey::SessionOptions options;
     options.concrete_inputs = true;
-    kymo::Session session(options);
-    const std::vector<kymo::KeyedValue> keywords(20, {"k", 1});
-    const std::vector<kymo::Value> inputs(5000, kymo::Value("some text"));
+    marey::Session session(options);
+    const std::vector<marey::KeyedValue> keywords(20, {"k", 1});
+    const std::vector<marey::Value> inputs(5000, marey::Value("some text"));
     {
-        kymo::Operation many;
+        marey::Operation many;
         many.begin("keywords", {}, {}, keywords);
     }
     {
-        kymo::Operation many;
+        marey::Operation many;
         many.begin("inputs", {}, inputs);
     }
-    const kymo::Trace trace = session.stop();
+    const marey::Trace trace = session.stop();
     ASSERT_EQ(trace.ranges().size(), 2u);
-    for (kymo::Row row = 0; row < 2; ++row) {
+    for (marey::Row row = 0; row < 2; ++row) {
         const auto arguments = trace.range_arguments(row);
         ASSERT_GT(arguments.size(), 10u);
         EXPECT_TRUE(arguments.back().truncated) << trace.range_name(row);
@@ -544,10 +544,10 @@ TEST_F(Operations, SayThatMoreWasGivenThanIsKept) {
 }
 
 TEST_F(Operations, HaveTheScopeTheyWereMadeWithWhateverTheSiteSays) {
-    kymo::Session session(kymo::SessionOptions{.scopes = {Scope::BackwardFunction}});
+    marey::Session session(marey::SessionOptions{.scopes = {Scope::BackwardFunction}});
     {
-        kymo::Operation op(Scope::BackwardFunction);
-        op.begin(KYMO_SITE("mm"), {}, {kymo::Value(1)});
+        marey::Operation op(Scope::BackwardFunction);
+        op.begin(MAREY_SITE("mm"), {}, {marey::Value(1)});
     }
     EXPECT_EQ(session.stop().ranges().size(), 1u);
 }
@@ -557,47 +557,47 @@ TEST_F(Allocations, ReachObserversOfEveryThread) {
     static std::vector<std::int64_t> bytes;
     bytes.clear();
     Observer observer;
-    observer.memory = [](const kymo::MemoryReport& report, void*) { bytes.push_back(report.bytes); };
-    EXPECT_FALSE(kymo::memory_wanted());
-    const auto handle = kymo::add_observer(observer);
-    EXPECT_TRUE(kymo::memory_wanted());
+    observer.memory = [](const marey::MemoryReport& report, void*) { bytes.push_back(report.bytes); };
+    EXPECT_FALSE(marey::memory_wanted());
+    const auto handle = marey::add_observer(observer);
+    EXPECT_TRUE(marey::memory_wanted());
     int block = 0;
-    kymo::report_allocation(&block, 64, 64, 128);
-    std::thread([&] { kymo::report_allocation(&block, -64, 0, 128); }).join();
-    kymo::report_out_of_memory(1 << 20, 0, 128, {kymo::DeviceType::Cuda, 1});
+    marey::report_allocation(&block, 64, 64, 128);
+    std::thread([&] { marey::report_allocation(&block, -64, 0, 128); }).join();
+    marey::report_out_of_memory(1 << 20, 0, 128, {marey::DeviceType::Cuda, 1});
     EXPECT_EQ(bytes, (std::vector<std::int64_t>{64, -64, 1 << 20}));
-    kymo::remove_and_drain(handle);
-    kymo::report_allocation(&block, 1, 1, 1);
+    marey::remove_and_drain(handle);
+    marey::report_allocation(&block, 1, 1, 1);
     EXPECT_EQ(bytes.size(), 3u);
 }
 
 // C55 C56 C58
 TEST_F(Allocations, ReachSessionsOfEitherKindThatAsk) {
-    kymo::Session all(kymo::SessionOptions{.profile_memory = true});
-    kymo::Session mine(kymo::SessionOptions{.threads = kymo::Threads::Tasks, .profile_memory = true});
-    kymo::Session unasked(kymo::SessionOptions{});
+    marey::Session all(marey::SessionOptions{.profile_memory = true});
+    marey::Session mine(marey::SessionOptions{.threads = marey::Threads::Tasks, .profile_memory = true});
+    marey::Session unasked(marey::SessionOptions{});
     int block = 0;
     {
-        KYMO_RANGE("work");
-        kymo::report_allocation(&block, 64, 64, 128);
+        MAREY_RANGE("work");
+        marey::report_allocation(&block, 64, 64, 128);
     }
     std::thread([&] {
-        EXPECT_TRUE(kymo::memory_wanted());
-        kymo::report_allocation(&block, -64, 0, 128, {kymo::DeviceType::Cuda, 1});
-        kymo::report_out_of_memory(1 << 20, 0, 128);
+        EXPECT_TRUE(marey::memory_wanted());
+        marey::report_allocation(&block, -64, 0, 128, {marey::DeviceType::Cuda, 1});
+        marey::report_out_of_memory(1 << 20, 0, 128);
     }).join();
     EXPECT_EQ(unasked.stop().memory().size(), 0u);
     EXPECT_EQ(mine.stop().memory().size(), 1u);
-    const kymo::Trace trace = all.stop();
-    EXPECT_FALSE(kymo::memory_wanted());
-    const kymo::MemoryColumns memory = trace.memory();
+    const marey::Trace trace = all.stop();
+    EXPECT_FALSE(marey::memory_wanted());
+    const marey::MemoryColumns memory = trace.memory();
     ASSERT_EQ(memory.size(), 3u);
     EXPECT_EQ(std::vector(memory.bytes.begin(), memory.bytes.end()),
               (std::vector<std::int64_t>{64, -64, 1 << 20}));
     EXPECT_EQ(memory.address[0], reinterpret_cast<std::uintptr_t>(&block));
     EXPECT_EQ(memory.total_allocated[0], 64);
     EXPECT_EQ(memory.total_reserved[1], 128);
-    EXPECT_EQ(memory.device[1], (kymo::Device{kymo::DeviceType::Cuda, 1}));
+    EXPECT_EQ(memory.device[1], (marey::Device{marey::DeviceType::Cuda, 1}));
     EXPECT_EQ(memory.out_of_memory[1], 0);
     EXPECT_EQ(memory.out_of_memory[2], 1);
     EXPECT_NE(memory.thread[0], memory.thread[1]);
@@ -606,24 +606,24 @@ TEST_F(Allocations, ReachSessionsOfEitherKindThatAsk) {
 // C57
 TEST_F(Allocations, AreRecordedAsReportedWhateverCameBefore) {
     int block = 0;
-    kymo::report_allocation(&block, 64, 64, 128);  // nobody asks
-    kymo::Session session(kymo::SessionOptions{.profile_memory = true});
+    marey::report_allocation(&block, 64, 64, 128);  // nobody asks
+    marey::Session session(marey::SessionOptions{.profile_memory = true});
     testing::internal::CaptureStderr();
-    kymo::report_allocation(&block, -64, 0, 128);
+    marey::report_allocation(&block, -64, 0, 128);
     EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
-    const kymo::Trace trace = session.stop();
+    const marey::Trace trace = session.stop();
     ASSERT_EQ(trace.memory().size(), 1u);
     EXPECT_EQ(trace.memory().bytes[0], -64);
 }
 
 TEST_F(Operations, OfOneNameAreToldApartByTheirOverloads) {
-    kymo::Session session;
+    marey::Session session;
     session.start();
     for (const char* const overload : {"Tensor", "Scalar", "Tensor"}) {
-        kymo::Operation operation;
-        operation.begin(kymo::detail::operator_site("add", overload, Scope::Function));
+        marey::Operation operation;
+        operation.begin(marey::detail::operator_site("add", overload, Scope::Function));
     }
-    const kymo::Trace trace = session.stop();
+    const marey::Trace trace = session.stop();
     std::multiset<std::string> overloads;
     for (const std::uint32_t site : trace.ranges().site) {
         EXPECT_EQ(trace.string(trace.sites()[site].name), "add");
@@ -635,43 +635,43 @@ TEST_F(Operations, OfOneNameAreToldApartByTheirOverloads) {
 
 TEST_F(Operations, ClosedInlineKeepTheirFactsWhereverTheChunkEnds) {
     constexpr int kCount = 20000;  // several chunks
-    kymo::Session session;
+    marey::Session session;
     session.start();
-    const std::uint32_t site = kymo::detail::dynamic_site("inline", Scope::Function);
-    { KYMO_RANGE("first"); }
+    const std::uint32_t site = marey::detail::dynamic_site("inline", Scope::Function);
+    { MAREY_RANGE("first"); }
     for (int i = 0; i < kCount; ++i) {
-        const kymo::detail::Opened opened = kymo::detail::open_range(site, Scope::Function);
-        ASSERT_NE(opened.index, kymo::detail::kNotOpen);
-        kymo::detail::close_with_facts(opened, kymo::detail::thread_number(), {i, 0, 0});
+        const marey::detail::Opened opened = marey::detail::open_range(site, Scope::Function);
+        ASSERT_NE(opened.index, marey::detail::kNotOpen);
+        marey::detail::close_with_facts(opened, marey::detail::thread_number(), {i, 0, 0});
     }
-    const kymo::Trace trace = session.stop();
+    const marey::Trace trace = session.stop();
     std::int64_t next = 0;
-    for (const kymo::RangeDetail& detail : trace.range_details()) EXPECT_EQ(detail.sequence, next++);
+    for (const marey::RangeDetail& detail : trace.range_details()) EXPECT_EQ(detail.sequence, next++);
     EXPECT_EQ(next, kCount);
 }
 
 TEST_F(Operations, OpenedWithInputsKeepThemAndTheirFactsWhereverTheChunkEnds) {
     constexpr std::int64_t kCount = 5000;  // several chunks
-    kymo::Session session(kymo::SessionOptions{.record_shapes = true});
-    const std::uint32_t site = kymo::detail::dynamic_site("inline", Scope::Function);
-    { KYMO_RANGE("first"); }
-    ASSERT_TRUE(kymo::detail::may_open_with_inputs(kymo::detail::current_thread, Scope::Function));
+    marey::Session session(marey::SessionOptions{.record_shapes = true});
+    const std::uint32_t site = marey::detail::dynamic_site("inline", Scope::Function);
+    { MAREY_RANGE("first"); }
+    ASSERT_TRUE(marey::detail::may_open_with_inputs(marey::detail::current_thread, Scope::Function));
     for (std::int64_t i = 0; i < kCount; ++i) {
         const std::int64_t sizes[] = {i, 3};
-        kymo::ArrayView array;
+        marey::ArrayView array;
         array.sizes = sizes;
-        const kymo::Value inputs[] = {array, i};
-        const auto opened = kymo::detail::open_with_inputs(site, Scope::Function, {i, 0, 0}, inputs);
-        ASSERT_NE(opened.index, kymo::detail::kNotOpen);
-        kymo::detail::close_with_inputs(opened, kymo::detail::thread_number());
+        const marey::Value inputs[] = {array, i};
+        const auto opened = marey::detail::open_with_inputs(site, Scope::Function, {i, 0, 0}, inputs);
+        ASSERT_NE(opened.index, marey::detail::kNotOpen);
+        marey::detail::close_with_inputs(opened, marey::detail::thread_number());
     }
-    const kymo::Trace trace = session.stop();
+    const marey::Trace trace = session.stop();
     std::int64_t next = 0;
-    for (const kymo::RangeDetail& detail : trace.range_details()) {
+    for (const marey::RangeDetail& detail : trace.range_details()) {
         EXPECT_EQ(detail.sequence, next);
         const auto inputs = trace.range_arguments(detail.range);
         ASSERT_EQ(inputs.size(), 2u);
-        const kymo::ArrayInfo& array = trace.arrays()[inputs[0].array];
+        const marey::ArrayInfo& array = trace.arrays()[inputs[0].array];
         EXPECT_EQ(trace.array_extents()[array.first_extent], next++);
     }
     EXPECT_EQ(next, kCount);

@@ -5,23 +5,23 @@
 #include <string>
 #include <string_view>
 
-#include <kymo/kymo.h>
+#include <marey/marey.h>
 
-inline kymo::Row find(const kymo::Trace& trace, std::string_view name) {
-    for (kymo::Row row = 0; row < trace.ranges().size(); ++row) {
+inline marey::Row find(const marey::Trace& trace, std::string_view name) {
+    for (marey::Row row = 0; row < trace.ranges().size(); ++row) {
         if (trace.range_name(row) == name) return row;
     }
-    return kymo::kNoRow;
+    return marey::kNoRow;
 }
 
-inline std::string parent_name(const kymo::Trace& trace, std::string_view name) {
-    const kymo::Row row = find(trace, name);
-    if (row == kymo::kNoRow) return "(missing)";
-    const kymo::Row parent = trace.ranges().parent[row];
-    return parent == kymo::kNoRow ? "" : std::string(trace.range_name(parent));
+inline std::string parent_name(const marey::Trace& trace, std::string_view name) {
+    const marey::Row row = find(trace, name);
+    if (row == marey::kNoRow) return "(missing)";
+    const marey::Row parent = trace.ranges().parent[row];
+    return parent == marey::kNoRow ? "" : std::string(trace.range_name(parent));
 }
 
-inline bool has_flag(const kymo::Trace& trace, std::string_view name, std::uint16_t flag) {
-    const kymo::Row row = find(trace, name);
-    return row != kymo::kNoRow && (trace.ranges().flags[row] & flag) != 0;
+inline bool has_flag(const marey::Trace& trace, std::string_view name, std::uint16_t flag) {
+    const marey::Row row = find(trace, name);
+    return row != marey::kNoRow && (trace.ranges().flags[row] & flag) != 0;
 }

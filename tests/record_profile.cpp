@@ -8,7 +8,7 @@
 #include <string>
 
 #include <gtest/gtest.h>
-#include <kymo/kymo.h>
+#include <marey/marey.h>
 
 namespace {
 
@@ -23,7 +23,7 @@ bool contains(const std::string& text, std::string_view part) {
 class RecordProfile : public ::testing::Test {
   protected:
     void SetUp() override {
-        char name[] = "/tmp/kymo-profile-XXXXXX";
+        char name[] = "/tmp/marey-profile-XXXXXX";
         folder_ = mkdtemp(name);
     }
     void TearDown() override { std::filesystem::remove_all(folder_); }
@@ -34,13 +34,13 @@ class RecordProfile : public ::testing::Test {
 
 // L11
 TEST_F(RecordProfile, WritesAChromeTraceOfItsScopeToAFile) {
-    { KYMO_RANGE("before"); }
+    { MAREY_RANGE("before"); }
     {
-        const kymo::RecordProfile guard(path("trace.json"));
-        KYMO_RANGE("quoted \"name\"");
+        const marey::RecordProfile guard(path("trace.json"));
+        MAREY_RANGE("quoted \"name\"");
         EXPECT_FALSE(std::filesystem::exists(path("trace.json")));
     }
-    { KYMO_RANGE("after"); }
+    { MAREY_RANGE("after"); }
     const std::string text = text_of(path("trace.json"));
     EXPECT_TRUE(contains(text, R"("name":"quoted \"name\"")"));
     EXPECT_TRUE(contains(text, R"("ph":"X")"));
@@ -48,16 +48,16 @@ TEST_F(RecordProfile, WritesAChromeTraceOfItsScopeToAFile) {
     EXPECT_FALSE(contains(text, "after"));
     EXPECT_EQ(text.front(), '{');
     EXPECT_TRUE(text.ends_with("\"traceName\":\"" + path("trace.json") + "\"}\n"));
-    EXPECT_FALSE(kymo::is_recording());
+    EXPECT_FALSE(marey::is_recording());
 }
 
 // L11
 TEST_F(RecordProfile, WritesTheSameToAStream) {
     std::ostringstream stream;
     {
-        const kymo::RecordProfile guard(stream);
+        const marey::RecordProfile guard(stream);
         for (int i = 0; i < 20'000; ++i) {
-            KYMO_RANGE("work");
+            MAREY_RANGE("work");
         }
     }
     EXPECT_GT(stream.str().size(), 1'000'000u);
@@ -67,22 +67,22 @@ TEST_F(RecordProfile, WritesTheSameToAStream) {
 // L11
 TEST_F(RecordProfile, AFailureIsOneLineAndNoException) {
     ::testing::internal::CaptureStderr();
-    { const kymo::RecordProfile guard(path("no/such/folder.json")); }
+    { const marey::RecordProfile guard(path("no/such/folder.json")); }
     const std::string of_file = ::testing::internal::GetCapturedStderr();
-    EXPECT_EQ(of_file.rfind("kymo: the profile is lost: " + path("no/such/folder.json"), 0), 0u) << of_file;
+    EXPECT_EQ(of_file.rfind("marey: the profile is lost: " + path("no/such/folder.json"), 0), 0u) << of_file;
     EXPECT_EQ(of_file.find('\n'), of_file.size() - 1);
 
     std::ostringstream broken;
     broken.setstate(std::ios::badbit);
     broken.exceptions(std::ios::goodbit);
     ::testing::internal::CaptureStderr();
-    { const kymo::RecordProfile guard(broken); }
-    EXPECT_TRUE(contains(::testing::internal::GetCapturedStderr(), "kymo: the profile is lost: "));
+    { const marey::RecordProfile guard(broken); }
+    EXPECT_TRUE(contains(::testing::internal::GetCapturedStderr(), "marey: the profile is lost: "));
 
     ::testing::internal::CaptureStderr();
-    { const kymo::RecordProfile guard(path("x.json"), {.output = path("no/such/capture.kymo")}); }
+    { const marey::RecordProfile guard(path("x.json"), {.output = path("no/such/capture.marey")}); }
     const std::string of_start = ::testing::internal::GetCapturedStderr();
-    EXPECT_EQ(of_start.rfind("kymo: the profile cannot start: ", 0), 0u) << of_start;
+    EXPECT_EQ(of_start.rfind("marey: the profile cannot start: ", 0), 0u) << of_start;
     EXPECT_EQ(of_start.find('\n'), of_start.size() - 1);
     EXPECT_FALSE(std::filesystem::exists(path("x.json")));
 }
@@ -90,8 +90,8 @@ TEST_F(RecordProfile, AFailureIsOneLineAndNoException) {
 // L11
 TEST_F(RecordProfile, ItsUserMayStopItAndThenNothingIsWritten) {
     {
-        kymo::RecordProfile guard(path("trace.json"));
-        { KYMO_RANGE("work"); }
+        marey::RecordProfile guard(path("trace.json"));
+        { MAREY_RANGE("work"); }
         EXPECT_EQ(guard.session().snapshot().ranges().size(), 1u);
         guard.session().discard();
     }

@@ -13,16 +13,16 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <kymo/c.h>
-#include <kymo/kymo.h>
+#include <marey/c.h>
+#include <marey/marey.h>
 
 #include "range_lookup.h"
 
 namespace {
 
-std::multiset<std::string> names(const kymo::Trace& trace) {
+std::multiset<std::string> names(const marey::Trace& trace) {
     std::multiset<std::string> found;
-    for (kymo::Row row = 0; row < trace.ranges().size(); ++row) found.emplace(trace.range_name(row));
+    for (marey::Row row = 0; row < trace.ranges().size(); ++row) found.emplace(trace.range_name(row));
     return found;
 }
 
@@ -43,16 +43,16 @@ std::size_t resident_bytes() {
 }
 
 TEST(Recording, NestsRangesAsTheProgramDoes) {
-    kymo::Session session(kymo::SessionOptions{});
+    marey::Session session(marey::SessionOptions{});
     {
-        KYMO_RANGE("a");
+        MAREY_RANGE("a");
         {
-            KYMO_RANGE("b");
-            KYMO_RANGE("c");  // two in one block do not collide
+            MAREY_RANGE("b");
+            MAREY_RANGE("c");  // two in one block do not collide
         }
-        KYMO_RANGE("d");
+        MAREY_RANGE("d");
     }
-    const kymo::Trace trace = session.stop();
+    const marey::Trace trace = session.stop();
     EXPECT_EQ(names(trace), (std::multiset<std::string>{"a", "b", "c", "d"}));
     EXPECT_EQ(parent_name(trace, "a"), "");
     EXPECT_EQ(parent_name(trace, "b"), "a");
@@ -62,34 +62,34 @@ TEST(Recording, NestsRangesAsTheProgramDoes) {
 }
 
 void a_function_of_its_own() {
-    KYMO_FUNCTION();
+    MAREY_FUNCTION();
 }
 
 TEST(Recording, NamesFunctionsAndScopes) {
-    kymo::Session session(kymo::SessionOptions{});
+    marey::Session session(marey::SessionOptions{});
     a_function_of_its_own();
-    { KYMO_RANGE_SCOPE(kymo::Scope::BackwardFunction, "backward"); }
-    const kymo::Trace trace = session.stop();
-    const kymo::Row function = find(trace, "a_function_of_its_own");
-    ASSERT_NE(function, kymo::kNoRow);
-    const kymo::SiteInfo& site = trace.sites()[trace.ranges().site[function]];
-    EXPECT_EQ(site.scope, kymo::Scope::Function);
+    { MAREY_RANGE_SCOPE(marey::Scope::BackwardFunction, "backward"); }
+    const marey::Trace trace = session.stop();
+    const marey::Row function = find(trace, "a_function_of_its_own");
+    ASSERT_NE(function, marey::kNoRow);
+    const marey::SiteInfo& site = trace.sites()[trace.ranges().site[function]];
+    EXPECT_EQ(site.scope, marey::Scope::Function);
     EXPECT_NE(trace.string(site.file).find("recording.cpp"), std::string_view::npos);
     EXPECT_GT(site.line, 0u);
     EXPECT_EQ(trace.sites()[trace.ranges().site[find(trace, "backward")]].scope,
-              kymo::Scope::BackwardFunction);
+              marey::Scope::BackwardFunction);
 }
 
 // R4
 TEST(Recording, KeepsOnlyTheScopesThatTheSessionAskedFor) {
-    kymo::Session all(kymo::SessionOptions{});
-    kymo::Session some(kymo::SessionOptions{.scopes = {kymo::Scope::Function}});
-    kymo::Session unasked(kymo::SessionOptions{.scopes = {}});
+    marey::Session all(marey::SessionOptions{});
+    marey::Session some(marey::SessionOptions{.scopes = {marey::Scope::Function}});
+    marey::Session unasked(marey::SessionOptions{.scopes = {}});
     {
-        KYMO_RANGE("user");
-        KYMO_RANGE_SCOPE(kymo::Scope::Function, "function");
+        MAREY_RANGE("user");
+        MAREY_RANGE_SCOPE(marey::Scope::Function, "function");
     }
-    const kymo::Trace trace = some.stop();
+    const marey::Trace trace = some.stop();
     EXPECT_EQ(names(trace), (std::multiset<std::string>{"function"}));
     EXPECT_EQ(trace.ranges().depth[0], 0u);
     EXPECT_EQ(names(all.stop()).size(), 2u);
@@ -97,26 +97,26 @@ TEST(Recording, KeepsOnlyTheScopesThatTheSessionAskedFor) {
 }
 
 TEST(Recording, AttachesTypedValues) {
-    kymo::Session session(kymo::SessionOptions{});
+    marey::Session session(marey::SessionOptions{});
     {
         const std::string text = "some text";
         const std::vector<std::int64_t> sizes = {3, 4, 5};
         const std::vector<int> many(100, 7);
-        KYMO_RANGE("values", "n", 42, "real", 1.5, "yes", true, "text", text, "literal", "abc", "sizes",
-                   sizes, "many", many);
-        kymo::instant("point", "left", -1);
+        MAREY_RANGE("values", "n", 42, "real", 1.5, "yes", true, "text", text, "literal", "abc", "sizes",
+                    sizes, "many", many);
+        marey::instant("point", "left", -1);
     }
-    const kymo::Trace trace = session.stop();
+    const marey::Trace trace = session.stop();
     const auto arguments = trace.range_arguments(find(trace, "values"));
     ASSERT_EQ(arguments.size(), 7u);
     EXPECT_EQ(trace.string(arguments[0].key), "n");
     EXPECT_EQ(arguments[0].integer, 42);
     EXPECT_EQ(arguments[1].real, 1.5);
-    EXPECT_EQ(arguments[2].kind, kymo::ValueKind::Bool);
+    EXPECT_EQ(arguments[2].kind, marey::ValueKind::Bool);
     EXPECT_TRUE(arguments[2].boolean);
     EXPECT_EQ(trace.string(arguments[3].string), "some text");
     EXPECT_EQ(trace.string(arguments[4].string), "abc");
-    ASSERT_EQ(arguments[5].kind, kymo::ValueKind::List);
+    ASSERT_EQ(arguments[5].kind, marey::ValueKind::List);
     EXPECT_EQ(arguments[5].list.count, 3u);
     EXPECT_EQ(trace.list_items()[arguments[5].list.first + 2].integer, 5);
     EXPECT_EQ(arguments[6].list.count, 30u);
@@ -128,28 +128,28 @@ TEST(Recording, AttachesTypedValues) {
 TEST(Recording, DoesNotEvaluateValuesThatNobodyKeeps) {
     int evaluated = 0;
     const auto count = [&] { return ++evaluated; };
-    { KYMO_RANGE("off", "n", count()); }
+    { MAREY_RANGE("off", "n", count()); }
     EXPECT_EQ(evaluated, 0);
-    kymo::Session session(kymo::SessionOptions{.record_values = false});
-    { KYMO_RANGE("without values", "n", count()); }
+    marey::Session session(marey::SessionOptions{.record_values = false});
+    { MAREY_RANGE("without values", "n", count()); }
     EXPECT_EQ(evaluated, 0);
     EXPECT_EQ(names(session.stop()).size(), 1u);
     session.start();
-    { KYMO_RANGE("with values", "n", count()); }
+    { MAREY_RANGE("with values", "n", count()); }
     EXPECT_EQ(evaluated, 1);
 }
 
 TEST(Recording, TakesNamesMadeAtRunTime) {
-    kymo::Session session(kymo::SessionOptions{});
+    marey::Session session(marey::SessionOptions{});
     std::string buffer;
     for (int i = 0; i < 3000; ++i) {
         buffer = "request number " + std::to_string(i);
-        KYMO_RANGE_DYNAMIC(buffer);
+        MAREY_RANGE_DYNAMIC(buffer);
     }
     const std::string huge(20'000, 'x');
-    { KYMO_RANGE_DYNAMIC(huge); }
-    { KYMO_RANGE_DYNAMIC(huge); }
-    { KYMO_RANGE_DYNAMIC(std::string_view()); }
+    { MAREY_RANGE_DYNAMIC(huge); }
+    { MAREY_RANGE_DYNAMIC(huge); }
+    { MAREY_RANGE_DYNAMIC(std::string_view()); }
     const auto found = names(session.stop());
     EXPECT_EQ(found.count("request number 2999"), 1u);
     EXPECT_EQ(found.count(std::string(8192, 'x')), 2u);
@@ -159,20 +159,20 @@ TEST(Recording, TakesNamesMadeAtRunTime) {
 
 TEST(Recording, ALaterTraceCarriesOnlyTheNamesThatItHas) {
     {
-        kymo::Session session(kymo::SessionOptions{});
+        marey::Session session(marey::SessionOptions{});
         for (int i = 0; i < 5000; ++i) {
-            KYMO_RANGE_DYNAMIC("name " + std::to_string(i));
+            MAREY_RANGE_DYNAMIC("name " + std::to_string(i));
         }
         EXPECT_EQ(session.stop().ranges().size(), 5000U);
     }
-    kymo::Session session(kymo::SessionOptions{});
+    marey::Session session(marey::SessionOptions{});
     {
-        KYMO_RANGE_DYNAMIC(std::string("name 4711"));
-        KYMO_RANGE("after many", "text", "a value of its own");
-        kymo::instant("a mark after many");
-        kymo::counter("a counter after many", 3);
+        MAREY_RANGE_DYNAMIC(std::string("name 4711"));
+        MAREY_RANGE("after many", "text", "a value of its own");
+        marey::instant("a mark after many");
+        marey::counter("a counter after many", 3);
     }
-    const kymo::Trace trace = session.stop();
+    const marey::Trace trace = session.stop();
     EXPECT_EQ(names(trace), (std::multiset<std::string>{"after many", "name 4711"}));
     EXPECT_EQ(parent_name(trace, "after many"), "name 4711");
     const auto values = trace.range_arguments(find(trace, "after many"));
@@ -189,9 +189,9 @@ TEST(Recording, ALaterTraceCarriesOnlyTheNamesThatItHas) {
 TEST(Recording, TheMemoryOfLogsGoesBackWhenTheLastSessionHasEnded) {
     if (!kMemoryIsOurs) GTEST_SKIP() << "the sanitizer keeps freed memory";
     const auto record = [](int ranges) {
-        kymo::Session session(kymo::SessionOptions{});
+        marey::Session session(marey::SessionOptions{});
         for (int i = 0; i < ranges; ++i) {
-            KYMO_RANGE("many");
+            MAREY_RANGE("many");
         }
         const std::size_t while_recording = resident_bytes();
         session.discard();
@@ -204,14 +204,14 @@ TEST(Recording, TheMemoryOfLogsGoesBackWhenTheLastSessionHasEnded) {
 }
 
 TEST(Recording, ShowsInstantsCountersAndThreadNames) {
-    kymo::Session session(kymo::SessionOptions{});
+    marey::Session session(marey::SessionOptions{});
     std::thread([] {
-        kymo::thread_name("worker");
-        kymo::counter("queue", 3);
-        kymo::counter("load", 0.5);
-        kymo::instant("flush");
+        marey::thread_name("worker");
+        marey::counter("queue", 3);
+        marey::counter("load", 0.5);
+        marey::instant("flush");
     }).join();
-    const kymo::Trace trace = session.stop();
+    const marey::Trace trace = session.stop();
     ASSERT_EQ(trace.counters().size(), 2u);
     EXPECT_EQ(trace.counters().value[0], 3.0);
     EXPECT_EQ(trace.counters().value[1], 0.5);
@@ -222,48 +222,48 @@ TEST(Recording, ShowsInstantsCountersAndThreadNames) {
 
 // L6
 TEST(Recording, LetsARangeEndEarlyLaterAndElsewhere) {
-    kymo::Session session(kymo::SessionOptions{});
-    kymo::Range nested("nested");
-    { KYMO_RANGE("inside nested"); }
+    marey::Session session(marey::SessionOptions{});
+    marey::Range nested("nested");
+    { MAREY_RANGE("inside nested"); }
     nested.end();
     nested.end();
-    kymo::Range crossing;
+    marey::Range crossing;
     {
-        KYMO_RANGE("scope");
-        crossing = kymo::Range("crossing");
+        MAREY_RANGE("scope");
+        crossing = marey::Range("crossing");
     }
     crossing.end();
-    kymo::Range moved("moved away", "n", 1);
+    marey::Range moved("moved away", "n", 1);
     std::thread([range = std::move(moved)]() mutable { range.end(); }).join();
-    kymo::Range never("never ended");
-    const kymo::Trace trace = session.stop();
-    EXPECT_FALSE(has_flag(trace, "nested", kymo::kAsync));
+    marey::Range never("never ended");
+    const marey::Trace trace = session.stop();
+    EXPECT_FALSE(has_flag(trace, "nested", marey::kAsync));
     EXPECT_EQ(parent_name(trace, "inside nested"), "nested");
-    EXPECT_TRUE(has_flag(trace, "crossing", kymo::kAsync));
-    EXPECT_TRUE(has_flag(trace, "moved away", kymo::kAsync));
+    EXPECT_TRUE(has_flag(trace, "crossing", marey::kAsync));
+    EXPECT_TRUE(has_flag(trace, "moved away", marey::kAsync));
     EXPECT_EQ(trace.range_arguments(find(trace, "moved away")).size(), 1u);
-    EXPECT_TRUE(has_flag(trace, "never ended", kymo::kUnfinished));
+    EXPECT_TRUE(has_flag(trace, "never ended", marey::kUnfinished));
     EXPECT_EQ(names(trace).size(), 6u);
 }
 
 TEST(Recording, ShowsARangeThatIsApartOnAnAsyncTrackWhereverItEnds) {
-    kymo::Session session(kymo::SessionOptions{});
-    kymo::Range life = kymo::Range::apart("life");
-    { KYMO_RANGE("work"); }
+    marey::Session session(marey::SessionOptions{});
+    marey::Range life = marey::Range::apart("life");
+    { MAREY_RANGE("work"); }
     life.end();
-    kymo::Range open = kymo::Range::apart("open");
-    { KYMO_RANGE("more work"); }
-    const kymo::Trace trace = session.stop();
-    EXPECT_TRUE(has_flag(trace, "life", kymo::kAsync));
-    EXPECT_TRUE(has_flag(trace, "open", kymo::kAsync));
-    EXPECT_TRUE(has_flag(trace, "open", kymo::kUnfinished));
+    marey::Range open = marey::Range::apart("open");
+    { MAREY_RANGE("more work"); }
+    const marey::Trace trace = session.stop();
+    EXPECT_TRUE(has_flag(trace, "life", marey::kAsync));
+    EXPECT_TRUE(has_flag(trace, "open", marey::kAsync));
+    EXPECT_TRUE(has_flag(trace, "open", marey::kUnfinished));
     EXPECT_EQ(parent_name(trace, "work"), "");
     EXPECT_EQ(parent_name(trace, "more work"), "");
 }
 
 namespace {
 
-std::uint32_t thread_of(const kymo::Trace& trace, std::string_view name) {
+std::uint32_t thread_of(const marey::Trace& trace, std::string_view name) {
     return trace.threads()[trace.tracks()[trace.track_of(find(trace, std::string(name)))].thread].id;
 }
 
@@ -271,27 +271,27 @@ std::uint32_t thread_of(const kymo::Trace& trace, std::string_view name) {
 
 // R10
 TEST(Recording, TakesAScopeThatAnotherThreadEndsOutOfTheNesting) {
-    kymo::Session session(kymo::SessionOptions{});
-    auto operation = std::make_unique<kymo::Operation>(kymo::Scope::User);
-    const kymo::KeyedValue values[] = {{"key", kymo::Value(std::int64_t{7})}};
+    marey::Session session(marey::SessionOptions{});
+    auto operation = std::make_unique<marey::Operation>(marey::Scope::User);
+    const marey::KeyedValue values[] = {{"key", marey::Value(std::int64_t{7})}};
     {
-        KYMO_RANGE("around");
+        MAREY_RANGE("around");
         operation->begin("passed on", {}, {}, values);
-        { KYMO_RANGE("before"); }
+        { MAREY_RANGE("before"); }
         std::thread([&] {
-            KYMO_RANGE("there");
+            MAREY_RANGE("there");
             operation.reset();
         }).join();
-        KYMO_RANGE("after");
-        KYMO_RANGE("deeper");
+        MAREY_RANGE("after");
+        MAREY_RANGE("deeper");
     }
-    operation = std::make_unique<kymo::Operation>(kymo::Scope::User);
+    operation = std::make_unique<marey::Operation>(marey::Scope::User);
     operation->begin("last", {}, {}, values);
     std::thread([&] { operation.reset(); }).join();
-    const kymo::Trace trace = session.stop();  // this thread has not come by since
+    const marey::Trace trace = session.stop();  // this thread has not come by since
     for (const char* name : {"passed on", "last"}) {
-        EXPECT_TRUE(has_flag(trace, name, kymo::kAsync)) << name;
-        EXPECT_FALSE(has_flag(trace, name, kymo::kUnfinished)) << name;
+        EXPECT_TRUE(has_flag(trace, name, marey::kAsync)) << name;
+        EXPECT_FALSE(has_flag(trace, name, marey::kUnfinished)) << name;
         EXPECT_EQ(trace.range_arguments(find(trace, name)).size(), 1u) << name;
         EXPECT_EQ(thread_of(trace, name), thread_of(trace, "around")) << name;
     }
@@ -301,9 +301,9 @@ TEST(Recording, TakesAScopeThatAnotherThreadEndsOutOfTheNesting) {
     EXPECT_EQ(names(trace).size(), 7u);
     EXPECT_TRUE(trace.problems().empty()) << trace.problems()[0].text;
 
-    kymo::Session later(kymo::SessionOptions{});
-    { KYMO_RANGE("later"); }
-    const kymo::Trace rest = later.stop();
+    marey::Session later(marey::SessionOptions{});
+    { MAREY_RANGE("later"); }
+    const marey::Trace rest = later.stop();
     EXPECT_EQ(names(rest), (std::multiset<std::string>{"later"}));
     EXPECT_EQ(rest.ranges().depth[0], 0u);
 }
@@ -312,65 +312,66 @@ TEST(Recording, TakesAScopeThatAnotherThreadEndsOutOfTheNesting) {
 TEST(Recording, AScopeThatAnotherThreadEndsIsAsyncToItsObserversToo) {
     static bool was_async = false;
     const auto handle =
-        kymo::add_observer({.end = [](const kymo::ObservedRange& range, kymo::ObserverContext*, void*) {
+        marey::add_observer({.end = [](const marey::ObservedRange& range, marey::ObserverContext*, void*) {
             was_async = range.is_async();
         }});
-    kymo::Session session(kymo::SessionOptions{});
-    const auto opened =
-        kymo::detail::open_range(kymo::detail::dynamic_site("watched", kymo::Scope::User), kymo::Scope::User);
-    const std::uint32_t thread = kymo::detail::thread_number();
-    std::thread([&] { kymo::detail::close_elsewhere(opened, thread); }).join();
-    kymo::remove_observer(handle);
+    marey::Session session(marey::SessionOptions{});
+    const auto opened = marey::detail::open_range(marey::detail::dynamic_site("watched", marey::Scope::User),
+                                                  marey::Scope::User);
+    const std::uint32_t thread = marey::detail::thread_number();
+    std::thread([&] { marey::detail::close_elsewhere(opened, thread); }).join();
+    marey::remove_observer(handle);
     EXPECT_TRUE(was_async);
-    const kymo::Trace trace = session.stop();
-    EXPECT_TRUE(has_flag(trace, "watched", kymo::kAsync));
-    EXPECT_FALSE(has_flag(trace, "watched", kymo::kUnfinished));
+    const marey::Trace trace = session.stop();
+    EXPECT_TRUE(has_flag(trace, "watched", marey::kAsync));
+    EXPECT_FALSE(has_flag(trace, "watched", marey::kUnfinished));
 }
 
 // Threads that end ranges of one another all the time, against sessions that come and go.
 TEST(Recording, LosesNothingWhileThreadsEndEachOthersScopes) {
     constexpr int kRounds = 2000;
-    kymo::Session session(kymo::SessionOptions{});
-    std::atomic<kymo::Operation*> handed{nullptr};
+    marey::Session session(marey::SessionOptions{});
+    std::atomic<marey::Operation*> handed{nullptr};
     std::atomic<bool> done{false};
     std::thread ender([&] {
         while (!done.load() || handed.load() != nullptr) delete handed.exchange(nullptr);
     });
     for (int i = 0; i < kRounds; ++i) {
-        auto* const operation = new kymo::Operation(kymo::Scope::User);
+        auto* const operation = new marey::Operation(marey::Scope::User);
         operation->begin("handed on");
-        { KYMO_RANGE("mine"); }
-        for (kymo::Operation* none = nullptr; !handed.compare_exchange_weak(none, operation);) none = nullptr;
-        if (i % 100 == 0) kymo::Session(kymo::SessionOptions{}).stop();
-        { KYMO_RANGE("mine"); }
+        { MAREY_RANGE("mine"); }
+        for (marey::Operation* none = nullptr; !handed.compare_exchange_weak(none, operation);)
+            none = nullptr;
+        if (i % 100 == 0) marey::Session(marey::SessionOptions{}).stop();
+        { MAREY_RANGE("mine"); }
     }
     done.store(true);
     ender.join();
-    const kymo::Trace trace = session.stop();
+    const marey::Trace trace = session.stop();
     EXPECT_EQ(names(trace).count("mine"), 2u * kRounds);
     EXPECT_EQ(names(trace).count("handed on"), std::size_t{kRounds});
     std::size_t unfinished = 0;
-    for (const std::uint16_t flags : trace.ranges().flags) unfinished += (flags & kymo::kUnfinished) != 0;
+    for (const std::uint16_t flags : trace.ranges().flags) unfinished += (flags & marey::kUnfinished) != 0;
     EXPECT_EQ(unfinished, 0u);
     EXPECT_TRUE(trace.problems().empty()) << trace.problems()[0].text;
 }
 
 TEST(Recording, TakesAScopeThatEndsOutOfOrderOutOfTheNesting) {
-    using kymo::detail::ScopedRange;
-    static kymo::detail::Site first{"first", __FILE__, __LINE__, kymo::Scope::User};
-    static kymo::detail::Site second{"second", __FILE__, __LINE__, kymo::Scope::User};
-    kymo::Session session(kymo::SessionOptions{});
+    using marey::detail::ScopedRange;
+    static marey::detail::Site first{"first", __FILE__, __LINE__, marey::Scope::User};
+    static marey::detail::Site second{"second", __FILE__, __LINE__, marey::Scope::User};
+    marey::Session session(marey::SessionOptions{});
     {
-        KYMO_RANGE("around");
-        auto a = std::make_unique<ScopedRange>(first, kymo::Scope::User);
-        auto b = std::make_unique<ScopedRange>(second, kymo::Scope::User);
-        { KYMO_RANGE("inside both"); }
+        MAREY_RANGE("around");
+        auto a = std::make_unique<ScopedRange>(first, marey::Scope::User);
+        auto b = std::make_unique<ScopedRange>(second, marey::Scope::User);
+        { MAREY_RANGE("inside both"); }
         a.reset();
-        { KYMO_RANGE("inside second"); }
+        { MAREY_RANGE("inside second"); }
     }
-    const kymo::Trace trace = session.stop();
-    EXPECT_TRUE(has_flag(trace, "first", kymo::kAsync));
-    EXPECT_FALSE(has_flag(trace, "second", kymo::kAsync) && has_flag(trace, "around", kymo::kAsync));
+    const marey::Trace trace = session.stop();
+    EXPECT_TRUE(has_flag(trace, "first", marey::kAsync));
+    EXPECT_FALSE(has_flag(trace, "second", marey::kAsync) && has_flag(trace, "around", marey::kAsync));
     EXPECT_EQ(parent_name(trace, "inside second"), "second");
     EXPECT_EQ(parent_name(trace, "inside both"), "second");
     EXPECT_EQ(names(trace).size(), 5u);
@@ -379,23 +380,23 @@ TEST(Recording, TakesAScopeThatEndsOutOfOrderOutOfTheNesting) {
 // L8
 TEST(Sessions, EachSeeTheirOwnWindowWhenTheyOverlapOnTwoThreads) {
     std::barrier step(2);
-    kymo::Trace first;
-    kymo::Trace second;
+    marey::Trace first;
+    marey::Trace second;
     std::thread a([&] {
-        kymo::Session session(kymo::SessionOptions{});
-        { KYMO_RANGE("a1"); }
+        marey::Session session(marey::SessionOptions{});
+        { MAREY_RANGE("a1"); }
         step.arrive_and_wait();  // 1
         step.arrive_and_wait();  // 2: the other has started
-        { KYMO_RANGE("a2"); }
+        { MAREY_RANGE("a2"); }
         first = session.stop();
         step.arrive_and_wait();  // 3
-        { KYMO_RANGE("a3"); }
+        { MAREY_RANGE("a3"); }
         step.arrive_and_wait();  // 4
     });
     std::thread b([&] {
         step.arrive_and_wait();  // 1
-        kymo::Session session(kymo::SessionOptions{});
-        { KYMO_RANGE("b1"); }
+        marey::Session session(marey::SessionOptions{});
+        { MAREY_RANGE("b1"); }
         step.arrive_and_wait();  // 2
         step.arrive_and_wait();  // 3: the first has stopped
         step.arrive_and_wait();  // 4
@@ -408,80 +409,80 @@ TEST(Sessions, EachSeeTheirOwnWindowWhenTheyOverlapOnTwoThreads) {
 }
 
 TEST(Sessions, AgreeOnARangeThatIsOpenAcrossStopAndStart) {
-    kymo::Session first(kymo::SessionOptions{});
-    kymo::Trace before;
-    kymo::Trace after;
+    marey::Session first(marey::SessionOptions{});
+    marey::Trace before;
+    marey::Trace after;
     {
-        KYMO_RANGE("across", "n", 5);
-        { KYMO_RANGE("during first"); }
+        MAREY_RANGE("across", "n", 5);
+        { MAREY_RANGE("during first"); }
         before = first.stop();
-        { KYMO_RANGE("in between"); }
-        kymo::Session second(kymo::SessionOptions{});
-        { KYMO_RANGE("during second"); }
+        { MAREY_RANGE("in between"); }
+        marey::Session second(marey::SessionOptions{});
+        { MAREY_RANGE("during second"); }
         after = second.snapshot();
-        EXPECT_TRUE(has_flag(after, "across", kymo::kUnfinished));
+        EXPECT_TRUE(has_flag(after, "across", marey::kUnfinished));
         first = std::move(second);
     }
-    { KYMO_RANGE("later"); }
+    { MAREY_RANGE("later"); }
     after = first.stop();
     EXPECT_EQ(names(before), (std::multiset<std::string>{"across", "during first"}));
-    EXPECT_TRUE(has_flag(before, "across", kymo::kUnfinished));
+    EXPECT_TRUE(has_flag(before, "across", marey::kUnfinished));
     EXPECT_EQ(before.range_arguments(find(before, "across")).size(), 1u);
     EXPECT_EQ(parent_name(before, "during first"), "across");
     EXPECT_EQ(names(after), (std::multiset<std::string>{"across", "during second", "later"}));
-    EXPECT_TRUE(has_flag(after, "across", kymo::kBeganBefore));
-    EXPECT_FALSE(has_flag(after, "across", kymo::kUnfinished));
+    EXPECT_TRUE(has_flag(after, "across", marey::kBeganBefore));
+    EXPECT_FALSE(has_flag(after, "across", marey::kUnfinished));
     EXPECT_EQ(parent_name(after, "during second"), "across");
     EXPECT_LT(after.ranges().start_ns[find(after, "across")], after.window().start_ns);
 }
 
 TEST(Sessions, GiveSnapshotsWhileRecordingGoesOn) {
-    kymo::Session session(kymo::SessionOptions{});
-    { KYMO_RANGE("one"); }
-    const kymo::Trace early = session.snapshot();
-    { KYMO_RANGE("two"); }
+    marey::Session session(marey::SessionOptions{});
+    { MAREY_RANGE("one"); }
+    const marey::Trace early = session.snapshot();
+    { MAREY_RANGE("two"); }
     EXPECT_EQ(names(early), (std::multiset<std::string>{"one"}));
     EXPECT_EQ(names(session.stop()), (std::multiset<std::string>{"one", "two"}));
 }
 
 // L7 L8
 TEST(Sessions, MayBeStoppedTwiceDiscardedAndReused) {
-    kymo::Session session;
+    marey::Session session;
     EXPECT_EQ(session.stop().ranges().size(), 0u);
     session.start();
-    EXPECT_THROW(session.start(), kymo::Error);
-    { KYMO_RANGE("kept"); }
+    EXPECT_THROW(session.start(), marey::Error);
+    { MAREY_RANGE("kept"); }
     EXPECT_EQ(session.stop().ranges().size(), 1u);
     EXPECT_EQ(session.stop().ranges().size(), 1u);
     EXPECT_FALSE(session.is_running());
     session.start();
-    { KYMO_RANGE("discarded"); }
+    { MAREY_RANGE("discarded"); }
     session.discard();
     session.discard();
     EXPECT_EQ(session.stop().ranges().size(), 0u);
 }
 
 TEST(Sessions, OfThisThreadSeeNoOther) {
-    kymo::Session mine(kymo::SessionOptions{.threads = kymo::Threads::Tasks});
-    kymo::Session all(kymo::SessionOptions{});
-    { KYMO_RANGE("mine"); }
-    std::thread([] { KYMO_RANGE("other"); }).join();
+    marey::Session mine(marey::SessionOptions{.threads = marey::Threads::Tasks});
+    marey::Session all(marey::SessionOptions{});
+    { MAREY_RANGE("mine"); }
+    std::thread([] { MAREY_RANGE("other"); }).join();
     EXPECT_EQ(names(mine.stop()), (std::multiset<std::string>{"mine"}));
     EXPECT_EQ(names(all.stop()), (std::multiset<std::string>{"mine", "other"}));
-    std::thread([] { EXPECT_FALSE(kymo::is_recording()); }).join();
+    std::thread([] { EXPECT_FALSE(marey::is_recording()); }).join();
 }
 
 TEST(Sessions, OfThisThreadDoNotSwitchOthersOn) {
-    kymo::Session mine(kymo::SessionOptions{.threads = kymo::Threads::Tasks});
-    EXPECT_TRUE(kymo::is_recording());
-    std::thread([] { EXPECT_FALSE(kymo::is_recording()); }).join();
+    marey::Session mine(marey::SessionOptions{.threads = marey::Threads::Tasks});
+    EXPECT_TRUE(marey::is_recording());
+    std::thread([] { EXPECT_FALSE(marey::is_recording()); }).join();
 }
 
 TEST(Sessions, TenThousandInARowDoNotGrow) {
     const auto rounds = [](int count) {
         for (int i = 0; i < count; ++i) {
-            kymo::Session session(kymo::SessionOptions{});
-            { KYMO_RANGE("round", "i", i); }
+            marey::Session session(marey::SessionOptions{});
+            { MAREY_RANGE("round", "i", i); }
             ASSERT_EQ(session.stop().ranges().size(), 1u);
         }
     };
@@ -494,16 +495,16 @@ TEST(Sessions, TenThousandInARowDoNotGrow) {
 }
 
 TEST(Threads, ComeAndGoByTheThousand) {
-    kymo::Session session(kymo::SessionOptions{});
+    marey::Session session(marey::SessionOptions{});
     const std::size_t before = resident_bytes();
-    for (int i = 0; i < 1000; ++i) std::thread([] { KYMO_RANGE("short life"); }).join();
+    for (int i = 0; i < 1000; ++i) std::thread([] { MAREY_RANGE("short life"); }).join();
     if (kMemoryIsOurs) {
         EXPECT_LT(resident_bytes(), before + (8 << 20));
     }
-    const kymo::Trace trace = session.stop();
+    const marey::Trace trace = session.stop();
     EXPECT_EQ(names(trace).count("short life"), 1000u);
     std::set<std::uint32_t> ids;
-    for (const kymo::ThreadInfo& thread : trace.threads()) {
+    for (const marey::ThreadInfo& thread : trace.threads()) {
         ids.insert(thread.id);
         EXPECT_GE(thread.id, 1u);
     }
@@ -512,21 +513,21 @@ TEST(Threads, ComeAndGoByTheThousand) {
 }
 
 TEST(Threads, TwoHundredAtOnceAreAllSeen) {
-    kymo::Session session(kymo::SessionOptions{});
+    marey::Session session(marey::SessionOptions{});
     std::barrier everybody(200);
     std::vector<std::thread> threads;
     for (int i = 0; i < 200; ++i) {
         threads.emplace_back([&] {
             everybody.arrive_and_wait();
             for (int k = 0; k < 3000; ++k) {
-                KYMO_RANGE("outer");
-                KYMO_RANGE("inner");
+                MAREY_RANGE("outer");
+                MAREY_RANGE("inner");
             }
             everybody.arrive_and_wait();
         });
     }
     for (std::thread& thread : threads) thread.join();
-    const kymo::Trace trace = session.stop();
+    const marey::Trace trace = session.stop();
     EXPECT_EQ(trace.ranges().size(), 200u * 6000u);
     EXPECT_EQ(trace.tracks().size(), 200u);
 }
@@ -536,11 +537,11 @@ TEST(Threads, ThatRanBeforeTheSessionAreSeenToo) {
     std::thread other([&] {
         step.arrive_and_wait();
         step.arrive_and_wait();
-        { KYMO_RANGE("first ever"); }
+        { MAREY_RANGE("first ever"); }
         step.arrive_and_wait();
     });
     step.arrive_and_wait();
-    kymo::Session session(kymo::SessionOptions{});
+    marey::Session session(marey::SessionOptions{});
     step.arrive_and_wait();
     step.arrive_and_wait();
     EXPECT_EQ(names(session.stop()).count("first ever"), 1u);
@@ -548,27 +549,27 @@ TEST(Threads, ThatRanBeforeTheSessionAreSeenToo) {
 }
 
 void dig(int depth) {
-    KYMO_RANGE("dig", "depth", depth);
+    MAREY_RANGE("dig", "depth", depth);
     if (depth > 0) dig(depth - 1);
 }
 
 TEST(Threads, OpenStacksOfAnyDepthAreKept) {
-    kymo::Session session(kymo::SessionOptions{});
+    marey::Session session(marey::SessionOptions{});
     dig(5000);
-    const kymo::Trace whole = session.stop();
+    const marey::Trace whole = session.stop();
     ASSERT_EQ(whole.ranges().size(), 5001u);
     EXPECT_EQ(whole.ranges().depth[5000], 5000u);
     EXPECT_TRUE(whole.problems().empty()) << whole.problems()[0].text;
 }
 
 TEST(Threads, DeepOpenStacksShowInASnapshot) {
-    kymo::Session session(kymo::SessionOptions{});
-    std::vector<std::unique_ptr<kymo::detail::ScopedRange>> open;
+    marey::Session session(marey::SessionOptions{});
+    std::vector<std::unique_ptr<marey::detail::ScopedRange>> open;
     for (int i = 0; i < 4000; ++i) {
         open.push_back(
-            std::make_unique<kymo::detail::ScopedRange>("level " + std::to_string(i), kymo::Scope::User));
+            std::make_unique<marey::detail::ScopedRange>("level " + std::to_string(i), marey::Scope::User));
     }
-    const kymo::Trace trace = session.snapshot();
+    const marey::Trace trace = session.snapshot();
     ASSERT_EQ(trace.ranges().size(), 4000u);
     EXPECT_EQ(trace.range_name(3999), "level 3999");
     EXPECT_EQ(trace.ranges().depth[3999], 3999u);
@@ -577,12 +578,12 @@ TEST(Threads, DeepOpenStacksShowInASnapshot) {
 }
 
 TEST(Limits, StopKeepsTheBeginning) {
-    kymo::Session session(kymo::SessionOptions{.max_bytes = 1 << 20, .policy = kymo::Policy::Stop});
+    marey::Session session(marey::SessionOptions{.max_bytes = 1 << 20, .policy = marey::Policy::Stop});
     for (int i = 0; i < 200'000; ++i) {
-        KYMO_RANGE_DYNAMIC(i == 0 ? "first" : "more");
+        MAREY_RANGE_DYNAMIC(i == 0 ? "first" : "more");
     }
-    EXPECT_FALSE(kymo::is_recording());
-    const kymo::Trace trace = session.stop();
+    EXPECT_FALSE(marey::is_recording());
+    const marey::Trace trace = session.stop();
     EXPECT_TRUE(trace.window().ceiling_reached);
     EXPECT_EQ(names(trace).count("first"), 1u);
     EXPECT_LT(trace.ranges().size(), 70'000u);
@@ -590,23 +591,23 @@ TEST(Limits, StopKeepsTheBeginning) {
 }
 
 TEST(Limits, DropCountsWhatItLoses) {
-    kymo::Session session(kymo::SessionOptions{.max_bytes = 1 << 20, .policy = kymo::Policy::Drop});
+    marey::Session session(marey::SessionOptions{.max_bytes = 1 << 20, .policy = marey::Policy::Drop});
     for (int i = 0; i < 200'000; ++i) {
-        KYMO_RANGE("more");
+        MAREY_RANGE("more");
     }
-    const kymo::Trace trace = session.stop();
+    const marey::Trace trace = session.stop();
     std::uint64_t dropped = 0;
-    for (const kymo::ThreadInfo& thread : trace.threads()) dropped += thread.dropped;
+    for (const marey::ThreadInfo& thread : trace.threads()) dropped += thread.dropped;
     EXPECT_EQ(trace.ranges().size() + dropped, 200'000u);
     EXPECT_FALSE(trace.problems().empty());
 }
 
 TEST(Limits, RingKeepsTheEnd) {
-    kymo::Session session(kymo::SessionOptions{.max_bytes = 1 << 20, .policy = kymo::Policy::Ring});
+    marey::Session session(marey::SessionOptions{.max_bytes = 1 << 20, .policy = marey::Policy::Ring});
     for (int i = 0; i < 200'000; ++i) {
-        KYMO_RANGE_DYNAMIC(i == 0 ? "first" : i == 199'999 ? "last" : "more");
+        MAREY_RANGE_DYNAMIC(i == 0 ? "first" : i == 199'999 ? "last" : "more");
     }
-    const kymo::Trace trace = session.stop();
+    const marey::Trace trace = session.stop();
     EXPECT_EQ(names(trace).count("first"), 0u);
     EXPECT_EQ(names(trace).count("last"), 1u);
     EXPECT_LE(trace.ranges().size(), (1u << 20) / 16);
@@ -615,19 +616,19 @@ TEST(Limits, RingKeepsTheEnd) {
 }
 
 TEST(Limits, OfOneSessionDoNotTouchAnother) {
-    kymo::Session large(kymo::SessionOptions{});
-    kymo::Session small(kymo::SessionOptions{.max_bytes = 1 << 20, .policy = kymo::Policy::Ring});
+    marey::Session large(marey::SessionOptions{});
+    marey::Session small(marey::SessionOptions{.max_bytes = 1 << 20, .policy = marey::Policy::Ring});
     for (int i = 0; i < 200'000; ++i) {
-        KYMO_RANGE("more");
+        MAREY_RANGE("more");
     }
     EXPECT_LT(small.stop().ranges().size(), 70'000u);
     EXPECT_EQ(large.stop().ranges().size(), 200'000u);
 }
 
 TEST(Limits, ACeilingTooSmallIsRaisedAndThatIsSaid) {
-    kymo::Session session(kymo::SessionOptions{.max_bytes = 1000, .policy = kymo::Policy::Ring});
-    { KYMO_RANGE("one"); }
-    const kymo::Trace trace = session.stop();
+    marey::Session session(marey::SessionOptions{.max_bytes = 1000, .policy = marey::Policy::Ring});
+    { MAREY_RANGE("one"); }
+    const marey::Trace trace = session.stop();
     EXPECT_EQ(trace.ranges().size(), 1u);
     ASSERT_FALSE(trace.problems().empty());
     EXPECT_EQ(trace.problems()[0].code, "ceiling_raised");
@@ -635,7 +636,7 @@ TEST(Limits, ACeilingTooSmallIsRaisedAndThatIsSaid) {
 
 std::atomic<int> handled{0};
 void record_in_handler(int) {
-    KYMO_RANGE("in a signal handler");
+    MAREY_RANGE("in a signal handler");
     handled.fetch_add(1);
 }
 
@@ -643,13 +644,13 @@ TEST(Signals, HandlersMayRecordAnywhereWithoutHarm) {
     struct sigaction action {};
     action.sa_handler = record_in_handler;
     sigaction(SIGUSR1, &action, nullptr);
-    kymo::Session session(kymo::SessionOptions{.max_bytes = 1 << 20, .policy = kymo::Policy::Ring});
+    marey::Session session(marey::SessionOptions{.max_bytes = 1 << 20, .policy = marey::Policy::Ring});
     std::atomic<bool> done{false};
     std::thread victim([&] {
         record_in_handler(0);  // the first use of a site and of a thread allocates, which a handler must not
         while (!done.load(std::memory_order_relaxed)) {
-            KYMO_RANGE("outer");
-            KYMO_RANGE("inner", "n", 1);
+            MAREY_RANGE("outer");
+            MAREY_RANGE("inner", "n", 1);
         }
     });
     for (int i = 0; i < 3000; ++i) {
@@ -660,34 +661,34 @@ TEST(Signals, HandlersMayRecordAnywhereWithoutHarm) {
     }
     done.store(true);
     victim.join();
-    const kymo::Trace trace = session.stop();
-    for (kymo::Row row = 0; row < trace.ranges().size(); ++row) {
+    const marey::Trace trace = session.stop();
+    for (marey::Row row = 0; row < trace.ranges().size(); ++row) {
         // A handler that lands while a range opens is inside by depth and before it by time: it goes to a
         // side track.
         if (trace.range_name(row) == "in a signal handler") continue;
-        ASSERT_EQ(trace.ranges().flags[row] & kymo::kAsync, 0) << trace.range_name(row);
+        ASSERT_EQ(trace.ranges().flags[row] & marey::kAsync, 0) << trace.range_name(row);
         if (trace.range_name(row) == "inner") {
             ASSERT_EQ(trace.range_name(trace.ranges().parent[row]), "outer")
                 << "row " << row << " of " << trace.ranges().size() << " at " << trace.ranges().start_ns[row]
                 << " of " << trace.window().end_ns << " ns, " << trace.problems().size() << " problems";
         }
     }
-    for (const kymo::ThreadInfo& thread : trace.threads()) EXPECT_EQ(thread.resyncs, 0u);
+    for (const marey::ThreadInfo& thread : trace.threads()) EXPECT_EQ(thread.resyncs, 0u);
 }
 
 TEST(CInterface, EndsTheBeginItBelongsToAcrossStartsAndStops) {
-    const kymo_site outer = kymo_intern("c outer", __FILE__, __LINE__, KYMO_SCOPE_USER);
-    const kymo_site inner = kymo_intern("c inner", nullptr, 0, KYMO_SCOPE_FUNCTION);
-    kymo_begin(outer);  // off: not recorded, its end must not end anything else
-    kymo::Session session(kymo::SessionOptions{});
-    kymo_begin(inner);
-    kymo_begin_named("c innermost");
-    kymo_end();
+    const marey_site outer = marey_intern("c outer", __FILE__, __LINE__, MAREY_SCOPE_USER);
+    const marey_site inner = marey_intern("c inner", nullptr, 0, MAREY_SCOPE_FUNCTION);
+    marey_begin(outer);  // off: not recorded, its end must not end anything else
+    marey::Session session(marey::SessionOptions{});
+    marey_begin(inner);
+    marey_begin_named("c innermost");
+    marey_end();
     session.snapshot();
-    kymo_end();
-    kymo_end();  // of the one made while off
-    { KYMO_RANGE("after"); }
-    const kymo::Trace trace = session.stop();
+    marey_end();
+    marey_end();  // of the one made while off
+    { MAREY_RANGE("after"); }
+    const marey::Trace trace = session.stop();
     EXPECT_EQ(names(trace), (std::multiset<std::string>{"after", "c inner", "c innermost"}));
     EXPECT_EQ(parent_name(trace, "c innermost"), "c inner");
     EXPECT_EQ(parent_name(trace, "after"), "");
@@ -695,31 +696,31 @@ TEST(CInterface, EndsTheBeginItBelongsToAcrossStartsAndStops) {
 }
 
 TEST(CInterface, ResynchronisesOnASite) {
-    kymo::Session session(kymo::SessionOptions{});
-    const kymo_site outer = kymo_intern("outer", nullptr, 0, KYMO_SCOPE_USER);
-    const kymo_site lost = kymo_intern("lost", nullptr, 0, KYMO_SCOPE_USER);
-    kymo_begin(outer);
-    kymo_begin(lost);
-    kymo_end_site(outer);
-    kymo_end();  // one too many
-    { KYMO_RANGE("after"); }
-    const kymo::Trace trace = session.stop();
+    marey::Session session(marey::SessionOptions{});
+    const marey_site outer = marey_intern("outer", nullptr, 0, MAREY_SCOPE_USER);
+    const marey_site lost = marey_intern("lost", nullptr, 0, MAREY_SCOPE_USER);
+    marey_begin(outer);
+    marey_begin(lost);
+    marey_end_site(outer);
+    marey_end();  // one too many
+    { MAREY_RANGE("after"); }
+    const marey::Trace trace = session.stop();
     EXPECT_EQ(parent_name(trace, "lost"), "outer");
-    EXPECT_TRUE(has_flag(trace, "lost", kymo::kEndInferred | kymo::kUnfinished));
+    EXPECT_TRUE(has_flag(trace, "lost", marey::kEndInferred | marey::kUnfinished));
     EXPECT_EQ(parent_name(trace, "after"), "");
     std::uint64_t resyncs = 0;
-    for (const kymo::ThreadInfo& thread : trace.threads()) resyncs += thread.resyncs;
+    for (const marey::ThreadInfo& thread : trace.threads()) resyncs += thread.resyncs;
     EXPECT_EQ(resyncs, 2u);
 }
 
 TEST(CInterface, TheWriterTableFillsLogsThatAreNotThreads) {
-    const kymo_writer* const writer = kymo_writer_table(KYMO_WRITER_VERSION);
+    const marey_writer* const writer = marey_writer_table(MAREY_WRITER_VERSION);
     ASSERT_NE(writer, nullptr);
-    EXPECT_EQ(kymo_writer_table(KYMO_WRITER_VERSION + 1), nullptr);
-    kymo_log* const stream = writer->log_create("stream 7");
-    const kymo_site site = writer->intern("kernel", nullptr, 0, 13);
+    EXPECT_EQ(marey_writer_table(MAREY_WRITER_VERSION + 1), nullptr);
+    marey_log* const stream = writer->log_create("stream 7");
+    const marey_site site = writer->intern("kernel", nullptr, 0, 13);
     EXPECT_EQ(writer->range(stream, site, 1, 2, 0), 0);  // nothing records
-    kymo::Session session(kymo::SessionOptions{});
+    marey::Session session(marey::SessionOptions{});
     const std::uint64_t now = writer->now();
     EXPECT_EQ(writer->range(stream, site, now, now + 1000, 1), 1);
     EXPECT_EQ(writer->range(stream, site, now, now + 5000, 0), 1);
@@ -728,7 +729,7 @@ TEST(CInterface, TheWriterTableFillsLogsThatAreNotThreads) {
     EXPECT_EQ(writer->blob(stream, site, now + 8000, 99, "abc", 3), 1);
     while (writer->now() < now + 10'000) {
     }
-    const kymo::Trace trace = session.stop();
+    const marey::Trace trace = session.stop();
     ASSERT_EQ(trace.ranges().size(), 2u);
     EXPECT_EQ(trace.ranges().parent[1], 0u);
     EXPECT_EQ(trace.string(trace.threads()[trace.tracks()[0].thread].name), "stream 7");
@@ -739,12 +740,12 @@ TEST(CInterface, TheWriterTableFillsLogsThatAreNotThreads) {
 }
 
 TEST(Costs, AreMeasuredAndCarriedByTheTrace) {
-    kymo::Session session(kymo::SessionOptions{});
-    const kymo::Trace trace = session.stop();
+    marey::Session session(marey::SessionOptions{});
+    const marey::Trace trace = session.stop();
     ASSERT_EQ(trace.costs().size(), 5u);
     EXPECT_EQ(trace.costs()[0].kind, "range");
     EXPECT_EQ(trace.costs()[4].kind, "allocation_report");
-    for (const kymo::CostInfo& cost : trace.costs()) EXPECT_GT(cost.ns, 0);
+    for (const marey::CostInfo& cost : trace.costs()) EXPECT_GT(cost.ns, 0);
 }
 
 }  // namespace

@@ -8,48 +8,48 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <kymo/kymo.h>
+#include <marey/marey.h>
 
 #include "remote_wire.h"
 
 namespace {
 
-using kymo::Row;
+using marey::Row;
 
-const char* const kProgram = KYMO_TEST_BIN_DIR "/remote_program";
+const char* const kProgram = MAREY_TEST_BIN_DIR "/remote_program";
 
-Row find(const kymo::Trace& trace, std::string_view name) {
+Row find(const marey::Trace& trace, std::string_view name) {
     for (Row row = 0; row < trace.ranges().size(); ++row) {
         if (trace.range_name(row) == name) return row;
     }
-    return kymo::kNoRow;
+    return marey::kNoRow;
 }
 
-const kymo::ProcessInfo& process_of(const kymo::Trace& trace, Row row) {
+const marey::ProcessInfo& process_of(const marey::Trace& trace, Row row) {
     return trace.processes()[trace.threads()[trace.tracks()[trace.track_of(row)].thread].process];
 }
 
-std::string parent_name(const kymo::Trace& trace, Row row) {
+std::string parent_name(const marey::Trace& trace, Row row) {
     const Row parent = trace.ranges().parent[row];
-    return parent == kymo::kNoRow ? "" : std::string(trace.range_name(parent));
+    return parent == marey::kNoRow ? "" : std::string(trace.range_name(parent));
 }
 
 /// Names of the ranges that remote links lead from and to: "call -> handle".
-std::multiset<std::string> links(const kymo::Trace& trace) {
+std::multiset<std::string> links(const marey::Trace& trace) {
     std::multiset<std::string> found;
-    for (const kymo::LinkInfo& link : trace.links()) {
-        if (link.kind != kymo::LinkKind::Remote) continue;
+    for (const marey::LinkInfo& link : trace.links()) {
+        if (link.kind != marey::LinkKind::Remote) continue;
         found.insert(std::string(trace.range_name(link.from)) + " -> " +
                      std::string(trace.range_name(link.to)));
     }
     return found;
 }
 
-std::string refusal(kymo::Session& session, const std::string& message,
-                    const kymo::RemoteOptions& options = {}) {
+std::string refusal(marey::Session& session, const std::string& message,
+                    const marey::RemoteOptions& options = {}) {
     try {
         session.add_events(message, options);
-    } catch (const kymo::Error& error) {
+    } catch (const marey::Error& error) {
         return error.what();
     }
     return "";
@@ -89,8 +89,8 @@ class Server {
 class Remote : public ::testing::Test {
   protected:
     void SetUp() override {
-        unsetenv("KYMO");
-        char name[] = "/tmp/kymo-remote-XXXXXX";
+        unsetenv("MAREY");
+        char name[] = "/tmp/marey-remote-XXXXXX";
         folder_ = mkdtemp(name);
     }
     void TearDown() override { std::filesystem::remove_all(folder_); }
@@ -102,22 +102,22 @@ class Remote : public ::testing::Test {
 // The times of two processes agree to what their clocks were read with.
 constexpr std::int64_t kSlackNs = 1'000'000;
 
-void expect_within(const kymo::Trace& trace, Row inner, Row outer) {
-    const kymo::RangeColumns ranges = trace.ranges();
+void expect_within(const marey::Trace& trace, Row inner, Row outer) {
+    const marey::RangeColumns ranges = trace.ranges();
     EXPECT_GE(ranges.start_ns[inner], ranges.start_ns[outer] - kSlackNs);
     EXPECT_LE(ranges.start_ns[inner] + ranges.duration_ns[inner],
               ranges.start_ns[outer] + ranges.duration_ns[outer] + kSlackNs);
 }
 
-void expect_callee(const kymo::Trace& trace, const std::string& prefix, pid_t pid, int node) {
+void expect_callee(const marey::Trace& trace, const std::string& prefix, pid_t pid, int node) {
     for (const char* const name : {"handle", "compute", "lookup", "format"}) {
         SCOPED_TRACE(name);
         const Row row = find(trace, prefix + name);
-        ASSERT_NE(row, kymo::kNoRow);
-        EXPECT_NE(trace.ranges().flags[row] & kymo::kRemote, 0);
+        ASSERT_NE(row, marey::kNoRow);
+        EXPECT_NE(trace.ranges().flags[row] & marey::kRemote, 0);
         EXPECT_EQ(process_of(trace, row).pid, pid);
         EXPECT_EQ(process_of(trace, row).node, node);
-        const kymo::TrackInfo& track = trace.tracks()[trace.track_of(row)];
+        const marey::TrackInfo& track = trace.tracks()[trace.track_of(row)];
         EXPECT_EQ(trace.string(trace.threads()[track.thread].name), "server");
     }
     EXPECT_EQ(parent_name(trace, find(trace, prefix + "lookup")), prefix + "compute");
@@ -128,8 +128,8 @@ void expect_callee(const kymo::Trace& trace, const std::string& prefix, pid_t pi
     EXPECT_EQ(trace.string(values[0].key), "rows");
     EXPECT_EQ(values[0].integer, 42);
     EXPECT_EQ(trace.string(values[1].string), "users");
-    const kymo::SiteInfo& site = trace.sites()[trace.ranges().site[find(trace, prefix + "compute")]];
-    EXPECT_EQ(site.scope, kymo::Scope::Function);
+    const marey::SiteInfo& site = trace.sites()[trace.ranges().site[find(trace, prefix + "compute")]];
+    EXPECT_EQ(site.scope, marey::Scope::Function);
     ASSERT_EQ(trace.instants().size(), 1u);
     EXPECT_EQ(trace.string(trace.sites()[trace.instants().site[0]].name), prefix + "cache miss");
 }
@@ -137,33 +137,33 @@ void expect_callee(const kymo::Trace& trace, const std::string& prefix, pid_t pi
 // L21 L22 L23 L25
 TEST_F(Remote, ACalleesEventsAppearUnderTheCall) {
     const Server server(3);
-    kymo::Session session({.output = path("caller.kymo")});
+    marey::Session session({.output = path("caller.marey")});
     const std::string top = "rpc_sync#work(caller -> callee)";
     {
-        KYMO_RANGE("outside");
-        KYMO_RANGE_DYNAMIC(top);
-        kymo::RemoteCall call;
+        MAREY_RANGE("outside");
+        MAREY_RANGE_DYNAMIC(top);
+        marey::RemoteCall call;
         const std::string answer = remote_wire::call(server.port(), "work");
         call.end();
         session.add_events(answer, {.prefix = top + "#remote_op: ", .call = &call});
     }
-    const kymo::Trace trace = session.stop();
+    const marey::Trace trace = session.stop();
     const std::string prefix = top + "#remote_op: ";
     expect_callee(trace, prefix, server.pid(), 3);
     EXPECT_EQ(links(trace), std::multiset<std::string>{top + " -> " + prefix + "handle"});
     expect_within(trace, find(trace, prefix + "handle"), find(trace, top));
-    EXPECT_EQ(trace.ranges().flags[find(trace, top)] & kymo::kRemote, 0);
+    EXPECT_EQ(trace.ranges().flags[find(trace, top)] & marey::kRemote, 0);
     EXPECT_TRUE(trace.problems().empty());
 
     // From the file, compacted, and saved: the same.
-    kymo::compact_capture(path("caller.kymo"), path("compact.kymo"));
-    trace.save(path("saved.kymo"));
-    for (const char* const name : {"caller.kymo", "compact.kymo", "saved.kymo"}) {
+    marey::compact_capture(path("caller.marey"), path("compact.marey"));
+    trace.save(path("saved.marey"));
+    for (const char* const name : {"caller.marey", "compact.marey", "saved.marey"}) {
         SCOPED_TRACE(name);
-        const kymo::Trace loaded = kymo::Trace::load(path(name));
+        const marey::Trace loaded = marey::Trace::load(path(name));
         expect_callee(loaded, prefix, server.pid(), 3);
         EXPECT_EQ(links(loaded), links(trace));
-        EXPECT_EQ(kymo::trace_info_json(loaded), kymo::trace_info_json(trace));
+        EXPECT_EQ(marey::trace_info_json(loaded), marey::trace_info_json(trace));
     }
 }
 
@@ -171,26 +171,26 @@ TEST_F(Remote, ACalleesEventsAppearUnderTheCall) {
 TEST_F(Remote, ANestedCallsEventsArePushedOutward) {
     const Server far(8);
     const Server middle(7);
-    kymo::Session session(kymo::SessionOptions{});
+    marey::Session session(marey::SessionOptions{});
     {
-        KYMO_RANGE("call");
-        const kymo::RemoteCall call;
+        MAREY_RANGE("call");
+        const marey::RemoteCall call;
         const std::string answer = remote_wire::call(middle.port(), "forward " + std::to_string(far.port()));
         session.add_events(answer, {.prefix = "m: ", .call = &call});
     }
-    const kymo::Trace trace = session.stop();
+    const marey::Trace trace = session.stop();
     const std::string prefix = "m: rpc_sync#work(middle -> far)#remote_op: ";
     expect_callee(trace, prefix, far.pid(), 8);
     const Row handle = find(trace, "m: handle");
-    ASSERT_NE(handle, kymo::kNoRow);
+    ASSERT_NE(handle, marey::kNoRow);
     EXPECT_EQ(process_of(trace, handle).pid, middle.pid());
     EXPECT_EQ(process_of(trace, handle).node, 7);
     EXPECT_EQ(trace.processes().size(), 3u);
     EXPECT_EQ(links(trace),
               (std::multiset<std::string>{"call -> m: handle",
                                           "m: rpc_sync#work(middle -> far) -> " + prefix + "handle"}));
-    trace.save(path("saved.kymo"));
-    EXPECT_EQ(links(kymo::Trace::load(path("saved.kymo"))), links(trace));
+    trace.save(path("saved.marey"));
+    EXPECT_EQ(links(marey::Trace::load(path("saved.marey"))), links(trace));
 }
 
 // L23
@@ -199,7 +199,7 @@ TEST_F(Remote, EventsTakenInSurviveTheDeathOfTheCaller) {
     int out[2];
     ASSERT_EQ(pipe(out), 0);
     const std::string port = std::to_string(server.port());
-    const std::string capture = path("killed.kymo");
+    const std::string capture = path("killed.marey");
     const pid_t client = fork();
     if (client == 0) {
         dup2(out[1], STDOUT_FILENO);
@@ -213,7 +213,7 @@ TEST_F(Remote, EventsTakenInSurviveTheDeathOfTheCaller) {
     kill(client, SIGKILL);
     int status = 0;
     waitpid(client, &status, 0);
-    const kymo::Trace trace = kymo::Trace::load(capture);
+    const marey::Trace trace = marey::Trace::load(capture);
     EXPECT_FALSE(trace.window().finished);
     expect_callee(trace, "server: ", server.pid(), 9);
     EXPECT_EQ(links(trace), std::multiset<std::string>{"rpc_sync#work(client -> server) -> server: handle"});
@@ -222,17 +222,17 @@ TEST_F(Remote, EventsTakenInSurviveTheDeathOfTheCaller) {
 
 TEST_F(Remote, AMessageLargerThanABlockOfTheFileIsKeptWhole) {
     const Server server(3);
-    kymo::Session whole({.output = path("whole.kymo")});
-    kymo::Session part({.output = path("part.kymo")});
+    marey::Session whole({.output = path("whole.marey")});
+    marey::Session part({.output = path("part.marey")});
     const std::string answer = remote_wire::call(server.port(), "burst 20000");
     ASSERT_GT(answer.size(), 1'000'000u);
     whole.add_events(answer);
     part.add_events(answer);
-    { KYMO_RANGE("after"); }
-    for (kymo::Session* const session : {&part, &whole}) {
-        const kymo::Trace trace = session->stop();
+    { MAREY_RANGE("after"); }
+    for (marey::Session* const session : {&part, &whole}) {
+        const marey::Trace trace = session->stop();
         EXPECT_EQ(trace.ranges().size(), 60'002u);
-        const kymo::Trace loaded = kymo::Trace::load(session->output_path());
+        const marey::Trace loaded = marey::Trace::load(session->output_path());
         EXPECT_EQ(loaded.ranges().size(), 60'002u);
         EXPECT_EQ(loaded.instants().size(), 20'000u);
         EXPECT_TRUE(loaded.problems().empty());
@@ -241,70 +241,70 @@ TEST_F(Remote, AMessageLargerThanABlockOfTheFileIsKeptWhole) {
 
 TEST_F(Remote, OnlyTheSessionThatTookThemInHasThem) {
     const Server server(3);
-    kymo::Session other({.output = path("other.kymo")});
-    kymo::Session one({.output = path("one.kymo")});
+    marey::Session other({.output = path("other.marey")});
+    marey::Session one({.output = path("one.marey")});
     one.add_events(remote_wire::call(server.port(), "work"));
-    EXPECT_NE(find(one.snapshot(), "handle"), kymo::kNoRow);
+    EXPECT_NE(find(one.snapshot(), "handle"), marey::kNoRow);
     one.stop();
-    EXPECT_EQ(find(other.stop(), "handle"), kymo::kNoRow);
-    EXPECT_NE(find(kymo::Trace::load(path("one.kymo")), "handle"), kymo::kNoRow);
-    EXPECT_EQ(find(kymo::Trace::load(path("other.kymo")), "handle"), kymo::kNoRow);
+    EXPECT_EQ(find(other.stop(), "handle"), marey::kNoRow);
+    EXPECT_NE(find(marey::Trace::load(path("one.marey")), "handle"), marey::kNoRow);
+    EXPECT_EQ(find(marey::Trace::load(path("other.marey")), "handle"), marey::kNoRow);
 }
 
 TEST_F(Remote, AnotherHostsClockIsLaidOnTheCall) {
     const Server server(3);
-    kymo::Session session(kymo::SessionOptions{});
-    kymo::EventMessage message;
+    marey::Session session(marey::SessionOptions{});
+    marey::EventMessage message;
     {
-        KYMO_RANGE("call");
-        kymo::RemoteCall call;
-        message = kymo::unpack_events(remote_wire::call(server.port(), "work"));
+        MAREY_RANGE("call");
+        marey::RemoteCall call;
+        message = marey::unpack_events(remote_wire::call(server.port(), "work"));
         call.end();
         message.boot_id = "of another machine";
         constexpr std::int64_t kAhead = 1'000'000'000'000'000;
         message.start_ns += kAhead;
         message.end_ns += kAhead;
-        for (kymo::RemoteEvent& event : message.events) {
+        for (marey::RemoteEvent& event : message.events) {
             event.start_ns += kAhead;
             event.end_ns += kAhead;
         }
-        session.add_events(kymo::pack_events(message), {.call = &call});
+        session.add_events(marey::pack_events(message), {.call = &call});
         EXPECT_TRUE(session.snapshot().problems().empty());
-        session.add_events(kymo::pack_events(message), {.prefix = "guessed "});
+        session.add_events(marey::pack_events(message), {.prefix = "guessed "});
     }
-    const kymo::Trace trace = session.stop();
+    const marey::Trace trace = session.stop();
     expect_within(trace, find(trace, "handle"), find(trace, "call"));
-    EXPECT_NE(find(trace, "guessed handle"), kymo::kNoRow);
+    EXPECT_NE(find(trace, "guessed handle"), marey::kNoRow);
     ASSERT_EQ(trace.problems().size(), 1u);
     EXPECT_EQ(trace.problems()[0].code, "remote_clock");
 }
 
 TEST_F(Remote, SomeOfASessionsEventsCanBeSent) {
-    kymo::Session session(kymo::SessionOptions{});
+    marey::Session session(marey::SessionOptions{});
     {
-        KYMO_RANGE("outer");
-        { KYMO_RANGE_SCOPE(kymo::Scope::Function, "inner"); }
-        kymo::instant("mark");
+        MAREY_RANGE("outer");
+        { MAREY_RANGE_SCOPE(marey::Scope::Function, "inner"); }
+        marey::instant("mark");
     }
-    const kymo::Trace trace = session.stop();
-    const auto names = [](const kymo::EventMessage& message) {
+    const marey::Trace trace = session.stop();
+    const auto names = [](const marey::EventMessage& message) {
         std::vector<std::string> found;
-        for (const kymo::RemoteEvent& event : message.events) found.push_back(message.strings[event.name]);
+        for (const marey::RemoteEvent& event : message.events) found.push_back(message.strings[event.name]);
         return found;
     };
     using Names = std::vector<std::string>;
-    EXPECT_EQ(names(kymo::events_of(trace)), (Names{"outer", "inner", "mark"}));
-    EXPECT_EQ(names(kymo::events_of(trace, {.scopes = {kymo::Scope::Function}})), (Names{"inner"}));
-    EXPECT_EQ(names(kymo::events_of(trace, {.names = {"mark", "outer"}})), (Names{"outer", "mark"}));
-    EXPECT_EQ(names(kymo::events_of(trace, {.ranges = [](Row row) { return row == 1; }, .marks = false})),
+    EXPECT_EQ(names(marey::events_of(trace)), (Names{"outer", "inner", "mark"}));
+    EXPECT_EQ(names(marey::events_of(trace, {.scopes = {marey::Scope::Function}})), (Names{"inner"}));
+    EXPECT_EQ(names(marey::events_of(trace, {.names = {"mark", "outer"}})), (Names{"outer", "mark"}));
+    EXPECT_EQ(names(marey::events_of(trace, {.ranges = [](Row row) { return row == 1; }, .marks = false})),
               (Names{"inner"}));
 }
 
 // L7
 TEST_F(Remote, ASessionThatIsNotRunningTakesNothingIn) {
-    const std::string message = kymo::pack_events({});
+    const std::string message = marey::pack_events({});
     const std::string no = "events cannot be added to a session that is not running";
-    kymo::Session session;
+    marey::Session session;
     EXPECT_EQ(refusal(session, message), no);
     session.start();
     EXPECT_EQ(refusal(session, message), "");
@@ -314,11 +314,11 @@ TEST_F(Remote, ASessionThatIsNotRunningTakesNothingIn) {
 
 TEST_F(Remote, WhatIsRefusedLeavesTheSessionAsItWas) {
     const Server server(3);
-    kymo::Session session({.max_bytes = 4000});
+    marey::Session session({.max_bytes = 4000});
     const std::string answer = remote_wire::call(server.port(), "work");
     std::string newer = answer;
     newer[8] = 9;
-    EXPECT_EQ(refusal(session, newer), "event message: of version 9; this Kymo reads up to version 1");
+    EXPECT_EQ(refusal(session, newer), "event message: of version 9; this Marey reads up to version 1");
     std::string damaged = answer;
     damaged[answer.size() / 2] ^= 4;
     EXPECT_EQ(refusal(session, damaged), "event message: damaged: its checksum is wrong");
@@ -336,11 +336,11 @@ TEST_F(Remote, WhatIsRefusedLeavesTheSessionAsItWas) {
 // L20: a call is a value; its answer may come to another thread, in any order.
 TEST_F(Remote, AnswersThatComeOutOfOrderFindTheirCalls) {
     const Server server(3);
-    kymo::Session session(kymo::SessionOptions{});
-    kymo::Range first("first");
-    kymo::RemoteCall first_call;
-    kymo::Range second("second");
-    kymo::RemoteCall second_call;
+    marey::Session session(marey::SessionOptions{});
+    marey::Range first("first");
+    marey::RemoteCall first_call;
+    marey::Range second("second");
+    marey::RemoteCall second_call;
     const std::string second_answer = remote_wire::call(server.port(), "work");
     const std::string first_answer = remote_wire::call(server.port(), "work");
     first_call.end();
@@ -349,7 +349,7 @@ TEST_F(Remote, AnswersThatComeOutOfOrderFindTheirCalls) {
     second_call.end();
     second.end();
     session.add_events(second_answer, {.prefix = "2 ", .call = &second_call});
-    const kymo::Trace trace = session.stop();
+    const marey::Trace trace = session.stop();
     EXPECT_EQ(links(trace), (std::multiset<std::string>{"first -> 1 handle", "second -> 2 handle"}));
     EXPECT_EQ(trace.processes().size(), 2u);  // one server, whatever the number of its answers
 }

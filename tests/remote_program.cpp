@@ -8,27 +8,27 @@
 #include <cstdio>
 #include <cstring>
 
-#include <kymo/kymo.h>
+#include <marey/marey.h>
 
 #include "remote_wire.h"
 
 namespace {
 
 void work() {
-    KYMO_RANGE_SCOPE(kymo::Scope::Function, "compute", "rows", 42, "table", "users");
-    kymo::instant("cache miss", "key", "k1");
-    { KYMO_RANGE("lookup"); }
-    { KYMO_RANGE("format"); }
+    MAREY_RANGE_SCOPE(marey::Scope::Function, "compute", "rows", 42, "table", "users");
+    marey::instant("cache miss", "key", "k1");
+    { MAREY_RANGE("lookup"); }
+    { MAREY_RANGE("format"); }
 }
 
 // What a server does with a request that is to be profiled: a session of this request's thread, around it.
 std::string handle(const std::string& request, int node) {
-    kymo::Session session({.name = "request", .threads = kymo::Threads::Tasks});
+    marey::Session session({.name = "request", .threads = marey::Threads::Tasks});
     {
-        KYMO_RANGE("handle");
+        MAREY_RANGE("handle");
         if (request.rfind("forward ", 0) == 0) {
-            KYMO_RANGE("rpc_sync#work(middle -> far)");
-            const kymo::RemoteCall call;
+            MAREY_RANGE("rpc_sync#work(middle -> far)");
+            const marey::RemoteCall call;
             const std::string answer = remote_wire::call(std::atoi(request.c_str() + 8), "work");
             session.add_events(answer, {.prefix = "rpc_sync#work(middle -> far)#remote_op: ", .call = &call});
         } else if (request.rfind("burst ", 0) == 0) {
@@ -37,14 +37,14 @@ std::string handle(const std::string& request, int node) {
             work();
         }
     }
-    kymo::EventMessage message = kymo::events_of(session.stop());
+    marey::EventMessage message = marey::events_of(session.stop());
     message.processes[0].node = node;
-    return kymo::pack_events(message);
+    return marey::pack_events(message);
 }
 
 int serve(int listening, int node) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);  // a client that dies leaves no server behind
-    kymo::thread_name("server");
+    marey::thread_name("server");
     while (true) {
         const int fd = accept(listening, nullptr, nullptr);
         std::string request;
@@ -56,10 +56,10 @@ int serve(int listening, int node) {
 }
 
 int client(int port, const char* capture) {
-    kymo::Session session({.output = capture});
-    KYMO_RANGE("still open");
-    KYMO_RANGE("rpc_sync#work(client -> server)");
-    kymo::RemoteCall call;
+    marey::Session session({.output = capture});
+    MAREY_RANGE("still open");
+    MAREY_RANGE("rpc_sync#work(client -> server)");
+    marey::RemoteCall call;
     const std::string answer = remote_wire::call(port, "work");
     call.end();
     session.add_events(answer, {.prefix = "server: ", .node = 9, .call = &call});

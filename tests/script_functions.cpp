@@ -5,7 +5,7 @@
 #include <thread>
 
 #include <gtest/gtest.h>
-#include <kymo/kymo.h>
+#include <marey/marey.h>
 
 #include "range_lookup.h"
 
@@ -14,64 +14,64 @@ namespace {
 // Opens a function of TorchScript, which another thread may end.
 struct Script {
     explicit Script(const char* name)
-        : opened(kymo::detail::open_range(kymo::detail::dynamic_site(name, kymo::Scope::ScriptFunction),
-                                          kymo::Scope::ScriptFunction)) {}
+        : opened(marey::detail::open_range(marey::detail::dynamic_site(name, marey::Scope::ScriptFunction),
+                                           marey::Scope::ScriptFunction)) {}
     void end_elsewhere() const {
-        std::thread([this] { kymo::detail::close_elsewhere(opened, thread); }).join();
+        std::thread([this] { marey::detail::close_elsewhere(opened, thread); }).join();
     }
-    kymo::detail::Opened opened;
-    std::uint32_t thread = kymo::detail::thread_number();
+    marey::detail::Opened opened;
+    std::uint32_t thread = marey::detail::thread_number();
 };
 
 }  // namespace
 
 TEST(ScriptFunctions, AFunctionThatIsResumedElsewhereNestsOnTheThreadThatWaited) {
-    kymo::Session session(kymo::SessionOptions{});
+    marey::Session session(marey::SessionOptions{});
     {
-        KYMO_RANGE("around");
+        MAREY_RANGE("around");
         const Script script("script");
-        { KYMO_RANGE("child"); }
+        { MAREY_RANGE("child"); }
         script.end_elsewhere();
-        { KYMO_RANGE("behind"); }
+        { MAREY_RANGE("behind"); }
     }
-    const kymo::Trace trace = session.stop();
-    EXPECT_FALSE(has_flag(trace, "script", kymo::kAsync));
-    EXPECT_FALSE(has_flag(trace, "around", kymo::kAsync));
+    const marey::Trace trace = session.stop();
+    EXPECT_FALSE(has_flag(trace, "script", marey::kAsync));
+    EXPECT_FALSE(has_flag(trace, "around", marey::kAsync));
     EXPECT_EQ(parent_name(trace, "child"), "script");
     EXPECT_EQ(parent_name(trace, "script"), "around");
     EXPECT_EQ(parent_name(trace, "behind"), "around");
 }
 
 TEST(ScriptFunctions, AFunctionThatIsResumedElsewhereAndIsTheLastThingNestsToo) {
-    kymo::Session other(kymo::SessionOptions{});
-    kymo::Session session(kymo::SessionOptions{});
+    marey::Session other(marey::SessionOptions{});
+    marey::Session session(marey::SessionOptions{});
     const Script script("script");
-    { KYMO_RANGE("child"); }
+    { MAREY_RANGE("child"); }
     script.end_elsewhere();
-    const kymo::Trace trace = session.stop();
-    EXPECT_FALSE(has_flag(trace, "script", kymo::kAsync));
-    EXPECT_FALSE(has_flag(trace, "script", kymo::kUnfinished));
+    const marey::Trace trace = session.stop();
+    EXPECT_FALSE(has_flag(trace, "script", marey::kAsync));
+    EXPECT_FALSE(has_flag(trace, "script", marey::kUnfinished));
     EXPECT_EQ(parent_name(trace, "child"), "script");
-    { KYMO_RANGE("behind"); }
-    const kymo::Trace longer = other.stop();
+    { MAREY_RANGE("behind"); }
+    const marey::Trace longer = other.stop();
     EXPECT_EQ(longer.ranges().size(), 3u);
     EXPECT_EQ(parent_name(longer, "child"), "script");
     EXPECT_EQ(parent_name(longer, "behind"), "");
 }
 
 TEST(ScriptFunctions, WhatEndsAroundAFunctionHasWaitedForIt) {
-    kymo::Session session(kymo::SessionOptions{});
+    marey::Session session(marey::SessionOptions{});
     std::optional<Script> script;
     {
-        KYMO_RANGE("around");
+        MAREY_RANGE("around");
         script.emplace("script");
-        { KYMO_RANGE("child"); }
+        { MAREY_RANGE("child"); }
     }
     script->end_elsewhere();  // late
-    { KYMO_RANGE("behind"); }
-    const kymo::Trace trace = session.stop();
-    EXPECT_FALSE(has_flag(trace, "around", kymo::kAsync));
-    EXPECT_TRUE(has_flag(trace, "script", kymo::kEndInferred));
+    { MAREY_RANGE("behind"); }
+    const marey::Trace trace = session.stop();
+    EXPECT_FALSE(has_flag(trace, "around", marey::kAsync));
+    EXPECT_TRUE(has_flag(trace, "script", marey::kEndInferred));
     EXPECT_EQ(parent_name(trace, "child"), "script");
     EXPECT_EQ(parent_name(trace, "script"), "around");
     EXPECT_EQ(parent_name(trace, "behind"), "");
@@ -79,12 +79,12 @@ TEST(ScriptFunctions, WhatEndsAroundAFunctionHasWaitedForIt) {
 }
 
 TEST(ScriptFunctions, AForkedFunctionThatIsResumedElsewhereIsAsync) {
-    kymo::Session session(kymo::SessionOptions{});
+    marey::Session session(marey::SessionOptions{});
     const Script script("<forked function>");
-    { KYMO_RANGE("another task"); }
+    { MAREY_RANGE("another task"); }
     script.end_elsewhere();
-    { KYMO_RANGE("behind"); }
-    const kymo::Trace trace = session.stop();
-    EXPECT_TRUE(has_flag(trace, "<forked function>", kymo::kAsync));
+    { MAREY_RANGE("behind"); }
+    const marey::Trace trace = session.stop();
+    EXPECT_TRUE(has_flag(trace, "<forked function>", marey::kAsync));
     EXPECT_EQ(parent_name(trace, "another task"), "");
 }

@@ -1,4 +1,4 @@
-// simulated_device.h: for tests: the functions of libkymo_simulated.so, found as a user of it would.
+// simulated_device.h: for tests: the functions of libmarey_simulated.so, found as a user of it would.
 #pragma once
 
 #include <dlfcn.h>
@@ -6,8 +6,8 @@
 #include <stdexcept>
 #include <string>
 
-#include <kymo/device.h>
-#include <kymo/simulated.h>
+#include <marey/device.h>
+#include <marey/simulated.h>
 
 namespace simulated {
 
@@ -15,28 +15,28 @@ namespace simulated {
 template <class Function>
 Function* find(const char* name) {
     static void* const library = [] {
-        kymo::find_device("simulated");
-        return dlopen(KYMO_TEST_BIN_DIR "/../libkymo_simulated.so", RTLD_NOW | RTLD_NOLOAD);
+        marey::find_device("simulated");
+        return dlopen(MAREY_TEST_BIN_DIR "/../libmarey_simulated.so", RTLD_NOW | RTLD_NOLOAD);
     }();
     void* const found = library != nullptr ? dlsym(library, name) : nullptr;
-    if (found == nullptr) throw std::runtime_error(std::string("libkymo_simulated.so has no ") + name);
+    if (found == nullptr) throw std::runtime_error(std::string("libmarey_simulated.so has no ") + name);
     return reinterpret_cast<Function*>(found);
 }
 
-#define KYMO_SIMULATED(name) \
-    inline const auto name = ::simulated::find<decltype(kymo_simulated_##name)>("kymo_simulated_" #name)
-KYMO_SIMULATED(configure);
-KYMO_SIMULATED(reset);
-KYMO_SIMULATED(launch);
-KYMO_SIMULATED(copy);
-KYMO_SIMULATED(set);
-KYMO_SIMULATED(graph);
-KYMO_SIMULATED(wait);
-KYMO_SIMULATED(synchronize);
-KYMO_SIMULATED(allocate);
-KYMO_SIMULATED(release);
-KYMO_SIMULATED(use);
-KYMO_SIMULATED(lost);
-#undef KYMO_SIMULATED
+#define MAREY_SIMULATED(name) \
+    inline const auto name = ::simulated::find<decltype(marey_simulated_##name)>("marey_simulated_" #name)
+MAREY_SIMULATED(configure);
+MAREY_SIMULATED(reset);
+MAREY_SIMULATED(launch);
+MAREY_SIMULATED(copy);
+MAREY_SIMULATED(set);
+MAREY_SIMULATED(graph);
+MAREY_SIMULATED(wait);
+MAREY_SIMULATED(synchronize);
+MAREY_SIMULATED(allocate);
+MAREY_SIMULATED(release);
+MAREY_SIMULATED(use);
+MAREY_SIMULATED(lost);
+#undef MAREY_SIMULATED
 
 }  // namespace simulated

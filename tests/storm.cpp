@@ -1,5 +1,5 @@
 // storm.cpp: many threads do everything at once to observers, contexts, sessions and each other's ranges.
-// KYMO_STORM_SECONDS says how long (2); meant for ThreadSanitizer.
+// MAREY_STORM_SECONDS says how long (2); meant for ThreadSanitizer.
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -16,18 +16,18 @@
 
 #include <gtest/gtest.h>
 
-#include <kymo/c.h>
-#include <kymo/kymo.h>
+#include <marey/c.h>
+#include <marey/marey.h>
 
 #include "thread_pool.h"
 
 namespace {
 
-using kymo::ObservedRange;
-using kymo::Observer;
-using kymo::ObserverContext;
-using kymo::ObserverHandle;
-using kymo::Scope;
+using marey::ObservedRange;
+using marey::Observer;
+using marey::ObserverContext;
+using marey::ObserverHandle;
+using marey::Scope;
 
 constexpr int kThreads = 16;
 constexpr int kDeepest = 4;  // of actions within actions
@@ -62,10 +62,10 @@ class Pool {
 
 using Task = std::packaged_task<void()>;
 struct Pools {
-    Pool<kymo::Range, 24> ranges;
-    Pool<kymo::Context, 24> contexts;
+    Pool<marey::Range, 24> ranges;
+    Pool<marey::Context, 24> contexts;
     Pool<Task, 24> tasks;
-    Pool<std::unique_ptr<kymo::Session>, 4> sessions;
+    Pool<std::unique_ptr<marey::Session>, 4> sessions;
 };
 Pools* pools = nullptr;  // of the storm that runs; callbacks use it too
 
@@ -98,17 +98,17 @@ struct Held : ObserverContext {
 
 void meddle(Account& account, std::uint64_t call) {
     if (call % 8 == 0) {
-        if (std::optional<kymo::Range> range = pools->ranges.take(call)) range->end();
+        if (std::optional<marey::Range> range = pools->ranges.take(call)) range->end();
     }
     if (call % 8 == 1) {
-        KYMO_RANGE("in a callback", "call", call);
+        MAREY_RANGE("in a callback", "call", call);
     }
     if (call % 64 == 2) {
         const ObserverHandle handle = account.handle;
-        if (handle != 0) kymo::remove_observer(handle);
+        if (handle != 0) marey::remove_observer(handle);
     }
     if (call % 16 == 3) {
-        EXPECT_THROW(kymo::remove_and_drain(account.handle), kymo::Error);
+        EXPECT_THROW(marey::remove_and_drain(account.handle), marey::Error);
     }
 }
 
@@ -145,12 +145,12 @@ void count_end(const ObservedRange& range, ObserverContext* context, void* data)
     });
 }
 
-void count_report(const kymo::MemoryReport&, void* data) {
+void count_report(const marey::MemoryReport&, void* data) {
     auto& account = *static_cast<Account*>(data);
     called(account, [&] { ++account.reports; });
 }
 
-inline constexpr kymo::ContextSlot<int> kNumber{"number"};
+inline constexpr marey::ContextSlot<int> kNumber{"number"};
 
 // One thread of the storm.
 class Stormer {
@@ -162,13 +162,13 @@ class Stormer {
             for (int i = 0; i < 32; ++i) act(0);
         }
         clean_up();
-        EXPECT_FALSE(kymo::has_thread_observers());
+        EXPECT_FALSE(marey::has_thread_observers());
     }
     /// What a thread does that ends soon, and now and then leaves its observers behind.
     void run_briefly() {
         if (one_in(2)) add(true);
-        if (std::optional<kymo::Context> context = pools->contexts.take(draw()))
-            kymo::adopt(*context);  // until the thread ends
+        if (std::optional<marey::Context> context = pools->contexts.take(draw()))
+            marey::adopt(*context);  // until the thread ends
         for (int i = 0; i < 4; ++i) act(kDeepest - 1);
         pool_range();
         if (one_in(2)) std::erase_if(mine_, [](const Mine& one) { return one.of_thread; });
@@ -200,11 +200,11 @@ class Stormer {
             case 2:
                 return toggle();
             case 3: {
-                KYMO_RANGE("storm", "depth", depth, "text", "some words");
+                MAREY_RANGE("storm", "depth", depth, "text", "some words");
                 return inside(depth);
             }
             case 4: {
-                KYMO_RANGE_SCOPE(Scope::Function, "function");
+                MAREY_RANGE_SCOPE(Scope::Function, "function");
                 return inside(depth);
             }
             case 5:
@@ -213,20 +213,20 @@ class Stormer {
             case 7:
                 return pool_range();
             case 8:
-                if (std::optional<kymo::Range> range = pools->ranges.take(draw())) range->end();
+                if (std::optional<marey::Range> range = pools->ranges.take(draw())) range->end();
                 return;
             case 9:
-                (void)pools->contexts.put(kymo::Context::current(), draw());
+                (void)pools->contexts.put(marey::Context::current(), draw());
                 return;
             case 10:
             case 11:
                 return adopt(depth);
             case 12: {
-                const kymo::EnableGuard guard(one_in(2));
+                const marey::EnableGuard guard(one_in(2));
                 return inside(depth);
             }
             case 13: {
-                const kymo::ContextGuard<int> guard(kNumber, depth);
+                const marey::ContextGuard<int> guard(kNumber, depth);
                 return inside(depth);
             }
             case 14:
@@ -236,16 +236,16 @@ class Stormer {
                 return;
             case 16: {
                 int block = 0;
-                kymo::report_allocation(&block, one_in(2) ? 64 : -64, 64, 128);
-                if (one_in(4)) kymo::report_out_of_memory(1 << 20, 0, 128);
-                kymo::instant("instant", "n", depth);
-                kymo::counter("counter", depth);
+                marey::report_allocation(&block, one_in(2) ? 64 : -64, 64, 128);
+                if (one_in(4)) marey::report_out_of_memory(1 << 20, 0, 128);
+                marey::instant("instant", "n", depth);
+                marey::counter("counter", depth);
                 return;
             }
             default: {
-                kymo_begin_named("object-less");
+                marey_begin_named("object-less");
                 inside(depth);
-                kymo_end();
+                marey_end();
                 if (one_in(100)) std::thread([this] { briefly(); }).join();
                 return;
             }
@@ -269,7 +269,7 @@ class Stormer {
         observer.needs_ids = one_in(2);
         if (one_in(3)) observer.sampling = 0.5;
         if (one_in(4)) observer.scopes = {Scope::Function};
-        account.handle = of_thread ? kymo::add_thread_observer(observer) : kymo::add_observer(observer);
+        account.handle = of_thread ? marey::add_thread_observer(observer) : marey::add_observer(observer);
         mine_.push_back({&account, of_thread});
     }
 
@@ -287,10 +287,10 @@ class Stormer {
         Account& account = *one.account;
         bool found;
         if (one_in(2)) {
-            found = kymo::remove_and_drain(account.handle);
+            found = marey::remove_and_drain(account.handle);
             if (found) account.is_drained = true;
         } else {
-            found = kymo::remove_observer(account.handle);
+            found = marey::remove_observer(account.handle);
         }
         // A global one is always there, unless it has removed itself.
         if (!found && !one.of_thread && !account.is_meddling) ++account.wrong;
@@ -303,36 +303,36 @@ class Stormer {
     void toggle() {
         if (mine_.empty()) return;
         const ObserverHandle handle = mine_[draw() % mine_.size()].account->handle;
-        one_in(2) ? kymo::disable_observer(handle) : kymo::enable_observer(handle);
+        one_in(2) ? marey::disable_observer(handle) : marey::enable_observer(handle);
     }
 
     void operate(int depth) {
         const std::int64_t sizes[] = {4, depth};
-        kymo::ArrayView array;
+        marey::ArrayView array;
         array.sizes = sizes;
-        const kymo::Value values[] = {array, depth, "text"};
-        const kymo::KeyedValue keywords[] = {{"key", 1.5}};
-        kymo::Operation operation(one_in(2) ? Scope::Function : Scope::BackwardFunction);
+        const marey::Value values[] = {array, depth, "text"};
+        const marey::KeyedValue keywords[] = {{"key", 1.5}};
+        marey::Operation operation(one_in(2) ? Scope::Function : Scope::BackwardFunction);
         inside(depth);
         if (one_in(8)) return;  // never begun
-        operation.begin("operation", {kymo::take_sequence(), 0}, values, keywords);
+        operation.begin("operation", {marey::take_sequence(), 0}, values, keywords);
         inside(depth);
         operation.set_outputs(values);
     }
 
     void pool_range() {
-        kymo::Range range = one_in(2) ? kymo::Range("pooled", "n", 1) : kymo::Range("pooled plainly");
+        marey::Range range = one_in(2) ? marey::Range("pooled", "n", 1) : marey::Range("pooled plainly");
         // What has no more room ends here, outside the pool's lock.
         (void)pools->ranges.put(std::move(range), draw());
     }
 
     void adopt(int depth) {
-        const std::optional<kymo::Context> context = pools->contexts.take(draw());
+        const std::optional<marey::Context> context = pools->contexts.take(draw());
         if (!context) return;
-        const kymo::ContextAdoption adoption(*context);
+        const marey::ContextAdoption adoption(*context);
         inside(depth);
         if (one_in(8)) {
-            if (std::optional<kymo::Context> other = pools->contexts.take(draw())) kymo::adopt(*other);
+            if (std::optional<marey::Context> other = pools->contexts.take(draw())) marey::adopt(*other);
             inside(depth);
         }
         if (one_in(2)) (void)pools->contexts.put(*context, draw());
@@ -343,26 +343,26 @@ class Stormer {
             if (std::optional<Task> task = pools->tasks.take(draw())) (*task)();
             return;
         }
-        kymo::Range range("continued");
-        const auto body = [depth] { KYMO_RANGE("task", "depth", depth); };
-        Task task = one_in(2) ? Task(kymo::propagate(body)) : Task(kymo::end_after(std::move(range), body));
+        marey::Range range("continued");
+        const auto body = [depth] { MAREY_RANGE("task", "depth", depth); };
+        Task task = one_in(2) ? Task(marey::propagate(body)) : Task(marey::end_after(std::move(range), body));
         if (std::optional<Task> other = pools->tasks.put(std::move(task), draw())) (*other)();
     }
 
     void record(int depth) {
-        std::unique_ptr<kymo::Session> session;
-        if (std::optional<std::unique_ptr<kymo::Session>> other = pools->sessions.take(draw()))
+        std::unique_ptr<marey::Session> session;
+        if (std::optional<std::unique_ptr<marey::Session>> other = pools->sessions.take(draw()))
             session = std::move(*other);
         if (session == nullptr || one_in(3)) {
-            kymo::SessionOptions options;
+            marey::SessionOptions options;
             options.name = "storm";
             options.max_bytes = 4 << 20;
-            options.policy = one_in(3) ? kymo::Policy::Stop : kymo::Policy::Ring;
-            options.threads = one_in(2) ? kymo::Threads::All : kymo::Threads::Tasks;
+            options.policy = one_in(3) ? marey::Policy::Stop : marey::Policy::Ring;
+            options.threads = one_in(2) ? marey::Threads::All : marey::Threads::Tasks;
             options.record_shapes = one_in(2);
             options.concrete_inputs = one_in(2);
             options.profile_memory = one_in(2);
-            auto fresh = std::make_unique<kymo::Session>(options);
+            auto fresh = std::make_unique<marey::Session>(options);
             inside(depth);
             (void)pools->sessions.put(std::move(fresh), draw());  // one without room is discarded
         }
@@ -376,7 +376,7 @@ class Stormer {
                 (void)pools->sessions.put(std::move(session), draw());
                 return;
             case 2:
-                (void)kymo::active_options();
+                (void)marey::active_options();
                 session->discard();
                 return;
             default:
@@ -384,9 +384,9 @@ class Stormer {
         }
     }
 
-    static void look_at(const kymo::Trace& trace) {
-        const kymo::RangeColumns ranges = trace.ranges();
-        for (kymo::Row row = 0; row < ranges.size(); ++row) {
+    static void look_at(const marey::Trace& trace) {
+        const marey::RangeColumns ranges = trace.ranges();
+        for (marey::Row row = 0; row < ranges.size(); ++row) {
             if (trace.range_name(row).empty() || ranges.duration_ns[row] < 0)
                 ADD_FAILURE() << "range " << row << " '" << trace.range_name(row) << "' lasts "
                               << ranges.duration_ns[row];
@@ -411,7 +411,7 @@ class Stormer {
 };
 
 double storm_seconds() {
-    const char* const text = std::getenv("KYMO_STORM_SECONDS");
+    const char* const text = std::getenv("MAREY_STORM_SECONDS");
     return text != nullptr ? std::atof(text) : 2;
 }
 
@@ -454,9 +454,9 @@ TEST(Storm, EveryStartHasExactlyOneEndOrWasDrained) {
     }
     while (own_pools.contexts.take(0)) {
     }
-    EXPECT_FALSE(kymo::has_observers());
-    EXPECT_FALSE(kymo::is_recording());
-    EXPECT_TRUE(kymo::Context::current().is_empty());
+    EXPECT_FALSE(marey::has_observers());
+    EXPECT_FALSE(marey::is_recording());
+    EXPECT_TRUE(marey::Context::current().is_empty());
 
     std::uint64_t observers = 0, drained = 0, starts = 0, ends = 0, reports = 0, contexts = 0;
     for (const auto& stormer : stormers) {
@@ -479,7 +479,7 @@ TEST(Storm, EveryStartHasExactlyOneEndOrWasDrained) {
     pools = nullptr;
 
     // Nobody is left who watches.
-    { KYMO_RANGE("after the storm"); }
+    { MAREY_RANGE("after the storm"); }
     std::uint64_t later = 0;
     for (const auto& stormer : stormers)
         stormer->for_each_account([&](const Account& account) { later += account.starts; });
@@ -489,22 +489,22 @@ TEST(Storm, EveryStartHasExactlyOneEndOrWasDrained) {
 TEST(Storm, LeavesARecorderThatRecordsExactlyWhatIsDone) {
     Account account;
     account.keeps_contexts = true;
-    kymo::Session all(kymo::SessionOptions{});
-    kymo::Session mine(of_tasks());
+    marey::Session all(marey::SessionOptions{});
+    marey::Session mine(of_tasks());
     const ObserverHandle handle =
-        kymo::add_observer({.start = count_start, .end = count_end, .data = &account});
+        marey::add_observer({.start = count_start, .end = count_end, .data = &account});
     Names expected, expected_mine;
     std::vector<std::thread> threads;
     for (int i = 0; i < kThreads; ++i) {
         const auto body = [] {
-            KYMO_RANGE("outer", "n", 1);
+            MAREY_RANGE("outer", "n", 1);
             for (int k = 0; k < 100; ++k) {
-                KYMO_RANGE("inner");
+                MAREY_RANGE("inner");
             }
-            kymo::Range movable("movable");
+            marey::Range movable("movable");
         };
         const bool is_task = i % 2 == 0;
-        threads.emplace_back(is_task ? std::function<void()>(kymo::propagate(body)) : body);
+        threads.emplace_back(is_task ? std::function<void()>(marey::propagate(body)) : body);
         for (Names* names : {&expected, &expected_mine}) {
             if (names == &expected_mine && !is_task) continue;
             names->insert({"outer", "movable"});
@@ -512,14 +512,14 @@ TEST(Storm, LeavesARecorderThatRecordsExactlyWhatIsDone) {
         }
     }
     for (std::thread& thread : threads) thread.join();
-    EXPECT_TRUE(kymo::remove_and_drain(handle));
-    const kymo::Trace trace_of_mine = mine.stop();
-    const kymo::Trace trace = all.stop();
+    EXPECT_TRUE(marey::remove_and_drain(handle));
+    const marey::Trace trace_of_mine = mine.stop();
+    const marey::Trace trace = all.stop();
     EXPECT_EQ(names(trace), expected);
     EXPECT_EQ(names(trace_of_mine), expected_mine);
-    for (const kymo::Trace& each : {trace, trace_of_mine}) {
+    for (const marey::Trace& each : {trace, trace_of_mine}) {
         EXPECT_EQ(unfinished(each), 0u);
-        for (const kymo::ProblemInfo& problem : each.problems()) ADD_FAILURE() << problem.text;
+        for (const marey::ProblemInfo& problem : each.problems()) ADD_FAILURE() << problem.text;
     }
     EXPECT_EQ(account.starts, 102u * kThreads);
     EXPECT_EQ(account.ends, account.starts);

@@ -13,25 +13,25 @@
 #include <utility>
 #include <vector>
 
-#include <kymo/kymo.h>
+#include <marey/marey.h>
 
 using Names = std::multiset<std::string>;
 
-inline Names names(const kymo::Trace& trace) {
+inline Names names(const marey::Trace& trace) {
     Names found;
-    for (kymo::Row row = 0; row < trace.ranges().size(); ++row)
+    for (marey::Row row = 0; row < trace.ranges().size(); ++row)
         found.insert(std::string(trace.range_name(row)));
     return found;
 }
 
-inline std::size_t unfinished(const kymo::Trace& trace) {
+inline std::size_t unfinished(const marey::Trace& trace) {
     std::size_t count = 0;
-    for (const std::uint16_t flags : trace.ranges().flags) count += (flags & kymo::kUnfinished) != 0;
+    for (const std::uint16_t flags : trace.ranges().flags) count += (flags & marey::kUnfinished) != 0;
     return count;
 }
 
-inline kymo::SessionOptions of_tasks() {
-    return {.threads = kymo::Threads::Tasks};
+inline marey::SessionOptions of_tasks() {
+    return {.threads = marey::Threads::Tasks};
 }
 
 /// Runs tasks in order on threads of its own, started before anything is posted.

@@ -7,7 +7,7 @@ A benchmark program prints one JSON object per line on stdout (anything else it 
      "ratio": 1.015, "target": "<= 1.1"}
 
 Python programs (benchmarks/*.py) are run by the interpreter that the build folder's package is built for, with that
-package, and KYMO_BUILD_DIR says where the folder is. There are none where the package was left out.
+package, and MAREY_BUILD_DIR says where the folder is. There are none where the package was left out.
 
 `target` is "<= NUMBER" or ">= NUMBER". With a unit behind the number ("<= 0.8 ns") it speaks of `value`; without one
 it speaks of `ratio`, or of `value` where there is no ratio. A missed target is shown, not an error: machines are noisy.
@@ -74,7 +74,7 @@ def python_of(folder: Path) -> str | None:
     """The interpreter that the folder's Python package is built for, or None when it has none."""
     cache = folder / "CMakeCache.txt"
     text = cache.read_text(encoding="utf-8") if cache.exists() else ""
-    if not re.search(r"^KYMO_BUILD_PYTHON:BOOL=ON$", text, re.MULTILINE):
+    if not re.search(r"^MAREY_BUILD_PYTHON:BOOL=ON$", text, re.MULTILINE):
         return None
     match = re.search(r"^Python_EXECUTABLE:\w+=(.+)$", text, re.MULTILINE)
     return match.group(1) if match else None
@@ -98,8 +98,8 @@ def run(program: Path, folder: Path) -> tuple[list[dict], int]:
     figures = []
     command, environment = [str(program)], dict(os.environ)
     if program.suffix == ".py":
-        command.insert(0, os.environ.get("KYMO_BENCH_PYTHON") or python_of(folder) or sys.executable)
-        environment |= {"PYTHONPATH": str(folder.resolve() / "python"), "KYMO_BUILD_DIR": str(folder.resolve())}
+        command.insert(0, os.environ.get("MAREY_BENCH_PYTHON") or python_of(folder) or sys.executable)
+        environment |= {"PYTHONPATH": str(folder.resolve() / "python"), "MAREY_BUILD_DIR": str(folder.resolve())}
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
         for line in process.stdout:

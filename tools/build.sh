@@ -16,15 +16,15 @@ args=(--preset "$preset")
 if [ "${1:-}" = --python ]; then
     shift
     if [ "${PYTHON:-}" = off ]; then
-        args+=(-DKYMO_BUILD_PYTHON=OFF)
+        args+=(-DMAREY_BUILD_PYTHON=OFF)
     else
         python="$(tools/python_env.sh)"
-        args+=(-DKYMO_BUILD_PYTHON=ON "-DPython_EXECUTABLE=$python")
+        args+=(-DMAREY_BUILD_PYTHON=ON "-DPython_EXECUTABLE=$python")
         # What users get is tested as users get it: installed by pip (tools/run_tests.sh does).
-        [ "$preset" = release ] && args+=(-DKYMO_TEST_INSTALLED_PYTHON=ON)
+        [ "$preset" = release ] && args+=(-DMAREY_TEST_INSTALLED_PYTHON=ON)
     fi
-elif [ "$(cached KYMO_BUILD_PYTHON)" = ON ] && ! "$(cached Python_EXECUTABLE)" -c '' 2>/dev/null; then
-    args+=(-DKYMO_BUILD_PYTHON=OFF)  # its .venv is gone
+elif [ "$(cached MAREY_BUILD_PYTHON)" = ON ] && ! "$(cached Python_EXECUTABLE)" -c '' 2>/dev/null; then
+    args+=(-DMAREY_BUILD_PYTHON=OFF)  # its .venv is gone
 fi
 # The presets name Ninja. Where it is missing make does as well; a folder keeps the generator it was made with.
 if [ -f "$dir/CMakeCache.txt" ]; then
@@ -43,7 +43,7 @@ if ! cmake "${args[@]}" ${CMAKE_ARGS:-} >"$dir/configure.log" 2>&1; then
     cat "$dir/configure.log" >&2
     exit 1
 fi
-grep -E 'kymo: |Warning' "$dir/configure.log" || true
+grep -E 'marey: |Warning' "$dir/configure.log" || true
 if [ $# -gt 0 ]; then
     cmake --build "$dir" -j "${JOBS:-$(nproc)}" --target "$@"
 fi

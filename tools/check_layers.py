@@ -21,14 +21,14 @@ from source_files import ROOT, repository_files
 # room -> the rooms whose headers it may include. A room may always include itself; std and the OS are free to all.
 # A name ending in .h is that one header, not its room. `detail` is what inlining forces out of the public headers:
 # visible to the user's compiler, but to no room that has no business with raw records.
-PUBLIC, DETAIL = "include/kymo", "include/kymo/detail"
-MODEL = ["include/kymo/trace.h", "include/kymo/scope.h", "include/kymo/value.h", "include/kymo/error.h"]
+PUBLIC, DETAIL = "include/marey", "include/marey/detail"
+MODEL = ["include/marey/trace.h", "include/marey/scope.h", "include/marey/value.h", "include/marey/error.h"]
 # fmt: off
 ROOMS = {
     PUBLIC:               [DETAIL],
-    "include/kymo/python": [PUBLIC],
-    DETAIL:               ["include/kymo/scope.h", "include/kymo/traceback.h", "include/kymo/value.h"],
-    "src/base":           ["include/kymo/error.h"],
+    "include/marey/python": [PUBLIC],
+    DETAIL:               ["include/marey/scope.h", "include/marey/traceback.h", "include/marey/value.h"],
+    "src/base":           ["include/marey/error.h"],
     "src/record":         [PUBLIC, DETAIL, "src/base"],
     "src/sources/python": [PUBLIC, DETAIL, "src/record", "src/base"],
     "src/sources/nvtx":   [PUBLIC, DETAIL, "src/record", "src/base"],
@@ -49,8 +49,8 @@ ROOMS = {
     "src/bindings":       [PUBLIC, DETAIL, "src/sources/python", "src/sources/torch", "src/sources/torch/observer",
                            "src/emitters"],
     "tests":              [PUBLIC, DETAIL],
-    "tests/python":       [PUBLIC, "include/kymo/python"],
-    "tests/consumer":     ["include/kymo/kymo.h"],
+    "tests/python":       [PUBLIC, "include/marey/python"],
+    "tests/consumer":     ["include/marey/marey.h"],
     "benchmarks":         [PUBLIC, DETAIL],
     "examples":           [PUBLIC],
 }
@@ -67,8 +67,8 @@ KINDS = {
 # External headers that only some rooms may see, by how the include begins.
 EXTERNAL = {
     "Python.h":   ["src/sources/python", "src/bindings", "tests/python", "benchmarks"],
-    "nanobind/":  ["src/bindings", "tests/python", "include/kymo/python"],
-    "pybind11/":  ["tests/python", "include/kymo/python"],
+    "nanobind/":  ["src/bindings", "tests/python", "include/marey/python"],
+    "pybind11/":  ["tests/python", "include/marey/python"],
     "cupti":      ["src/sources/cuda"],
     "cuda":       ["src/sources/cuda"],
     "ATen/":      ["src/sources/torch/observer", "benchmarks"],
@@ -94,10 +94,10 @@ EXTERNAL = {
 # What Python files may import beyond Python's own library and modules beside them. The package is for everybody: what
 # may be missing is imported only inside the functions that use it. (That importing it is cheap, a test watches.)
 PYTHON_ROOMS = {
-    "python":       {"always": {"kymo"}, "in functions": {"numpy", "pandas", "pyarrow", "IPython"}},
-    "python/kymo/torch": {"always": {"kymo", "torch"}, "in functions": set()},
-    "tests/torch":  {"always": {"kymo", "torch", "pytest", "hypothesis"}},
-    "tests/python": {"always": {"kymo", "pytest", "hypothesis", "numpy", "pandas", "pyarrow",
+    "python":       {"always": {"marey"}, "in functions": {"numpy", "pandas", "pyarrow", "IPython"}},
+    "python/marey/torch": {"always": {"marey", "torch"}, "in functions": set()},
+    "tests/torch":  {"always": {"marey", "torch", "pytest", "hypothesis"}},
+    "tests/python": {"always": {"marey", "pytest", "hypothesis", "numpy", "pandas", "pyarrow",
                                 "with_nanobind", "with_pybind11", "traces_nanobind", "traces_pybind11"}},
 }  # fmt: skip
 
@@ -121,7 +121,7 @@ class Finding:
 
 
 def room_of(path: str) -> str | None:
-    """The room with the longest name that path lies in, e.g. include/kymo/detail before include/kymo."""
+    """The room with the longest name that path lies in, e.g. include/marey/detail before include/marey."""
     rooms = [room for room in ROOMS if path.startswith(room + "/")]
     return max(rooms, key=len, default=None)
 
@@ -138,7 +138,7 @@ def resolve(path: str, include: str, files: set[str]) -> str | None:
 def looks_like_ours(include: str) -> bool:
     """Whether an include that was not found can only have meant a file of ours."""
     first = include.split("/")[0]
-    return first == "kymo" or ("/" in include and any(room.startswith("src/" + first) for room in ROOMS))
+    return first == "marey" or ("/" in include and any(room.startswith("src/" + first) for room in ROOMS))
 
 
 def forbidden(path: str, include: str, files: set[str]) -> str | None:

@@ -15,9 +15,9 @@ class CheckLayers(unittest.TestCase):
         self.addCleanup(self._folder.cleanup)
         self.root = Path(self._folder.name)
         for path in (
-            "include/kymo/kymo.h",
-            "include/kymo/trace.h",
-            "include/kymo/detail/log_format.h",
+            "include/marey/marey.h",
+            "include/marey/trace.h",
+            "include/marey/detail/log_format.h",
             "src/base/json_writer.h",
             "src/record/clock.h",
             "src/trace/trace_data.h",
@@ -44,11 +44,11 @@ class CheckLayers(unittest.TestCase):
             "src/collect/session.cpp",
             "<vector>",
             "<sys/mman.h>",
-            "<kymo/trace.h>",
+            "<marey/trace.h>",
             '"record/clock.h"',
             '"trace/trace_data.h"',
             '"base/json_writer.h"',
-            "<kymo/detail/log_format.h>",
+            "<marey/detail/log_format.h>",
         )
         self.assertEqual(self.findings(), [])
 
@@ -61,16 +61,16 @@ class CheckLayers(unittest.TestCase):
         self.assert_one("src/analyze may not include src/record/clock.h")
 
     def test_base_knows_no_other_room(self) -> None:
-        self.write("src/base/file.cpp", "<kymo/trace.h>")
-        self.assert_one("src/base may not include include/kymo/trace.h")
+        self.write("src/base/file.cpp", "<marey/trace.h>")
+        self.assert_one("src/base may not include include/marey/trace.h")
 
     def test_the_command_uses_the_public_headers_only(self) -> None:
-        self.write("src/cli/report.cpp", "<kymo/kymo.h>", "<fmt/core.h>", "<CLI/CLI.hpp>", '"trace/trace_data.h"')
+        self.write("src/cli/report.cpp", "<marey/marey.h>", "<fmt/core.h>", "<CLI/CLI.hpp>", '"trace/trace_data.h"')
         self.assert_one("src/cli may not include src/trace/trace_data.h")
 
     def test_the_command_may_not_see_detail(self) -> None:
-        self.write("src/cli/info.cpp", "<kymo/detail/log_format.h>")
-        self.assert_one("src/cli may not include include/kymo/detail/log_format.h")
+        self.write("src/cli/info.cpp", "<marey/detail/log_format.h>")
+        self.assert_one("src/cli may not include include/marey/detail/log_format.h")
 
     def test_external_headers_belong_to_their_rooms(self) -> None:
         for header in ("<Python.h>", "<cupti.h>", "<fmt/format.h>"):
@@ -93,16 +93,16 @@ class CheckLayers(unittest.TestCase):
         self.assert_one("record/colck.h, which does not exist")
 
     def test_an_example_uses_what_a_user_can(self) -> None:
-        self.write("examples/pipeline/main.cpp", "<kymo/kymo.h>", "<thread>")
+        self.write("examples/pipeline/main.cpp", "<marey/marey.h>", "<thread>")
         self.assertEqual(self.findings(), [])
-        self.write("examples/pipeline/main.cpp", "<kymo/detail/log_format.h>")
-        self.assert_one("examples may not include include/kymo/detail/log_format.h")
+        self.write("examples/pipeline/main.cpp", "<marey/detail/log_format.h>")
+        self.assert_one("examples may not include include/marey/detail/log_format.h")
 
     def test_the_consumer_uses_the_one_header(self) -> None:
-        self.write("tests/consumer/main.cpp", "<kymo/kymo.h>")
+        self.write("tests/consumer/main.cpp", "<marey/marey.h>")
         self.assertEqual(self.findings(), [])
-        self.write("tests/consumer/main.cpp", "<kymo/trace.h>")
-        self.assert_one("tests/consumer may not include include/kymo/trace.h")
+        self.write("tests/consumer/main.cpp", "<marey/trace.h>")
+        self.assert_one("tests/consumer may not include include/marey/trace.h")
 
     def test_a_file_begins_with_its_purpose(self) -> None:
         self.write("src/record/clock.cpp", first="// clok.cpp: reads the clock.")
@@ -125,22 +125,22 @@ class CheckLayers(unittest.TestCase):
         file.write_text("\n".join(['"""For a test."""', *lines]) + "\n")
 
     def test_the_package_imports_python_itself_and_optional_things_in_functions(self) -> None:
-        self.write_python("python/kymo/_events.py", "import os", "from kymo import _x", "from . import _x")
-        self.write_python("python/kymo/_table.py", "def table():", "    import pandas", "    return pandas")
+        self.write_python("python/marey/_events.py", "import os", "from marey import _x", "from . import _x")
+        self.write_python("python/marey/_table.py", "def table():", "    import pandas", "    return pandas")
         self.assertEqual(self.findings(), [])
 
     def test_the_package_does_not_need_what_may_be_missing(self) -> None:
-        self.write_python("python/kymo/_table.py", "class Table:", "    import pandas")
-        self.assert_one("python/kymo/_table.py:3:", "pandas may be missing")
+        self.write_python("python/marey/_table.py", "class Table:", "    import pandas")
+        self.assert_one("python/marey/_table.py:3:", "pandas may be missing")
 
     def test_torch_is_never_imported(self) -> None:
         self.write_python("tests/python/test_x.py", "def test_x():", "    from torch import profiler")
         self.assert_one("tests/python/test_x.py:3:", "tests/python may not import torch")
 
     def test_a_python_module_says_what_it_is_for(self) -> None:
-        self.write_python("python/kymo/_table.py")
-        (self.root / "python/kymo/_table.py").write_text("import os\n")
-        self.assert_one("python/kymo/_table.py:1:", "docstring")
+        self.write_python("python/marey/_table.py")
+        (self.root / "python/marey/_table.py").write_text("import os\n")
+        self.assert_one("python/marey/_table.py:1:", "docstring")
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ class CheckParity(unittest.TestCase):
         )
         self.cite("R1", "`Suite.Name`")
         self.cite("R2", "`Suite.Name`")
-        self.cite("T5", "differs: `Suite.*`, `kymo::Range` and `README.md`")
+        self.cite("T5", "differs: `Suite.*`, `marey::Range` and `README.md`")
 
     def write(self, path: str, text: str) -> None:
         file = self.root / path

@@ -3,7 +3,7 @@
     python tools/cpython_tests.py                                all modules, every way of tracing
     python tools/cpython_tests.py --way run -j 2 test_json       one of each, two at a time
 
-The interpreter that runs this must have its `test` package and find `kymo`. Under `kymo run` the processes that tests
+The interpreter that runs this must have its `test` package and find `marey`. Under `marey run` the processes that tests
 start are recorded too. A test that differs is run again, together with the others that do, in both ways: only what
 differs twice counts.
 """
@@ -29,7 +29,7 @@ MODULES = [
     "test_re",
     "test_functools",
 ]
-# Options of `kymo run`, or what c_calls is for `kymo.profile`.
+# Options of `marey run`, or what c_calls is for `marey.profile`.
 WAYS = {
     "off": None,
     "run": ["--no-c-calls"],
@@ -107,8 +107,8 @@ def run_apart(way, names, timeout):
         options = WAYS[way] if isinstance(WAYS[way], list) else None
         command = [os.path.abspath(__file__), "--child", f"{'off' if options else way}={output}", *names]
         if options:
-            capture = os.path.join(captures, "tests.kymo")
-            command = ["-m", "kymo", "run", "-q", "-o", capture, "--max-bytes", "128MB", "--ring", *options, *command]
+            capture = os.path.join(captures, "tests.marey")
+            command = ["-m", "marey", "run", "-q", "-o", capture, "--max-bytes", "128MB", "--ring", *options, *command]
         with open(os.path.join(captures, "log"), "w+b") as log:
             code = run_session([sys.executable, *command], folder, log, timeout)
             log.seek(0)
@@ -186,9 +186,9 @@ def run_here(child, names):
     if way == "off":
         runner.run(suite)
     else:
-        import kymo
+        import marey
 
-        with kymo.profile(with_stack=True, c_calls=WAYS[way], max_bytes=1 << 27, policy="ring"):
+        with marey.profile(with_stack=True, c_calls=WAYS[way], max_bytes=1 << 27, policy="ring"):
             runner.run(suite)
     with open(output, "w") as file:
         json.dump(outcomes, file)

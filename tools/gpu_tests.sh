@@ -4,7 +4,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 build="$PWD/$1"
-export PYTHON="${PYTHON:-python3}" PYTHONPATH="$build/python" KYMO_BUILD_DIR="$build" PYTHONDONTWRITEBYTECODE=1
+export PYTHON="${PYTHON:-python3}" PYTHONPATH="$build/python" MAREY_BUILD_DIR="$build" PYTHONDONTWRITEBYTECODE=1
 failed=()
 left_out=()
 # run NAME COMMAND...: 77 is left out, as in ctest.
@@ -21,7 +21,7 @@ run() {
 }
 run "the list of every device, and CUDA's own" "$build/tests/device_cuda" --gtest_brief=1
 run "contexts" "$PYTHON" tests/gpu/contexts.py
-run "a program that does not know Kymo" tests/gpu/plain_program.sh
+run "a program that does not know Marey" tests/gpu/plain_program.sh
 run "other profilers" "$PYTHON" tests/gpu/other_profilers.py
 run "events against CUPTI" "$PYTHON" tests/gpu/events_against_cupti.py
 run "comparison with torch.profiler" "$PYTHON" tests/gpu/compare_with_torch.py

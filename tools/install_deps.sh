@@ -86,12 +86,12 @@ done
 [ ${#missing[@]} -eq 0 ] && exit 0
 
 give_up() {
-    echo "kymo: $1; missing packages: ${missing[*]}" >&2
+    echo "marey: $1; missing packages: ${missing[*]}" >&2
     if [ ${#required[@]} -gt 0 ]; then
-        echo "kymo: cannot go on without: ${required[*]}" >&2
+        echo "marey: cannot go on without: ${required[*]}" >&2
         exit 1
     fi
-    echo "kymo: going on without them" >&2
+    echo "marey: going on without them" >&2
     exit 0
 }
 
@@ -102,7 +102,7 @@ if [ "$(id -u)" -ne 0 ]; then
 fi
 have_command apt-get || give_up "no apt-get here"
 
-echo "kymo: installing ${missing[*]}"
+echo "marey: installing ${missing[*]}"
 log="$(mktemp)"
 install() {
     "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}"

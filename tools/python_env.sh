@@ -9,17 +9,17 @@ base="${PYTHON:-python3}"
 requirements=tools/python_requirements.txt
 
 version="$("$base" -c 'import sys; print(*sys.version_info[:3], sys.base_prefix)')" ||
-    { echo "kymo: no interpreter '$base' (PYTHON=off goes without the Python package)" >&2; exit 1; }
+    { echo "marey: no interpreter '$base' (PYTHON=off goes without the Python package)" >&2; exit 1; }
 stamp="$(printf '%s\n' "$version" | cat - "$requirements" | sha256sum | cut -c1-40)"
-if [ "$(cat .venv/kymo_stamp 2>/dev/null)" != "$stamp" ] || ! .venv/bin/python -c '' 2>/dev/null; then
-    echo "kymo: making .venv" >&2
+if [ "$(cat .venv/marey_stamp 2>/dev/null)" != "$stamp" ] || ! .venv/bin/python -c '' 2>/dev/null; then
+    echo "marey: making .venv" >&2
     log="$(mktemp)"
     trap 'rm -f "$log"' EXIT
     if ! { "$base" -m venv --clear .venv && .venv/bin/python -m pip install -r "$requirements"; } >"$log" 2>&1; then
         tail -n 20 "$log" >&2
-        echo "kymo: no Python environment: .venv could not be made (PYTHON=off goes without the Python package)" >&2
+        echo "marey: no Python environment: .venv could not be made (PYTHON=off goes without the Python package)" >&2
         exit 1
     fi
-    echo "$stamp" >.venv/kymo_stamp
+    echo "$stamp" >.venv/marey_stamp
 fi
 echo "$PWD/.venv/bin/python"

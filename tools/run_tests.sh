@@ -11,7 +11,7 @@ jobs="${JOBS:-$(nproc)}"
 cached() {  # cached NAME: a variable of the build folder's cache
     sed -n "s/^$1:[^=]*=//p" "$dir/CMakeCache.txt"
 }
-if [ "$(cached KYMO_BUILD_PYTHON)" = ON ] && [ "$(cached KYMO_TEST_INSTALLED_PYTHON)" = ON ]; then
+if [ "$(cached MAREY_BUILD_PYTHON)" = ON ] && [ "$(cached MAREY_TEST_INSTALLED_PYTHON)" = ON ]; then
     python="$(cached Python_EXECUTABLE)"
     if ! CMAKE_GENERATOR="$(cached CMAKE_GENERATOR)" "$python" -m pip install --no-build-isolation --no-deps \
             --config-settings=build-dir="$dir" . >"$dir/pip.log" 2>&1; then

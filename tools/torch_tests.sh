@@ -5,8 +5,8 @@ cd "$(dirname "$0")/.."
 build="$PWD/$1"
 shift
 python="$(tools/torch_env.sh)"
-export PYTHONPATH="$build/python" KYMO_BUILD_DIR="$build" PYTHONDONTWRITEBYTECODE=1
-"$python" -m kymo.torch >/dev/null  # compiled once, for all that follow
+export PYTHONPATH="$build/python" MAREY_BUILD_DIR="$build" PYTHONDONTWRITEBYTECODE=1
+"$python" -m marey.torch >/dev/null  # compiled once, for all that follow
 status=0
 "$python" -m pytest -q --no-header --tb=short -c pyproject.toml tests/torch "$@" || status=$?
 "$python" -m pytest -q --no-header --tb=short -c pyproject.toml tests/python/test_modules_torch.py "$@" || status=$?

@@ -38,7 +38,7 @@ def compare_launches(build, folder, pairs):
     for _ in range(pairs):
         least.append(run([program, "least"], folder, build))
         bare.append(run([program, "bare"], folder, build))
-        ours.append(run([program, "kymo"], folder, build))
+        ours.append(run([program, "marey"], folder, build))
     for each in ours:
         if not each["kernels"] == each["links"] == each["launched"]:
             raise SystemExit(f"gpu: a session lost kernels or links: {each}")
@@ -56,7 +56,7 @@ def compare_with_torch(build, folder, pairs):
     theirs, ours = [], []
     for _ in range(pairs):
         theirs.append(run([sys.executable, script, "torch"], folder, build))
-        ours.append(run([sys.executable, script, "kymo"], folder, build))
+        ours.append(run([sys.executable, script, "marey"], folder, build))
     ratio = added(ours) / added(theirs)
     figure(
         "gpu_launch_vs_torch",

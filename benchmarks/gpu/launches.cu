@@ -2,7 +2,7 @@
 //   off     nothing records
 //   bare    a CUPTI client that asks for kernels and runtime calls, and throws what it gets away
 //   least   the same, asking for kernels alone: no profiler that gets its kernels from CUPTI can cost less
-//   kymo    a Kymo session with the device "cuda"; with stop, table, export and log bytes
+//   marey    a Marey session with the device "cuda"; with stop, table, export and log bytes
 // One line of JSON: nanoseconds for one launch before and while recording, and what else was measured.
 #include <cuda_runtime.h>
 #include <cupti.h>
@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include <kymo/kymo.h>
+#include <marey/marey.h>
 
 namespace {
 
@@ -45,16 +45,16 @@ double usual_launch(int count) {
 
 // By how much the times of the GPU contradict those of the host, at worst: a kernel that starts before its
 // launch, or ends after the return of the call that waited for it. 0: never.
-double worst_contradiction_ns(const kymo::Trace& trace) {
-    const kymo::RangeColumns ranges = trace.ranges();
+double worst_contradiction_ns(const marey::Trace& trace) {
+    const marey::RangeColumns ranges = trace.ranges();
     std::int64_t worst = 0;
     std::vector<std::pair<std::int64_t, std::int64_t>> launched;  // start of the launch, end of the kernel
-    for (const kymo::LinkInfo& link : trace.links()) {
+    for (const marey::LinkInfo& link : trace.links()) {
         worst = std::max(worst, ranges.start_ns[link.from] - ranges.start_ns[link.to]);
         launched.emplace_back(ranges.start_ns[link.from], ranges.start_ns[link.to] + ranges.duration_ns[link.to]);
     }
     std::sort(launched.begin(), launched.end());
-    for (kymo::Row row = 0; row < ranges.size(); ++row) {
+    for (marey::Row row = 0; row < ranges.size(); ++row) {
         if (trace.range_name(row) != "cudaDeviceSynchronize") continue;
         const auto behind = std::lower_bound(launched.begin(), launched.end(),
                                              std::pair(ranges.start_ns[row], std::int64_t{0}));
@@ -93,32 +93,32 @@ int main(int argc, char** argv) {
         std::printf("{\"mode\": \"%s\", \"before\": %.1f, \"during\": %.1f}\n", mode.c_str(), before, during);
         return 0;
     }
-    if (mode == "kymo") {
-        kymo::Session session({.devices = {"cuda"}});
+    if (mode == "marey") {
+        marey::Session session({.devices = {"cuda"}});
         launch(2000);
         const double during = usual_launch(count);
         const double stop_start = now_ns();
-        const kymo::Trace trace = session.stop();
+        const marey::Trace trace = session.stop();
         const double stopped = now_ns();
-        const std::string table = kymo::averages_table(kymo::key_averages(trace));
+        const std::string table = marey::averages_table(marey::key_averages(trace));
         const double tabled = now_ns();
         // A file that is replaced is another matter: ext4 then puts the new one on the disk before the old one goes.
         std::remove("launches.json");
         const double export_start = now_ns();
-        kymo::write_chrome_json(trace, "launches.json");
+        marey::write_chrome_json(trace, "launches.json");
         const double exported = now_ns();
         std::size_t kernels = 0;
-        for (kymo::Row row = 0; row < trace.ranges().size(); ++row)
+        for (marey::Row row = 0; row < trace.ranges().size(); ++row)
             kernels += trace.range_name(row) == "(anonymous namespace)::empty()" ? 1 : 0;
         std::printf(
-            "{\"mode\": \"kymo\", \"before\": %.1f, \"during\": %.1f, \"launched\": %d, \"kernels\": %zu, \"links\": %zu, "
+            "{\"mode\": \"marey\", \"before\": %.1f, \"during\": %.1f, \"launched\": %d, \"kernels\": %zu, \"links\": %zu, "
             "\"contradiction_ns\": %.0f, \"stop_us\": %.4f, \"table_us\": %.4f, \"export_us\": %.4f, \"bytes\": %.1f}\n",
             before, during, 2000 + (count + kRound - 1) / kRound * kRound, kernels, trace.links().size(), worst_contradiction_ns(trace), (stopped - stop_start) / 1e3 / double(kernels),
             (tabled - stopped) / 1e3 / double(kernels), (exported - export_start) / 1e3 / double(kernels),
             double(trace.window().log_bytes) / double(kernels));
-        for (const kymo::MetadataInfo& fact : trace.metadata())
+        for (const marey::MetadataInfo& fact : trace.metadata())
             std::fprintf(stderr, "%s: %s\n", fact.key.c_str(), fact.json.c_str());
-        for (const kymo::ProblemInfo& problem : trace.problems())
+        for (const marey::ProblemInfo& problem : trace.problems())
             std::fprintf(stderr, "problem %s (%llu): %s\n", problem.code.c_str(),
                          static_cast<unsigned long long>(problem.count), problem.text.c_str());
         return 0;

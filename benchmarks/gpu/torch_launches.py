@@ -1,4 +1,4 @@
-"""What a profiler adds to a PyTorch program that launches kernels: torch_launches.py torch|kymo [COUNT].
+"""What a profiler adds to a PyTorch program that launches kernels: torch_launches.py torch|marey [COUNT].
 
 One line of JSON: nanoseconds of one operator (a kernel each) before and while recording, microseconds of stopping and
 of exporting for one kernel.
@@ -30,9 +30,9 @@ def usual_launch(x, count):
 def make_profiler(mode):
     if mode == "torch":
         return torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA])
-    import kymo
+    import marey
 
-    return kymo.profile(activities=[kymo.ProfilerActivity.CUDA])
+    return marey.profile(activities=[marey.ProfilerActivity.CUDA])
 
 
 def timed(call, *arguments):

@@ -13,7 +13,7 @@ import torch
 from torch.profiler import ProfilerActivity
 from torch.profiler import profile as torch_profile
 
-import kymo
+import marey
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from python_calls import build_floor, floor_with_c_calls
@@ -41,8 +41,8 @@ def with_torch():
         return calls()
 
 
-def with_kymo():
-    with kymo.profile(with_stack=True):
+def with_marey():
+    with marey.profile(with_stack=True):
         return calls()
 
 
@@ -67,7 +67,7 @@ def main():
         with floor:
             return calls()
 
-    kinds = (calls, with_torch, with_kymo, with_floor)
+    kinds = (calls, with_torch, with_marey, with_floor)
     for kind in kinds:
         kind()
     runs = [[kind() for kind in kinds] for _ in range(ROUNDS)]

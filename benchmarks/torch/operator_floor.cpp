@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <kymo/detail/counter.h>
+#include <marey/detail/counter.h>
 
 namespace {
 
@@ -20,7 +20,7 @@ Pair* place = nullptr;
 at::CallbackHandle handle = at::INVALID_CALLBACK_HANDLE;
 
 void store(std::uint64_t what) noexcept {
-    *place = {kymo::detail::read_counter(), what};
+    *place = {marey::detail::read_counter(), what};
     if (++place == first + kPairs) place = first;
 }
 std::unique_ptr<at::ObserverContext> start(const at::RecordFunction&) {

@@ -16,8 +16,8 @@ ROUNDS = 3  # of ours; PyTorch's takes a minute and is run once
 def measure(which):
     """Seconds from the stop to the exported trace, and bytes at the peak beyond what there was before."""
     torch.set_num_threads(1)
-    if which == "kymo":
-        from kymo.torch import load, profile
+    if which == "marey":
+        from marey.torch import load, profile
 
         load()
     else:
@@ -46,7 +46,7 @@ def measured(which):
 
 
 def main():
-    ours = sorted(measured("kymo") for _ in range(ROUNDS))[ROUNDS // 2]
+    ours = sorted(measured("marey") for _ in range(ROUNDS))[ROUNDS // 2]
     theirs = measured("torch")
     against = f"PyTorch {torch.__version__.split('+')[0]}"
     for name, unit, index, target in (("op_stop_to_export", "s", 0, "1 s"), ("op_peak_memory", "bytes", 1, "0.1")):

@@ -13,8 +13,8 @@ import torch
 from torch.profiler import ProfilerActivity
 from torch.profiler import profile as torch_profile
 
-from kymo.torch import load, profile
-from kymo.torch._observer import compile_library
+from marey.torch import load, profile
+from marey.torch._observer import compile_library
 
 COUNT = 10_000  # short rounds, so that what the machine does meanwhile befalls all of a round
 ROUNDS = 45
@@ -43,7 +43,7 @@ def with_floor(floor, inputs=False):
         floor.floor_stop()
 
 
-def with_kymo(**options):
+def with_marey(**options):
     with profile(activities=[ProfilerActivity.CPU], **options):
         return operators()
 
@@ -74,11 +74,11 @@ def main():
     kinds = (
         operators,
         lambda: with_floor(floor),
-        with_kymo,
+        with_marey,
         with_torch,
-        lambda: with_kymo(**shapes),
+        lambda: with_marey(**shapes),
         lambda: with_torch(**shapes),
-        lambda: with_kymo(**memory),
+        lambda: with_marey(**memory),
         lambda: with_torch(**memory),
         lambda: with_floor(floor, True),
     )

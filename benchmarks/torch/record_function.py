@@ -9,7 +9,7 @@ from torch.profiler import ProfilerActivity
 from torch.profiler import profile as torch_profile
 from torch.profiler import record_function as torch_record_function
 
-import kymo
+import marey
 
 COUNT = 5_000
 ROUNDS = 9
@@ -29,9 +29,9 @@ def with_torch():
         return blocks(torch_record_function)
 
 
-def with_kymo():
-    with kymo.profile():
-        return blocks(kymo.record_function)
+def with_marey():
+    with marey.profile():
+        return blocks(marey.record_function)
 
 
 def figure(name, ours, theirs):
@@ -47,9 +47,10 @@ def figure(name, ours, theirs):
 
 
 def main():
-    blocks(kymo.record_function), blocks(torch_record_function), with_kymo(), with_torch()  # all is loaded and warm
+    blocks(marey.record_function), blocks(torch_record_function), with_marey(), with_torch()  # all is loaded and warm
     runs = [
-        (with_kymo(), with_torch(), blocks(kymo.record_function), blocks(torch_record_function)) for _ in range(ROUNDS)
+        (with_marey(), with_torch(), blocks(marey.record_function), blocks(torch_record_function))
+        for _ in range(ROUNDS)
     ]
     on, torch_on, off, torch_off = zip(*runs)
     print(json.dumps(figure("py_range_vs_torch_on", on, torch_on)))

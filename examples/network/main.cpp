@@ -1,13 +1,13 @@
 // main.cpp: teaches a small network, in C++ alone: operations with shapes, forward and backward halves,
 // memory.
 //
-//   kymo run --memory --flops -o network.kymo -- build/release/examples/network
-//   kymo memory network.kymo
+//   marey run --memory --flops -o network.marey -- build/release/examples/network
+//   marey memory network.marey
 #include <cstdio>
 #include <cstdlib>
 #include <new>
 
-#include <kymo/kymo.h>
+#include <marey/marey.h>
 
 #include "matrix.h"
 
@@ -41,17 +41,17 @@ struct Forward {
 };
 
 Forward forward(const Network& network, const Matrix& in) {
-    KYMO_RANGE("forward");
+    MAREY_RANGE("forward");
     Matrix hidden = mm(in, network.first);
     Matrix active = relu(hidden);
     Matrix out = mm(active, network.second);
-    return {std::move(hidden), std::move(active), std::move(out), kymo::take_sequence()};
+    return {std::move(hidden), std::move(active), std::move(out), marey::take_sequence()};
 }
 
 void backward(Network& network, const Matrix& in, const Forward& half, const Matrix& error, double rate) {
-    kymo::Operation op(kymo::Scope::BackwardFunction);
-    op.begin(KYMO_SITE_SCOPE(kymo::Scope::BackwardFunction, "MmBackward0"),
-             {.sequence = half.sequence, .forward_thread = kymo::current_thread_id()});
+    marey::Operation op(marey::Scope::BackwardFunction);
+    op.begin(MAREY_SITE_SCOPE(marey::Scope::BackwardFunction, "MmBackward0"),
+             {.sequence = half.sequence, .forward_thread = marey::current_thread_id()});
     const Matrix second = mm(transposed(half.active), error);
     const Matrix hidden = relu_backward(mm(error, transposed(network.second)), half.hidden);
     const Matrix first = mm(transposed(in), hidden);
@@ -60,7 +60,7 @@ void backward(Network& network, const Matrix& in, const Forward& half, const Mat
 }
 
 float step(Network& network, const Matrix& in, const Matrix& wanted) {
-    KYMO_RANGE_SCOPE(kymo::Scope::Step, "step", "batch", in.rows());
+    MAREY_RANGE_SCOPE(marey::Scope::Step, "step", "batch", in.rows());
     const Forward half = forward(network, in);
     const Matrix error = sub(half.out, wanted);
     const float loss = mean_square(error);
@@ -70,7 +70,7 @@ float step(Network& network, const Matrix& in, const Matrix& wanted) {
 
 /// A batch of `rows` or, when there is no memory for it, of `fewer`.
 Matrix load_batch(Pool& pool, std::int64_t rows, std::int64_t fewer) {
-    KYMO_RANGE("load batch");
+    MAREY_RANGE("load batch");
     auto load = [&](std::int64_t count) {
         Matrix batch(pool, count, kInputs);
         fill(batch, 1);
@@ -96,7 +96,7 @@ int main(int argc, char** argv) {
     float loss = 0;
     for (int i = 0; i < steps; ++i) {
         loss = step(network, in, wanted);
-        kymo::counter("loss", loss);
+        marey::counter("loss", loss);
     }
     std::printf("%d steps, loss %.4f\n", steps, static_cast<double>(loss));
     return 0;

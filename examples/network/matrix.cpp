@@ -1,4 +1,4 @@
-// matrix.cpp: operations on matrices that tell Kymo their inputs.
+// matrix.cpp: operations on matrices that tell Marey their inputs.
 #include "matrix.h"
 
 #include <algorithm>
@@ -6,22 +6,22 @@
 namespace {
 
 /// Begins an operation on two matrices. The shapes are put together only when somebody records them.
-void begin(kymo::Operation& op, kymo::detail::Site& site, const Matrix& a, const Matrix& b) {
+void begin(marey::Operation& op, marey::detail::Site& site, const Matrix& a, const Matrix& b) {
     if (!op.is_active()) return;
-    const kymo::ArrayView first = a.view(), second = b.view();
-    op.begin(site, {.sequence = kymo::peek_sequence()}, {kymo::Value(first), kymo::Value(second)});
+    const marey::ArrayView first = a.view(), second = b.view();
+    op.begin(site, {.sequence = marey::peek_sequence()}, {marey::Value(first), marey::Value(second)});
 }
-void begin(kymo::Operation& op, kymo::detail::Site& site, const Matrix& a) {
+void begin(marey::Operation& op, marey::detail::Site& site, const Matrix& a) {
     if (!op.is_active()) return;
-    const kymo::ArrayView first = a.view();
-    op.begin(site, {.sequence = kymo::peek_sequence()}, {kymo::Value(first)});
+    const marey::ArrayView first = a.view();
+    op.begin(site, {.sequence = marey::peek_sequence()}, {marey::Value(first)});
 }
 
 }  // namespace
 
 Matrix mm(const Matrix& a, const Matrix& b) {
-    kymo::Operation op;
-    begin(op, KYMO_SITE("aten::mm"), a, b);
+    marey::Operation op;
+    begin(op, MAREY_SITE("aten::mm"), a, b);
     Matrix result(a.pool(), a.rows(), b.columns());
     std::fill(result.begin(), result.end(), 0.0f);
     for (std::int64_t i = 0; i < a.rows(); ++i) {
@@ -36,8 +36,8 @@ Matrix mm(const Matrix& a, const Matrix& b) {
 }
 
 Matrix transposed(const Matrix& a) {
-    kymo::Operation op;
-    begin(op, KYMO_SITE("aten::t"), a);
+    marey::Operation op;
+    begin(op, MAREY_SITE("aten::t"), a);
     Matrix result(a.pool(), a.columns(), a.rows());
     for (std::int64_t i = 0; i < a.rows(); ++i) {
         for (std::int64_t j = 0; j < a.columns(); ++j) result.row(j)[i] = a.row(i)[j];
@@ -46,16 +46,16 @@ Matrix transposed(const Matrix& a) {
 }
 
 Matrix relu(const Matrix& a) {
-    kymo::Operation op;
-    begin(op, KYMO_SITE("aten::relu"), a);
+    marey::Operation op;
+    begin(op, MAREY_SITE("aten::relu"), a);
     Matrix result(a.pool(), a.rows(), a.columns());
     std::transform(a.begin(), a.end(), result.begin(), [](float x) { return std::max(x, 0.0f); });
     return result;
 }
 
 Matrix relu_backward(const Matrix& gradient, const Matrix& a) {
-    kymo::Operation op;
-    begin(op, KYMO_SITE("aten::threshold_backward"), gradient, a);
+    marey::Operation op;
+    begin(op, MAREY_SITE("aten::threshold_backward"), gradient, a);
     Matrix result(a.pool(), a.rows(), a.columns());
     std::transform(gradient.begin(), gradient.end(), a.begin(), result.begin(),
                    [](float g, float x) { return x > 0 ? g : 0.0f; });
@@ -63,26 +63,27 @@ Matrix relu_backward(const Matrix& gradient, const Matrix& a) {
 }
 
 Matrix sub(const Matrix& a, const Matrix& b) {
-    kymo::Operation op;
-    begin(op, KYMO_SITE("aten::sub"), a, b);
+    marey::Operation op;
+    begin(op, MAREY_SITE("aten::sub"), a, b);
     Matrix result(a.pool(), a.rows(), a.columns());
     std::transform(a.begin(), a.end(), b.begin(), result.begin(), [](float x, float y) { return x - y; });
     return result;
 }
 
 float mean_square(const Matrix& a) {
-    kymo::Operation op;
-    begin(op, KYMO_SITE("aten::mean"), a);
+    marey::Operation op;
+    begin(op, MAREY_SITE("aten::mean"), a);
     float sum = 0;
     for (const float x : a) sum += x * x;
     return sum / static_cast<float>(a.size());
 }
 
 void add_in_place(Matrix& a, const Matrix& b, double alpha) {
-    kymo::Operation op;
+    marey::Operation op;
     if (op.is_active()) {
-        const kymo::ArrayView first = a.view(), second = b.view();
-        op.begin(KYMO_SITE("aten::add_"), {}, {kymo::Value(first), kymo::Value(second), kymo::Value(alpha)});
+        const marey::ArrayView first = a.view(), second = b.view();
+        op.begin(MAREY_SITE("aten::add_"), {},
+                 {marey::Value(first), marey::Value(second), marey::Value(alpha)});
     }
     std::transform(a.begin(), a.end(), b.begin(), a.begin(),
                    [&](float x, float y) { return x + static_cast<float>(alpha) * y; });

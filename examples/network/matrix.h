@@ -1,4 +1,4 @@
-// matrix.h: matrices, and operations on them that tell Kymo their inputs.
+// matrix.h: matrices, and operations on them that tell Marey their inputs.
 #pragma once
 
 #include <array>
@@ -6,7 +6,7 @@
 #include <new>
 #include <utility>
 
-#include <kymo/kymo.h>
+#include <marey/marey.h>
 
 #include "pool.h"
 
@@ -41,9 +41,9 @@ class Matrix {
     const float* row(std::int64_t i) const { return values_ + i * sizes_[1]; }
     float* row(std::int64_t i) { return values_ + i * sizes_[1]; }
 
-    /// What Kymo is told of it.
-    kymo::ArrayView view() const {
-        return {.dtype = kymo::DType::Float32, .sizes = sizes_, .storage = values_};
+    /// What Marey is told of it.
+    marey::ArrayView view() const {
+        return {.dtype = marey::DType::Float32, .sizes = sizes_, .storage = values_};
     }
 
   private:
@@ -52,7 +52,7 @@ class Matrix {
     float* values_;
 };
 
-// The names are PyTorch's, so that Kymo knows how many floating-point operations they take.
+// The names are PyTorch's, so that Marey knows how many floating-point operations they take.
 Matrix mm(const Matrix& a, const Matrix& b);
 Matrix transposed(const Matrix& a);
 Matrix relu(const Matrix& a);

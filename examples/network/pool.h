@@ -1,4 +1,4 @@
-// pool.h: memory for matrices, from one block of fixed size. It tells Kymo what it gives, takes back and
+// pool.h: memory for matrices, from one block of fixed size. It tells Marey what it gives, takes back and
 // refuses.
 #pragma once
 
@@ -6,7 +6,7 @@
 #include <map>
 #include <vector>
 
-#include <kymo/kymo.h>
+#include <marey/marey.h>
 
 /// First fit over one block. Not thread-safe: the example has one thread.
 class Pool {
@@ -23,11 +23,11 @@ class Pool {
             if (size > bytes) free_[offset + bytes] = size - bytes;
             taken_[offset] = bytes;
             allocated_ += static_cast<std::int64_t>(bytes);
-            kymo::report_allocation(&block_[offset], static_cast<std::int64_t>(bytes), allocated_,
-                                    reserved());
+            marey::report_allocation(&block_[offset], static_cast<std::int64_t>(bytes), allocated_,
+                                     reserved());
             return reinterpret_cast<float*>(&block_[offset]);
         }
-        kymo::report_out_of_memory(static_cast<std::int64_t>(bytes), allocated_, reserved());
+        marey::report_out_of_memory(static_cast<std::int64_t>(bytes), allocated_, reserved());
         return nullptr;
     }
 
@@ -37,7 +37,7 @@ class Pool {
         const std::size_t bytes = taken->second;
         taken_.erase(taken);
         allocated_ -= static_cast<std::int64_t>(bytes);
-        kymo::report_allocation(memory, -static_cast<std::int64_t>(bytes), allocated_, reserved());
+        marey::report_allocation(memory, -static_cast<std::int64_t>(bytes), allocated_, reserved());
         auto piece = free_.emplace(offset, bytes).first;
         if (const auto next = std::next(piece); next != free_.end() && next->first == offset + bytes) {
             piece->second += next->second;

@@ -8,7 +8,7 @@
 #include <optional>
 #include <utility>
 
-#include <kymo/kymo.h>
+#include <marey/marey.h>
 
 /// Safe for any number of producers and consumers. `name` is a literal: it names the counter of the queue's
 /// length.
@@ -21,11 +21,11 @@ class BoundedQueue {
     void push(Item item) {
         std::unique_lock lock(mutex_);
         if (items_.size() >= capacity_) {
-            KYMO_RANGE("wait for room");
+            MAREY_RANGE("wait for room");
             room_.wait(lock, [this] { return items_.size() < capacity_; });
         }
         items_.push_back(std::move(item));
-        kymo::counter(name_, items_.size());
+        marey::counter(name_, items_.size());
         lock.unlock();
         filled_.notify_one();
     }
@@ -34,13 +34,13 @@ class BoundedQueue {
     std::optional<Item> pop() {
         std::unique_lock lock(mutex_);
         if (items_.empty() && !closed_) {
-            KYMO_RANGE("wait for work");
+            MAREY_RANGE("wait for work");
             filled_.wait(lock, [this] { return !items_.empty() || closed_; });
         }
         if (items_.empty()) return std::nullopt;
         Item item = std::move(items_.front());
         items_.pop_front();
-        kymo::counter(name_, items_.size());
+        marey::counter(name_, items_.size());
         lock.unlock();
         room_.notify_one();
         return item;

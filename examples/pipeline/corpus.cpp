@@ -1,7 +1,7 @@
 // corpus.cpp: makes words, sentences and documents.
 #include "corpus.h"
 
-#include <kymo/kymo.h>
+#include <marey/marey.h>
 
 namespace {
 
@@ -36,7 +36,7 @@ void append_sentence(std::string& text, const Vocabulary& vocabulary, const std:
 }  // namespace
 
 Vocabulary::Vocabulary(std::size_t words) {
-    KYMO_RANGE("make vocabulary", "words", words);
+    MAREY_RANGE("make vocabulary", "words", words);
     Random random(1);
     words_.reserve(words);
     for (std::size_t i = 0; i < words; ++i) words_.push_back(make_word(random));
@@ -49,10 +49,10 @@ const std::string& Vocabulary::draw(Random& random) const {
 }
 
 std::string make_block(const Vocabulary& vocabulary, std::uint32_t first, std::uint32_t count) {
-    KYMO_RANGE("make block", "first", first, "count", count);
+    MAREY_RANGE("make block", "first", first, "count", count);
     std::string text;
     for (std::uint32_t id = first; id < first + count; ++id) {
-        KYMO_RANGE("make document");
+        MAREY_RANGE("make document");
         const std::uint32_t topic_number = id % kTopics;
         Random topic_random(1000 + topic_number);
         std::vector<std::string> topic;

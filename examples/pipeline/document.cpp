@@ -19,7 +19,7 @@ bool parse_number(std::string_view text, std::uint32_t& number) {
 }
 
 bool parse_header(std::string_view header, Document& document) {
-    KYMO_RANGE("parse header");
+    MAREY_RANGE("parse header");
     bool has_id = false;
     while (!header.empty()) {
         std::string_view line = take_until(header, "\n");
@@ -32,10 +32,10 @@ bool parse_header(std::string_view header, Document& document) {
 }
 
 std::optional<Document> parse_document(std::string_view text) {
-    KYMO_RANGE("parse document", "bytes", text.size());
+    MAREY_RANGE("parse document", "bytes", text.size());
     Document document;
     if (!parse_header(take_until(text, "\n\n"), document)) return std::nullopt;
-    KYMO_RANGE("split paragraphs");
+    MAREY_RANGE("split paragraphs");
     while (!text.empty()) {
         const std::string_view paragraph = take_until(text, "\n\n");
         if (!paragraph.empty()) document.paragraphs.emplace_back(paragraph);
@@ -46,14 +46,14 @@ std::optional<Document> parse_document(std::string_view text) {
 }  // namespace
 
 std::vector<Document> parse_block(std::string_view block, std::uint32_t& malformed) {
-    KYMO_FUNCTION("bytes", block.size());
+    MAREY_FUNCTION("bytes", block.size());
     std::vector<Document> documents;
     while (!block.empty()) {
         if (auto document = parse_document(take_until(block, "%%\n"))) {
             documents.push_back(std::move(*document));
         } else {
             ++malformed;
-            kymo::instant("malformed document", "left", block.size());
+            marey::instant("malformed document", "left", block.size());
         }
     }
     return documents;

@@ -6,14 +6,14 @@
 #include <string_view>
 #include <vector>
 
-#include <kymo/kymo.h>
+#include <marey/marey.h>
 
 struct Document {
     std::uint32_t id = 0;
     std::uint32_t topic = 0;
     std::string title;
     std::vector<std::string> paragraphs;
-    kymo::Range in_flight;  ///< of some: from the parser to the index, so from one thread to another
+    marey::Range in_flight;  ///< of some: from the parser to the index, so from one thread to another
 };
 
 /// The documents of a block, in order. What does not look like a document is skipped and counted in

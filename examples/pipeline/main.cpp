@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include <kymo/kymo.h>
+#include <marey/marey.h>
 
 #include "bounded_queue.h"
 #include "corpus.h"
@@ -29,40 +29,40 @@ constexpr std::uint32_t kPictureSide = 512;
 /// Runs `work(i)` for i in 0 .. count - 1 on the workers; each takes the next number until there is none.
 template <class Work>
 void for_each_on_workers(const char* phase, std::uint32_t count, Work work) {
-    KYMO_RANGE("run phase", "phase", phase, "count", count);
+    MAREY_RANGE("run phase", "phase", phase, "count", count);
     std::atomic<std::uint32_t> next = 0;
     std::vector<std::thread> workers;
     for (std::uint32_t i = 0; i < kWorkers; ++i) {
         workers.emplace_back([&, i] {
-            kymo::thread_name(std::string(phase) + " worker " + std::to_string(i + 1));
+            marey::thread_name(std::string(phase) + " worker " + std::to_string(i + 1));
             for (std::uint32_t item = next++; item < count; item = next++) work(item);
         });
     }
-    KYMO_RANGE("wait for workers");
+    MAREY_RANGE("wait for workers");
     for (std::thread& worker : workers) worker.join();
 }
 
 void parse_blocks(BoundedQueue<std::string>& blocks, BoundedQueue<Document>& documents,
                   std::uint32_t& malformed) {
-    kymo::thread_name("parser");
+    marey::thread_name("parser");
     while (auto block = blocks.pop()) {
-        KYMO_RANGE("handle block");
+        MAREY_RANGE("handle block");
         for (Document& document : parse_block(*block, malformed)) {
             if (document.id % kFollowed == 0) {
-                document.in_flight = kymo::Range("document in flight", "document", document.id);
+                document.in_flight = marey::Range("document in flight", "document", document.id);
             }
             documents.push(std::move(document));
         }
-        kymo::instant("block parsed", "bytes", block->size());
+        marey::instant("block parsed", "bytes", block->size());
     }
     documents.close();
 }
 
 void index_documents(std::uint32_t number, BoundedQueue<Document>& documents, SearchIndex& index,
                      std::vector<std::string>& titles) {
-    kymo::thread_name("index worker " + std::to_string(number));
+    marey::thread_name("index worker " + std::to_string(number));
     while (auto document = documents.pop()) {
-        KYMO_RANGE("index document", "document", document->id);
+        MAREY_RANGE("index document", "document", document->id);
         index.add(document->id, analyse(*document));
         titles[document->id] = std::move(document->title);
         document->in_flight.end();
@@ -72,7 +72,7 @@ void index_documents(std::uint32_t number, BoundedQueue<Document>& documents, Se
 /// Reader, parser and index workers, all at once. Returns the number of malformed documents.
 std::uint32_t build_index(const Vocabulary& vocabulary, std::uint32_t count, SearchIndex& index,
                           std::vector<std::string>& titles) {
-    KYMO_FUNCTION("documents", count);
+    MAREY_FUNCTION("documents", count);
     std::uint32_t malformed = 0;
     BoundedQueue<std::string> blocks("blocks waiting", 8);
     BoundedQueue<Document> documents("documents waiting", 64);
@@ -85,17 +85,17 @@ std::uint32_t build_index(const Vocabulary& vocabulary, std::uint32_t count, Sea
         blocks.push(make_block(vocabulary, first, std::min(kBlock, count - first)));
     }
     blocks.close();
-    KYMO_RANGE("wait for workers");
+    MAREY_RANGE("wait for workers");
     parser.join();
     for (std::thread& worker : workers) worker.join();
     return malformed;
 }
 
 std::vector<QueryResult> answer_queries(const Vocabulary& vocabulary, const SearchIndex& index) {
-    KYMO_FUNCTION();
+    MAREY_FUNCTION();
     std::vector<QueryResult> results(kQueries);
     for_each_on_workers("query", kQueries, [&](std::uint32_t number) {
-        KYMO_RANGE("query", "number", number);
+        MAREY_RANGE("query", "number", number);
         Random random(500'000 + number);
         QueryResult& result = results[number];
         std::vector<std::string> terms;
@@ -113,7 +113,7 @@ std::vector<QueryResult> answer_queries(const Vocabulary& vocabulary, const Sear
 }
 
 Picture draw_picture(const SearchIndex& index, std::uint32_t documents) {
-    KYMO_FUNCTION();
+    MAREY_FUNCTION();
     Picture picture(kPictureSide);
     std::vector<const Signature*>
         shown;  // topic by topic, so that likeness shows as squares along the diagonal
@@ -135,8 +135,8 @@ int main(int argc, char** argv) {
         return 2;
     }
     const auto documents = static_cast<std::uint32_t>(wanted);
-    kymo::thread_name("main");
-    KYMO_RANGE("main");
+    marey::thread_name("main");
+    MAREY_RANGE("main");
 
     const Vocabulary vocabulary(20'000);
     SearchIndex index(documents);
@@ -146,7 +146,7 @@ int main(int argc, char** argv) {
     const Picture picture = draw_picture(index, documents);
     const std::string page = render_page(picture, std::span(results).first(100), titles);
     if (!output.empty()) {
-        KYMO_RANGE("write report", "file", output, "bytes", page.size());
+        MAREY_RANGE("write report", "file", output, "bytes", page.size());
         std::ofstream(output) << page;
     }
 

@@ -19,7 +19,7 @@ void append_little_endian(std::string& bytes, std::uint32_t value, int count) {
 }
 
 std::string base64(std::string_view bytes) {
-    KYMO_FUNCTION("bytes", bytes.size());
+    MAREY_FUNCTION("bytes", bytes.size());
     static constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     std::string text;
     for (std::size_t i = 0; i < bytes.size(); i += 3) {
@@ -37,12 +37,12 @@ std::string base64(std::string_view bytes) {
 }  // namespace
 
 void Picture::draw_tile(std::uint32_t tile, std::span<const Signature* const> shown) {
-    KYMO_FUNCTION("tile", tile);
+    MAREY_FUNCTION("tile", tile);
     const std::uint32_t tiles_per_row = side_ / kTile;
     const std::uint32_t left = tile % tiles_per_row * kTile;
     const std::uint32_t top = tile / tiles_per_row * kTile;
     for (std::uint32_t y = top; y < top + kTile; ++y) {
-        KYMO_RANGE("draw row");
+        MAREY_RANGE("draw row");
         for (std::uint32_t x = left; x < left + kTile; ++x) {
             const float bright = std::clamp(likeness(*shown[x], *shown[y]), 0.0f, 1.0f);
             pixels_[std::size_t{y} * side_ + x] = static_cast<std::uint8_t>(255.0f * std::sqrt(bright));
@@ -51,7 +51,7 @@ void Picture::draw_tile(std::uint32_t tile, std::span<const Signature* const> sh
 }
 
 std::string Picture::encode() const {
-    KYMO_RANGE("encode picture", "side", side_);
+    MAREY_RANGE("encode picture", "side", side_);
     const std::uint32_t header_bytes = 14 + 40 + 256 * 4;
     std::string bytes = "BM";
     append_little_endian(bytes, header_bytes + side_ * side_, 4);
@@ -76,7 +76,7 @@ std::uint64_t Picture::checksum() const {
 
 std::string render_page(const Picture& picture, std::span<const QueryResult> results,
                         std::span<const std::string> titles) {
-    KYMO_FUNCTION("results", results.size());
+    MAREY_FUNCTION("results", results.size());
     std::string page =
         "<!doctype html><meta charset=utf-8><title>pipeline</title><style>body{font:14px "
         "sans-serif;margin:2em}"
@@ -85,7 +85,7 @@ std::string render_page(const Picture& picture, std::span<const QueryResult> res
     page += base64(picture.encode());
     page += "'><h1>Queries</h1><table>";
     for (const QueryResult& result : results) {
-        KYMO_RANGE("render result");
+        MAREY_RANGE("render result");
         page += "<tr><td><b>" + result.text + "</b>";
         for (const Hit& hit : result.hits) {
             char score[32];

@@ -8,7 +8,7 @@
 namespace {
 
 Signature make_signature(const TermCounts& counts) {
-    KYMO_RANGE("signature");
+    MAREY_RANGE("signature");
     Signature signature{};
     for (const auto& [term, count] : counts) {
         std::uint32_t hash = 2166136261u;
@@ -27,7 +27,7 @@ Signature make_signature(const TermCounts& counts) {
 /// Adds one term's share to the score of each document that holds it.
 void add_scores(std::span<const Posting> postings, std::span<const std::uint32_t> lengths,
                 std::vector<float>& scores) {
-    KYMO_RANGE("score term", "postings", postings.size());
+    MAREY_RANGE("score term", "postings", postings.size());
     const auto documents = static_cast<float>(lengths.size());
     const auto holders = static_cast<float>(postings.size());
     const float rarity = std::log(1.0f + (documents - holders + 0.5f) / (holders + 0.5f));
@@ -39,7 +39,7 @@ void add_scores(std::span<const Posting> postings, std::span<const std::uint32_t
 }
 
 std::vector<Hit> best_of(std::span<const float> scores, std::size_t limit) {
-    KYMO_RANGE("select best");
+    MAREY_RANGE("select best");
     std::vector<Hit> hits;
     for (std::uint32_t document = 0; document < scores.size(); ++document) {
         if (scores[document] > 0) hits.push_back({document, scores[document]});
@@ -75,10 +75,10 @@ std::size_t edit_distance(std::string_view a, std::string_view b, std::size_t li
 }  // namespace
 
 void SearchIndex::add(std::uint32_t document, const TermCounts& counts) {
-    KYMO_RANGE("merge into index", "document", document, "terms", counts.size());
+    MAREY_RANGE("merge into index", "document", document, "terms", counts.size());
     std::array<std::vector<const TermCounts::value_type*>, kShards> by_shard;
     {
-        KYMO_RANGE("group by shard");
+        MAREY_RANGE("group by shard");
         std::uint32_t length = 0;
         for (const auto& entry : counts) {
             by_shard[std::hash<std::string>{}(entry.first) % kShards].push_back(&entry);
@@ -90,23 +90,23 @@ void SearchIndex::add(std::uint32_t document, const TermCounts& counts) {
     for (std::size_t i = 0; i < kShards; ++i) {
         std::unique_lock lock(shards_[i].mutex, std::try_to_lock);
         if (!lock.owns_lock()) {
-            KYMO_RANGE("wait for shard", "shard", i);
+            MAREY_RANGE("wait for shard", "shard", i);
             lock.lock();
         }
-        KYMO_RANGE("merge shard");
+        MAREY_RANGE("merge shard");
         for (const auto* entry : by_shard[i])
             shards_[i].postings[entry->first].push_back({document, entry->second});
     }
 }
 
 std::vector<Hit> SearchIndex::search(std::span<const std::string> terms, std::size_t limit) const {
-    KYMO_FUNCTION("terms", terms.size());
+    MAREY_FUNCTION("terms", terms.size());
     std::vector<float> scores(lengths_.size());
     for (const std::string& term : terms) {
         const auto& postings = shard_of(term).postings;
         const auto found = postings.find(term);
         if (found == postings.end()) {
-            kymo::instant("unknown term", "term", term);
+            marey::instant("unknown term", "term", term);
             continue;
         }
         add_scores(found->second, lengths_, scores);
@@ -115,12 +115,12 @@ std::vector<Hit> SearchIndex::search(std::span<const std::string> terms, std::si
 }
 
 std::string SearchIndex::nearest_term(const std::string& term) const {
-    KYMO_FUNCTION("term", term);
+    MAREY_FUNCTION("term", term);
     if (shard_of(term).postings.contains(term)) return term;
     std::string best = term;
     std::size_t best_distance = 4;
     for (const Shard& shard : shards_) {
-        KYMO_RANGE("compare spelling", "terms", shard.postings.size());
+        MAREY_RANGE("compare spelling", "terms", shard.postings.size());
         for (const auto& [candidate, postings] : shard.postings) {
             const auto [shorter, longer] = std::minmax({candidate.size(), term.size()});
             if (longer - shorter > best_distance) continue;

@@ -7,7 +7,7 @@ namespace {
 
 /// Lower case, and a space for whatever is not a letter.
 std::string fold_case(std::string_view text) {
-    KYMO_FUNCTION();
+    MAREY_FUNCTION();
     std::string folded(text);
     for (char& c : folded) {
         if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
@@ -17,19 +17,19 @@ std::string fold_case(std::string_view text) {
 }
 
 void stem_all(std::vector<std::string>& words) {
-    KYMO_RANGE("stem", "words", words.size());
+    MAREY_RANGE("stem", "words", words.size());
     for (std::string& word : words) stem(word);
 }
 
 void count(const std::vector<std::string>& words, TermCounts& counts) {
-    KYMO_RANGE("count terms");
+    MAREY_RANGE("count terms");
     for (const std::string& word : words) ++counts[word];
 }
 
 }  // namespace
 
 std::vector<std::string> tokenise(std::string_view paragraph) {
-    KYMO_FUNCTION();
+    MAREY_FUNCTION();
     const std::string folded = fold_case(paragraph);
     std::vector<std::string> words;
     std::string word;
@@ -60,10 +60,10 @@ void stem(std::string& word) {
 }
 
 TermCounts analyse(const Document& document) {
-    KYMO_FUNCTION("paragraphs", document.paragraphs.size());
+    MAREY_FUNCTION("paragraphs", document.paragraphs.size());
     TermCounts counts;
     for (const std::string& paragraph : document.paragraphs) {
-        KYMO_RANGE("paragraph");
+        MAREY_RANGE("paragraph");
         std::vector<std::string> words = tokenise(paragraph);
         stem_all(words);
         count(words, counts);

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# run_real_programs.sh: runs unmodified programs under `kymo run` and writes their reports to examples/python/reports.
-# Usage: run_real_programs.sh [PYTHON]: a Python that has the package kymo (pip install .). The rest goes into an
+# run_real_programs.sh: runs unmodified programs under `marey run` and writes their reports to examples/python/reports.
+# Usage: run_real_programs.sh [PYTHON]: a Python that has the package marey (pip install .). The rest goes into an
 # environment of its own under build/examples-python.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -10,21 +10,21 @@ work=$root/build/examples-python
 reports=${REPORTS:-$here/reports}
 mkdir -p "$work" "$reports"
 
-# The package kymo comes from where PYTHON has it.
-package=$("$python" -c 'import kymo, os; print(os.path.dirname(os.path.dirname(kymo.__file__)))')
+# The package marey comes from where PYTHON has it.
+package=$("$python" -c 'import marey, os; print(os.path.dirname(os.path.dirname(marey.__file__)))')
 if [ ! -x "$work/venv/bin/pytest" ]; then
     "$python" -m venv "$work/venv"
     "$work/venv/bin/pip" -q install flask pytest pytest-xdist numpy 2>/dev/null
 fi
 "$work/venv/bin/pip" -q download --no-deps --dest "$work/wheels" itsdangerous 2>/dev/null
-linked=$work/linked # only kymo, not what else lies beside it
-mkdir -p "$linked" && ln -sfn "$package/kymo" "$linked/kymo"
+linked=$work/linked # only marey, not what else lies beside it
+mkdir -p "$linked" && ln -sfn "$package/marey" "$linked/marey"
 export PYTHONPATH=$linked PYTHONDONTWRITEBYTECODE=1 COLUMNS=110 PIP_CONFIG_FILE=/dev/null
-run() { "$work/venv/bin/python" -m kymo "$@"; }
+run() { "$work/venv/bin/python" -m marey "$@"; }
 
 # A report as a user sees it, without the names of this machine.
 scrubbed() {
-    grep -v '^Looking in ' | sed -E -e "s#$work#WORK#g" -e "s#$root#KYMO#g" -e 's#/[^ ]*/(lib/python3)#\1#g' -e 's#file://[^ ]*##g' \
+    grep -v '^Looking in ' | sed -E -e "s#$work#WORK#g" -e "s#$root#MAREY#g" -e 's#/[^ ]*/(lib/python3)#\1#g' -e 's#file://[^ ]*##g' \
         -e 's#https?://[^ ]*##g' -e 's#/tmp/[^ ]*#TMP#g' -e 's/[ \t]+$//'
 }
 
@@ -36,18 +36,18 @@ one() {
     rm -rf "$folder" && mkdir -p "$folder"
     {
         echo "# $title"
-        echo "\$ kymo run -o $name.kymo $*"
-        (cd "$folder" && run run -o "$name.kymo" "$@" 2>&1)
+        echo "\$ marey run -o $name.marey $*"
+        (cd "$folder" && run run -o "$name.marey" "$@" 2>&1)
         for verb in "report --rows 15" "report --by package --rows 8" "tree --depth 6 --limit 20"; do
             echo
-            echo "\$ kymo $verb $name.kymo"
+            echo "\$ marey $verb $name.marey"
             # shellcheck disable=SC2086
-            (cd "$folder" && run $verb "$name.kymo" 2>&1)
+            (cd "$folder" && run $verb "$name.marey" 2>&1)
         done
-        busiest=$(find "$folder" -name "$name.*.kymo" -size +64k -printf '%s %f\n' | sort -rn | head -1 | cut -d' ' -f2)
+        busiest=$(find "$folder" -name "$name.*.marey" -size +64k -printf '%s %f\n' | sort -rn | head -1 | cut -d' ' -f2)
         if [ -n "$busiest" ]; then
             echo
-            echo "\$ kymo report --rows 10 $busiest    # one of the other processes"
+            echo "\$ marey report --rows 10 $busiest    # one of the other processes"
             (cd "$folder" && run report --rows 10 "$busiest" 2>&1)
         fi
     } | scrubbed >"$reports/$name.txt"

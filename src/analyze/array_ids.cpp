@@ -1,5 +1,5 @@
 // array_ids.cpp: follows addresses through time, then joins the allocations of which an array had several.
-#include <kymo/array_ids.h>
+#include <marey/array_ids.h>
 
 #include <algorithm>
 #include <numeric>
@@ -9,7 +9,7 @@
 #include "analyze/event_order.h"
 #include "trace/trace_data.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 /// An address of a device of a process.
@@ -148,4 +148,4 @@ ArrayIds array_ids(const Trace& trace) {
     return Numbering(trace).run();
 }
 
-}  // namespace kymo
+}  // namespace marey

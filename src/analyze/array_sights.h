@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <span>
 
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
-namespace kymo {
+namespace marey {
 
 /// Calls `visit(row of Trace::arrays())` for each, in their order, lists included.
 template <class Visit>
@@ -32,4 +32,4 @@ void visit_inputs(const Trace& trace, Row range, const Visit& visit) {
     }
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <limits>
 
-#include <kymo/flops.h>
+#include <marey/flops.h>
 
 #include "analyze/device_time.h"
 #include "analyze/further_parts.h"
@@ -13,7 +13,7 @@
 #include "analyze/site_groups.h"
 #include "analyze/track_place.h"
 
-namespace kymo {
+namespace marey {
 
 /// What a group gathers in the pass over all ranges; one cache line.
 struct alignas(64) AverageRowMaker::Tally {
@@ -278,4 +278,4 @@ void AverageRowMaker::add_overheads_of(const TrackInfo& track, RangeCosts& costs
     while (!path.empty()) close();
 }
 
-}  // namespace kymo
+}  // namespace marey

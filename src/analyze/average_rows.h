@@ -5,14 +5,14 @@
 #include <memory>
 #include <vector>
 
-#include <kymo/averages.h>
+#include <marey/averages.h>
 
 #include "analyze/event_costs.h"
 #include "analyze/range_groups.h"
 #include "analyze/range_memory.h"
 #include "analyze/stack_of_range.h"
 
-namespace kymo {
+namespace marey {
 
 /// Makes the rows of an average, one per group, in the order of the groups.
 class AverageRowMaker {
@@ -48,4 +48,4 @@ class AverageRowMaker {
     std::vector<AverageRow> rows_;
 };
 
-}  // namespace kymo
+}  // namespace marey

@@ -3,11 +3,11 @@
 #include <cmath>
 #include <numeric>
 
-#include <kymo/analyze.h>
+#include <marey/analyze.h>
 
 #include "analyze/average_rows.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 // ---- allocation reports in no range
@@ -179,4 +179,4 @@ void subtract_overhead(Averages& averages) {
     }
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -5,12 +5,12 @@
 #include <map>
 #include <random>
 
-#include <kymo/analyze.h>
+#include <marey/analyze.h>
 
 #include "analyze/trace_fixture.h"
 #include "trace/trace_assembler.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 const AverageRow& row(const Averages& averages, const std::string& name, Row thread = kNoRow) {
@@ -479,4 +479,4 @@ TEST(Averages, TheCostOfRecordingCanBeTakenOff) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

@@ -4,13 +4,13 @@
 
 #include <string>
 
-#include <kymo/analyze.h>
-#include <kymo/call_tree.h>
-#include <kymo/event_list.h>
+#include <marey/analyze.h>
+#include <marey/call_tree.h>
+#include <marey/event_list.h>
 
 #include "trace/trace_assembler.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 /// Calls on one or more threads of one or more processes.
@@ -220,4 +220,4 @@ TEST(CallCounts, RecursiveGeneratorsCountEachCall) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace kymo {
+namespace marey {
 
 PartsOfCalls::PartsOfCalls(const Trace& trace) : trace_(trace) {
     const std::span<const TrackInfo> tracks = trace.tracks();
@@ -77,4 +77,4 @@ void PartsOfCalls::find_task(CallParts& parts, Row row) {
     }
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include <kymo/suspended_calls.h>
-#include <kymo/trace.h>
+#include <marey/suspended_calls.h>
+#include <marey/trace.h>
 
-namespace kymo {
+namespace marey {
 
 /// A call: its process and its number there.
 using CallKey = std::pair<Row, std::uint64_t>;
@@ -39,4 +39,4 @@ class PartsOfCalls {
     std::vector<CallParts> calls_;
 };
 
-}  // namespace kymo
+}  // namespace marey

@@ -1,16 +1,16 @@
 // call_tree.cpp: ranges with the same names around them, merged into one tree.
-#include <kymo/call_tree.h>
+#include <marey/call_tree.h>
 
 #include <algorithm>
 #include <numeric>
 #include <unordered_map>
 
-#include <kymo/error.h>
+#include <marey/error.h>
 
 #include "analyze/merged_ranges.h"
 #include "analyze/step_ranges.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 using Node = PathTree::Node;
@@ -194,4 +194,4 @@ CallTree call_tree(const Trace& trace, const CallTreeOptions& options) {
     return tree;
 }
 
-}  // namespace kymo
+}  // namespace marey

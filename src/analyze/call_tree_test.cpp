@@ -3,13 +3,13 @@
 
 #include <map>
 
-#include <kymo/analyze.h>
-#include <kymo/error.h>
+#include <marey/analyze.h>
+#include <marey/error.h>
 
 #include "analyze/trace_fixture.h"
 #include "trace/random_trace_fixture.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 /// One line per node: indent, name, count, total, self.
@@ -388,4 +388,4 @@ TEST(OverheadTest, IsUnknownWithoutMeasuredCosts) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

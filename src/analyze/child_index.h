@@ -5,9 +5,9 @@
 #include <span>
 #include <vector>
 
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
-namespace kymo {
+namespace marey {
 
 /// Made from the parent of each node, kNoRow for roots. Children keep the order in which `order` names them.
 class ChildIndex {
@@ -42,4 +42,4 @@ class ChildIndex {
     std::vector<std::uint32_t> children_;
 };
 
-}  // namespace kymo
+}  // namespace marey

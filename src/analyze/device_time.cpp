@@ -3,7 +3,7 @@
 
 #include "analyze/range_groups.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 constexpr std::string_view kTimedCategory = "device_time";  // as DeviceLog::work_site has it
@@ -79,4 +79,4 @@ DeviceTimes device_times(const Trace& trace, const std::vector<LaunchedTime>& la
     return times;
 }
 
-}  // namespace kymo
+}  // namespace marey

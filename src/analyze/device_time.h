@@ -6,9 +6,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
-namespace kymo {
+namespace marey {
 
 /// Whether a site is of ranges that are work when they run on a device. The user's annotations there only
 /// span the work that they cover: no sum holds their time.
@@ -54,4 +54,4 @@ struct DeviceTimes {
 };
 DeviceTimes device_times(const Trace& trace, const std::vector<LaunchedTime>& launched);
 
-}  // namespace kymo
+}  // namespace marey

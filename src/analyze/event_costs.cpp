@@ -3,7 +3,7 @@
 
 #include "trace/trace_data.h"
 
-namespace kymo {
+namespace marey {
 
 EventCosts::EventCosts(const Trace& trace) {
     bool has_report = false;
@@ -31,4 +31,4 @@ double RangeCosts::of(Row range) noexcept {
     return has_values ? costs_.range_with_values_ns : costs_.range_ns;
 }
 
-}  // namespace kymo
+}  // namespace marey

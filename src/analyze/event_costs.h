@@ -3,12 +3,12 @@
 
 #include <cstdint>
 
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
 #include "analyze/innermost_ranges.h"
 #include "analyze/track_place.h"
 
-namespace kymo {
+namespace marey {
 
 /// What recording one event of each kind costs, as measured by the recording process; all 0 when it is not
 /// known.
@@ -66,4 +66,4 @@ void visit_loose_costs(const Trace& trace, const EventCosts& costs, Visit visit)
     pay_points(trace.memory(), costs.report_ns);
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -5,13 +5,13 @@
 
 #include <memory>
 
-#include <kymo/analyze.h>
-#include <kymo/averages.h>
+#include <marey/analyze.h>
+#include <marey/averages.h>
 
 #include "analyze/trace_fixture.h"
 #include "trace/random_trace_fixture.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 using Costs = std::vector<double>;
@@ -141,4 +141,4 @@ TEST(EventCosts, AreUnknownWithoutMeasurements) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

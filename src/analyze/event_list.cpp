@@ -1,11 +1,11 @@
 // event_list.cpp: the order of the events at once; what few ask for when it is asked for.
-#include <kymo/event_list.h>
+#include <marey/event_list.h>
 
 #include <algorithm>
 #include <mutex>
 #include <numeric>
 
-#include <kymo/flops.h>
+#include <marey/flops.h>
 
 #include "analyze/child_index.h"
 #include "analyze/device_time.h"
@@ -17,7 +17,7 @@
 #include "trace/chrome_categories.h"
 #include "trace/chrome_types.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 /// Something that is made when it is first asked for.
@@ -342,4 +342,4 @@ Row EventList::function_around(Row range) const noexcept {
     return range;
 }
 
-}  // namespace kymo
+}  // namespace marey

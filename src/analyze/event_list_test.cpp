@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <random>
 
-#include <kymo/analyze.h>
-#include <kymo/assemble.h>
-#include <kymo/event_list.h>
+#include <marey/analyze.h>
+#include <marey/assemble.h>
+#include <marey/event_list.h>
 
 #include "analyze/trace_fixture.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 std::vector<std::string> names(const EventList& events) {
@@ -175,4 +175,4 @@ TEST(EventTree, HoldsAllocationsUnderTheRangeThatWasOpen) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

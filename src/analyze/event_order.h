@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <vector>
 
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
-namespace kymo {
+namespace marey {
 
 /// Compares nodes, which are ranges by their rows and then reports by theirs: by start, the longer first, by
 /// number. The trace must outlive this.
@@ -56,4 +56,4 @@ class EventOrder {
     std::size_t range_count_;
 };
 
-}  // namespace kymo
+}  // namespace marey

@@ -2,13 +2,13 @@
 #include <algorithm>
 #include <numeric>
 
-#include <kymo/event_list.h>
+#include <marey/event_list.h>
 
 #include "analyze/child_index.h"
 #include "analyze/event_order.h"
 #include "analyze/range_memory.h"
 
-namespace kymo {
+namespace marey {
 
 struct EventTree::Data {
     Trace trace;
@@ -53,4 +53,4 @@ std::span<const std::uint32_t> EventTree::children(std::uint32_t node) const noe
     return data_->children.of(node);
 }
 
-}  // namespace kymo
+}  // namespace marey

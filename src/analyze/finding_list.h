@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include <kymo/validate.h>
+#include <marey/validate.h>
 
-namespace kymo {
+namespace marey {
 
 class FindingList {
   public:
@@ -46,4 +46,4 @@ class FindingList {
     std::vector<Finding> findings_;
 };
 
-}  // namespace kymo
+}  // namespace marey

@@ -1,5 +1,5 @@
 // flops.cpp: the registry of formulas, and what they say of a trace.
-#include <kymo/flops.h>
+#include <marey/flops.h>
 
 #include <algorithm>
 #include <charconv>
@@ -11,7 +11,7 @@
 #include "analyze/flops_formulas.h"
 #include "trace/trace_data.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 /// What users have set, over what is built in.
@@ -243,4 +243,4 @@ std::vector<RangeFlops> all_flops(const Trace& trace) {
     return all;
 }
 
-}  // namespace kymo
+}  // namespace marey

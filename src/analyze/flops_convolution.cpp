@@ -5,7 +5,7 @@
 
 #include "analyze/flops_shapes.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 /// What a convolution is made of. Inputs without the dimension of the batch are a batch of one.
@@ -168,4 +168,4 @@ std::optional<double> mkldnn_convolution_flops(const OperationInputs& inputs) {
     return forward(inputs, *convolution, {.stride = 4, .padding = 3, .dilation = 5});
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -3,9 +3,9 @@
 
 #include <optional>
 
-#include <kymo/flops.h>
+#include <marey/flops.h>
 
-namespace kymo {
+namespace marey {
 
 std::optional<double> conv1d_flops(const OperationInputs& inputs);
 std::optional<double> conv2d_flops(const OperationInputs& inputs);
@@ -18,4 +18,4 @@ std::optional<double> convolution_backward_flops(const OperationInputs& inputs);
 std::optional<double> cudnn_convolution_flops(const OperationInputs& inputs);
 std::optional<double> mkldnn_convolution_flops(const OperationInputs& inputs);
 
-}  // namespace kymo
+}  // namespace marey

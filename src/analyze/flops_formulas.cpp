@@ -9,7 +9,7 @@
 #include "analyze/flops_convolution.h"
 #include "analyze/flops_shapes.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 using Flops = std::optional<double>;
@@ -244,4 +244,4 @@ std::span<const BuiltInFlops> built_in_flops() {
     return all;
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -5,9 +5,9 @@
 #include <span>
 #include <string>
 
-#include <kymo/flops.h>
+#include <marey/flops.h>
 
-namespace kymo {
+namespace marey {
 
 struct BuiltInFlops {
     std::string name;
@@ -17,4 +17,4 @@ struct BuiltInFlops {
 /// Sorted by name.
 std::span<const BuiltInFlops> built_in_flops();
 
-}  // namespace kymo
+}  // namespace marey

@@ -10,7 +10,7 @@
 
 #include "analyze/operation_fixture.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 constexpr std::nullopt_t kUnknown = std::nullopt;
@@ -273,7 +273,7 @@ TEST(FlopsFormulas, AreSortedAndNamedOnce) {
 
 /// The names in the table of docs/flops.md.
 std::set<std::string> documented_names() {
-    std::ifstream file(std::string(KYMO_SOURCE_DIR) + "/docs/flops.md");
+    std::ifstream file(std::string(MAREY_SOURCE_DIR) + "/docs/flops.md");
     const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
     std::set<std::string> words;
     for (std::size_t at = text.find('`'); at != text.npos;) {
@@ -335,4 +335,4 @@ TEST(FlopsFormulas, SurviveAnyInputs) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

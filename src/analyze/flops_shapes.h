@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-namespace kymo {
+namespace marey {
 
 using Sizes = std::span<const std::int64_t>;
 
@@ -36,4 +36,4 @@ inline std::optional<std::vector<std::int64_t>> broadcast(Sizes a, Sizes b) {
     return sizes;
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -8,7 +8,7 @@
 #include "analyze/operation_fixture.h"
 #include "analyze/trace_fixture.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 constexpr std::nullopt_t kUnknown = std::nullopt;
@@ -164,4 +164,4 @@ TEST(Flops, TheRegistryServesManyThreads) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

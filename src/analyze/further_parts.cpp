@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
-namespace kymo {
+namespace marey {
 namespace {
 
 /// A call: its process and its number there.
@@ -45,4 +45,4 @@ std::vector<Row> further_parts(const Trace& trace) {
     return further;
 }
 
-}  // namespace kymo
+}  // namespace marey

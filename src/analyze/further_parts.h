@@ -3,12 +3,12 @@
 
 #include <vector>
 
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
-namespace kymo {
+namespace marey {
 
 /// The rows of all parts of suspended calls but the first of each call: the one that it began with or, where
 /// that is not in the trace, the earliest. In no order.
 std::vector<Row> further_parts(const Trace& trace);
 
-}  // namespace kymo
+}  // namespace marey

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace kymo {
+namespace marey {
 namespace {
 
 struct Edge {
@@ -79,4 +79,4 @@ BusyTimes busy_times(const std::vector<GpuPiece>& pieces, std::span<const std::u
     return std::move(sweep.times);
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -7,7 +7,7 @@
 
 #include "analyze/gpu_work.h"
 
-namespace kymo {
+namespace marey {
 
 struct IdleGap {
     std::int64_t start_ns = 0;
@@ -31,4 +31,4 @@ struct BusyTimes {
 BusyTimes busy_times(const std::vector<GpuPiece>& pieces, std::span<const std::uint32_t> chosen,
                      std::int64_t from_ns, std::int64_t to_ns);
 
-}  // namespace kymo
+}  // namespace marey

@@ -1,11 +1,11 @@
 // gpu_clock.cpp: what a trace tells of the clocks of its devices.
 #include <charconv>
 
-#include <kymo/gpu_use.h>
+#include <marey/gpu_use.h>
 
 #include "base/json_scanner.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 /// An object with these numbers, and perhaps others; nothing: it is none.
@@ -41,4 +41,4 @@ std::optional<GpuClock> gpu_clock(const Trace& trace) {
     return std::nullopt;
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -1,11 +1,11 @@
 // gpu_clock_test.cpp: facts of clocks as devices tell them, and as others might.
 #include <gtest/gtest.h>
 
-#include <kymo/gpu_use.h>
+#include <marey/gpu_use.h>
 
 #include "analyze/gpu_fixture.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 std::optional<GpuClock> clock_of(const char* key, const char* json) {
@@ -37,4 +37,4 @@ TEST(GpuClocks, FactsOfAnotherShapeTellNothing) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

@@ -4,7 +4,7 @@
 
 #include "analyze/gpu_tables.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 constexpr std::uint64_t kManyGaps = 100, kManyKernels = 100, kManyWaits = 10;
@@ -202,4 +202,4 @@ std::vector<GpuFinding> gpu_findings(const Trace& trace, const GpuUse& use) {
     return findings;
 }
 
-}  // namespace kymo
+}  // namespace marey

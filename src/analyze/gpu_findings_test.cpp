@@ -3,11 +3,11 @@
 
 #include <set>
 
-#include <kymo/gpu_use.h>
+#include <marey/gpu_use.h>
 
 #include "analyze/gpu_fixture.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 using testing::GpuFixture;
@@ -213,4 +213,4 @@ TEST(GpuFindings, WaitsThatLeaveTheDeviceIdleAreTold) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

@@ -8,7 +8,7 @@
 
 #include "trace/trace_assembler.h"
 
-namespace kymo::testing {
+namespace marey::testing {
 
 /// GpuFixture gpu; gpu.kernel(100, 50, "add", gpu.call(80, 5)): a kernel and the call that launched it. Times
 /// in nanoseconds, or in what the caller means by them.
@@ -149,4 +149,4 @@ class GpuFixture {
     std::int64_t stream_ = 7;
 };
 
-}  // namespace kymo::testing
+}  // namespace marey::testing

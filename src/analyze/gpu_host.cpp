@@ -7,7 +7,7 @@
 
 #include "analyze/gpu_work.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 std::string text_of(const NameSlots& names, std::uint32_t slot) {
@@ -152,4 +152,4 @@ std::vector<GpuLauncher> LauncherTable::rows() const {
     return rows;
 }
 
-}  // namespace kymo
+}  // namespace marey

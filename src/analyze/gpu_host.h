@@ -8,13 +8,13 @@
 #include <unordered_map>
 #include <vector>
 
-#include <kymo/gpu_use.h>
-#include <kymo/trace.h>
+#include <marey/gpu_use.h>
+#include <marey/trace.h>
 
 #include "analyze/device_time.h"
 #include "analyze/name_slots.h"
 
-namespace kymo {
+namespace marey {
 
 /// Whether a host call returns when devices are done: a synchronisation, or a copy that is not asynchronous.
 bool is_wait_call(std::string_view name) noexcept;
@@ -92,4 +92,4 @@ class LauncherTable {
     std::vector<GpuLauncher> rows_;
 };
 
-}  // namespace kymo
+}  // namespace marey

@@ -7,7 +7,7 @@
 
 #include "base/json_scanner.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 // How NVIDIA's devices since Maxwell hand out what they have.
@@ -132,4 +132,4 @@ GpuOccupancy estimate_occupancy(const GpuShape& shape, const GpuProperties& devi
     return result;
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -5,10 +5,10 @@
 #include <map>
 #include <string>
 
-#include <kymo/gpu_use.h>
-#include <kymo/trace.h>
+#include <marey/gpu_use.h>
+#include <marey/trace.h>
 
-namespace kymo {
+namespace marey {
 
 /// What a trace tells of a device (metadata `deviceProperties`, with the keys of PyTorch's traces). 0: not
 /// told.
@@ -29,4 +29,4 @@ std::map<std::int64_t, GpuProperties> gpu_properties(const Trace& trace);
 /// docs/gpu.md gives the formula.
 GpuOccupancy estimate_occupancy(const GpuShape& shape, const GpuProperties& device);
 
-}  // namespace kymo
+}  // namespace marey

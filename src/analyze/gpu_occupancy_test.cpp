@@ -5,7 +5,7 @@
 
 #include "analyze/gpu_fixture.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 GpuProperties a100() {
@@ -88,4 +88,4 @@ TEST(GpuOccupancy, MetadataOfAnotherShapeTellsNothing) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

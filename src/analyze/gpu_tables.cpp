@@ -9,7 +9,7 @@
 
 #include "analyze/time_ranks.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 class KernelTable {
@@ -179,4 +179,4 @@ void add_gpu_tables(const HostRanges& host, const GpuDeviceWork& work, const std
     device.functions = functions.rows();
 }
 
-}  // namespace kymo
+}  // namespace marey

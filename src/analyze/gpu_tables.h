@@ -4,13 +4,13 @@
 #include <cstdint>
 #include <vector>
 
-#include <kymo/gpu_use.h>
+#include <marey/gpu_use.h>
 
 #include "analyze/gpu_host.h"
 #include "analyze/gpu_occupancy.h"
 #include "analyze/gpu_work.h"
 
-namespace kymo {
+namespace marey {
 
 inline constexpr std::int64_t kShortKernelNs = 10'000;
 inline constexpr std::int64_t kShortGapNs = 100'000;
@@ -35,4 +35,4 @@ std::vector<GpuWaits> gpu_waits(const HostRanges& host, const std::vector<std::v
 /// What docs/gpu.md lists, in its order for each device, then for each thread.
 std::vector<GpuFinding> gpu_findings(const Trace& trace, const GpuUse& use);
 
-}  // namespace kymo
+}  // namespace marey

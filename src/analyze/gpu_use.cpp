@@ -1,5 +1,5 @@
 // gpu_use.cpp: what devices did, when they had nothing to do, and what threads did meanwhile.
-#include <kymo/gpu_use.h>
+#include <marey/gpu_use.h>
 
 #include <algorithm>
 #include <map>
@@ -9,7 +9,7 @@
 #include "analyze/gpu_tables.h"
 #include "analyze/time_ranks.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 class DeviceReport {
@@ -204,4 +204,4 @@ GpuUse gpu_use(const Trace& trace, const GpuUseOptions& options) {
     return use;
 }
 
-}  // namespace kymo
+}  // namespace marey

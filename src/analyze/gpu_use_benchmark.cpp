@@ -6,11 +6,11 @@
 #include <ctime>
 #include <vector>
 
-#include <kymo/gpu_use.h>
+#include <marey/gpu_use.h>
 
 #include "analyze/gpu_fixture.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 /// Each kernel is launched in an operator in a Python function, on one of 4 streams.
@@ -38,16 +38,16 @@ double cpu_ns() {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey
 
 int main(int argc, char** argv) {
     const std::int64_t count = (argc > 1 ? std::max(std::atoi(argv[1]), 1) : 1) * std::int64_t{1'000'000};
-    const kymo::Trace trace = kymo::make_trace(count);
+    const marey::Trace trace = marey::make_trace(count);
     std::vector<double> runs;
     for (int i = 0; i < 7; ++i) {
-        const double start = kymo::cpu_ns();
-        const kymo::GpuUse use = kymo::gpu_use(trace);
-        runs.push_back((kymo::cpu_ns() - start) / static_cast<double>(count));
+        const double start = marey::cpu_ns();
+        const marey::GpuUse use = marey::gpu_use(trace);
+        runs.push_back((marey::cpu_ns() - start) / static_cast<double>(count));
         if (use.devices.size() != 1 || use.devices[0].queue.count != static_cast<std::uint64_t>(count))
             return 1;
     }

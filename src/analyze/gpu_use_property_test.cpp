@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <map>
 
-#include <kymo/gpu_use.h>
+#include <marey/gpu_use.h>
 
 #include "analyze/gpu_work.h"
 #include "trace/random_trace_fixture.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 /// A mark for every nanosecond in which a piece ran that `is_chosen` wants.
@@ -135,4 +135,4 @@ TEST(GpuUseProperties, WildTracesAreRead) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

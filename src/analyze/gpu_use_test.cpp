@@ -1,11 +1,11 @@
 // gpu_use_test.cpp: the numbers of reports about devices, over traces made by hand.
-#include <kymo/gpu_use.h>
+#include <marey/gpu_use.h>
 
 #include <gtest/gtest.h>
 
 #include "analyze/gpu_fixture.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 using testing::GpuFixture;
@@ -364,4 +364,4 @@ TEST(GpuUse, WaitsAreSynchronisationsAndCopiesThatAreNotAsynchronous) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

@@ -7,7 +7,7 @@
 #include "analyze/time_ranks.h"
 #include "analyze/track_place.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 /// Who a call is due to: the Python function around it, else the nearest range, else itself.
@@ -101,4 +101,4 @@ std::vector<GpuWaits> gpu_waits(const HostRanges& host, const std::vector<std::v
     return all;
 }
 
-}  // namespace kymo
+}  // namespace marey

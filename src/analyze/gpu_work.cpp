@@ -13,7 +13,7 @@
 #include "trace/chrome_categories.h"
 #include "trace/trace_data.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 GpuWorkKind kind_of(const Trace& trace, const SiteInfo& site) {
@@ -223,4 +223,4 @@ GpuWork collect_gpu_work(const Trace& trace, std::optional<std::int32_t> device)
     return work;
 }
 
-}  // namespace kymo
+}  // namespace marey

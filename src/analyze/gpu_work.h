@@ -5,10 +5,10 @@
 #include <optional>
 #include <vector>
 
-#include <kymo/gpu_use.h>
-#include <kymo/trace.h>
+#include <marey/gpu_use.h>
+#include <marey/trace.h>
 
-namespace kymo {
+namespace marey {
 
 inline constexpr std::uint32_t kNoIndex = ~std::uint32_t{0};
 
@@ -50,4 +50,4 @@ struct GpuWork {
 /// `device`: only those of this number.
 GpuWork collect_gpu_work(const Trace& trace, std::optional<std::int32_t> device);
 
-}  // namespace kymo
+}  // namespace marey

@@ -5,7 +5,7 @@
 
 #include "analyze/track_place.h"
 
-namespace kymo {
+namespace marey {
 
 TrackCursor::TrackCursor(const TrackInfo& track, const RangeColumns& ranges) noexcept
     : ranges_(&ranges),
@@ -71,4 +71,4 @@ Row InnermostRanges::at(Row thread, std::int64_t time_ns) noexcept {
     return innermost;
 }
 
-}  // namespace kymo
+}  // namespace marey

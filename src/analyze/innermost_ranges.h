@@ -5,9 +5,9 @@
 #include <limits>
 #include <vector>
 
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
-namespace kymo {
+namespace marey {
 
 /// The innermost open range of one track. Cheap for times that do not fall: starts never fall along a track,
 /// so that ranges between two times are jumped over, and a range that has ended is climbed past once.
@@ -45,4 +45,4 @@ class InnermostRanges {
     std::vector<std::vector<TrackCursor>> tracks_;  ///< per thread
 };
 
-}  // namespace kymo
+}  // namespace marey

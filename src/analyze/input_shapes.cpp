@@ -5,7 +5,7 @@
 #include <bit>
 #include <charconv>
 
-namespace kymo {
+namespace marey {
 
 std::span<const std::int64_t> input_extents(const TraceData& data, const Argument& input) noexcept {
     if (input.kind != ValueKind::Array || input.array >= data.arrays.size()) return {};
@@ -81,4 +81,4 @@ std::string input_shapes_text(const Trace& trace, std::span<const Argument> argu
     return text += ']';
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
 #include "trace/trace_data.h"
 
-namespace kymo {
+namespace marey {
 
 /// Groups that are split by the shapes of inputs. An input that is no single array has no extents.
 class ShapeGroups {
@@ -48,4 +48,4 @@ std::span<const std::int64_t> input_extents(const TraceData& data, const Argumen
 /// "[[8, 3], [3], []]", one entry per input.
 std::string input_shapes_text(const Trace& trace, std::span<const Argument> arguments);
 
-}  // namespace kymo
+}  // namespace marey

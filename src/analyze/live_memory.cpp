@@ -5,7 +5,7 @@
 #include <map>
 #include <tuple>
 
-namespace kymo {
+namespace marey {
 
 std::vector<DeviceReports> reports_by_device(const Trace& trace) {
     const MemoryColumns reports = trace.memory();
@@ -69,4 +69,4 @@ std::vector<MemorySeries> memory_series(const Trace& trace) {
     return all;
 }
 
-}  // namespace kymo
+}  // namespace marey

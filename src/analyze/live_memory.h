@@ -5,10 +5,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include <kymo/memory_use.h>
-#include <kymo/trace.h>
+#include <marey/memory_use.h>
+#include <marey/trace.h>
 
-namespace kymo {
+namespace marey {
 
 /// Hostile sums wrap round instead of being undefined.
 constexpr std::int64_t wrapping_sum(std::int64_t a, std::int64_t b) noexcept {
@@ -56,4 +56,4 @@ class LiveMemory {
 /// One point for each report that is no refusal.
 std::vector<MemoryPoint> memory_points(const MemoryColumns& reports, const DeviceReports& device);
 
-}  // namespace kymo
+}  // namespace marey

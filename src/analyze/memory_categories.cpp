@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include <kymo/modules.h>
+#include <marey/modules.h>
 
-namespace kymo {
+namespace marey {
 
 MemoryCategory MemoryCategories::get(std::uint32_t allocation, std::uint32_t version) const noexcept {
     if (allocation + 1 >= first_.size() || array_in_[allocation] == kNoRow) return MemoryCategory::Unknown;
@@ -303,4 +303,4 @@ MemoryCategories::MemoryCategories(const EventTree& tree, const ArrayIds& ids,
     CategoryFinder(tree, ids, nodes, blocks, *this).run();
 }
 
-}  // namespace kymo
+}  // namespace marey

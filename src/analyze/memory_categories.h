@@ -4,10 +4,10 @@
 #include <span>
 #include <vector>
 
-#include <kymo/event_list.h>
-#include <kymo/memory_profile.h>
+#include <marey/event_list.h>
+#include <marey/memory_profile.h>
 
-namespace kymo {
+namespace marey {
 
 /// What is known of an array holds for all of its memory, what is known of an allocation for all its
 /// versions.
@@ -28,4 +28,4 @@ class MemoryCategories {
     std::vector<MemoryCategory> by_array_, by_allocation_, by_version_;
 };
 
-}  // namespace kymo
+}  // namespace marey

@@ -8,7 +8,7 @@
 #include "analyze/array_sights.h"
 #include "analyze/event_order.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 bool is_word(std::string_view text) noexcept {
@@ -143,4 +143,4 @@ std::vector<FlowNode> memory_flow(const EventTree& tree, const ArrayIds& ids,
     return Flow(tree, ids, blocks).run();
 }
 
-}  // namespace kymo
+}  // namespace marey

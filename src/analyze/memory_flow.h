@@ -4,10 +4,10 @@
 #include <string_view>
 #include <vector>
 
-#include <kymo/event_list.h>
-#include <kymo/memory_profile.h>
+#include <marey/event_list.h>
+#include <marey/memory_profile.h>
 
-namespace kymo {
+namespace marey {
 
 /// Whether a name is that of an operator, which has a schema: "aten::add", not "autograd::engine::x: y".
 bool is_operator_name(std::string_view name) noexcept;
@@ -16,4 +16,4 @@ bool is_operator_name(std::string_view name) noexcept;
 std::vector<FlowNode> memory_flow(const EventTree& tree, const ArrayIds& ids,
                                   std::vector<MemoryBlock>& blocks);
 
-}  // namespace kymo
+}  // namespace marey

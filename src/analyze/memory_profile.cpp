@@ -1,5 +1,5 @@
 // memory_profile.cpp: the memory of arrays over time, each with what it is for.
-#include <kymo/memory_profile.h>
+#include <marey/memory_profile.h>
 
 #include <algorithm>
 #include <unordered_map>
@@ -9,7 +9,7 @@
 #include "analyze/memory_categories.h"
 #include "analyze/memory_flow.h"
 
-namespace kymo {
+namespace marey {
 
 const char* memory_category_name(MemoryCategory category) noexcept {
     static constexpr const char* kNames[kMemoryCategories] = {
@@ -178,4 +178,4 @@ std::span<const MemoryEvent> MemoryProfile::timeline() const noexcept {
     return data_->timeline;
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -1,17 +1,17 @@
 // memory_profile_test.cpp: ids of arrays, the flow between operators, and what memory is for.
-#include <kymo/memory_profile.h>
+#include <marey/memory_profile.h>
 
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
-#include <kymo/modules.h>
+#include <marey/modules.h>
 
 #include "analyze/memory_flow.h"
 #include "analyze/operation_fixture.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 constexpr auto kRead = ArrayAccess::Read;
@@ -285,4 +285,4 @@ TEST(MemoryTimelines, HaveWhatWasThereBeforeFirstAndVersionsWithBothCategories) 
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

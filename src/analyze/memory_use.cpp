@@ -1,5 +1,5 @@
 // memory_use.cpp: how much memory was held, when most, and who took it.
-#include <kymo/memory_use.h>
+#include <marey/memory_use.h>
 
 #include <algorithm>
 #include <unordered_map>
@@ -8,7 +8,7 @@
 #include "analyze/name_slots.h"
 #include "analyze/range_memory.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 using Effect = LiveMemory::Effect;
@@ -260,4 +260,4 @@ MemoryUse memory_use(const Trace& trace, const MemoryUseOptions& options) {
     return use;
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -1,14 +1,14 @@
 // memory_use_test.cpp: how much memory was held, when most, and who took it.
-#include <kymo/memory_use.h>
+#include <marey/memory_use.h>
 
 #include <gtest/gtest.h>
 
-#include <kymo/export.h>
+#include <marey/export.h>
 
 #include "base/strict_json.h"
 #include "trace/trace_assembler.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 constexpr Device kGpu{DeviceType::Cuda, 0};
@@ -256,4 +256,4 @@ TEST(MemoryUse, GoesIntoStrictJson) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

@@ -5,7 +5,7 @@
 #include "analyze/device_time.h"
 #include "analyze/further_parts.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 class Merge {
@@ -113,4 +113,4 @@ MergedRanges merge_ranges(const Trace& trace, const NameSlots& slots, const Merg
     return Merge(trace, slots, options).run();
 }
 
-}  // namespace kymo
+}  // namespace marey

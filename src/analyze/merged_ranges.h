@@ -8,7 +8,7 @@
 #include "analyze/name_slots.h"
 #include "analyze/path_tree.h"
 
-namespace kymo {
+namespace marey {
 
 struct MergeOptions {
     bool by_thread = false;  ///< the outermost nodes are threads
@@ -26,4 +26,4 @@ struct MergedRanges {
 /// annotations have no self time, and a thread's node has the time of work.
 MergedRanges merge_ranges(const Trace& trace, const NameSlots& slots, const MergeOptions& options = {});
 
-}  // namespace kymo
+}  // namespace marey

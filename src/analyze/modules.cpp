@@ -1,5 +1,5 @@
 // modules.cpp: reads what is known of modules out of the values of their sites.
-#include <kymo/modules.h>
+#include <marey/modules.h>
 
 #include <algorithm>
 #include <unordered_map>
@@ -7,7 +7,7 @@
 
 #include "trace/trace_data.h"
 
-namespace kymo {
+namespace marey {
 
 struct ModuleTable::Impl {
     explicit Impl(Trace of) : trace(std::move(of)) {}
@@ -160,4 +160,4 @@ std::string module_hierarchy(const Trace& trace, Row range) {
     return ModuleTable(trace).hierarchy(range);
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -1,5 +1,5 @@
 // modules_test.cpp: what a table of modules reads out of the values of sites.
-#include <kymo/modules.h>
+#include <marey/modules.h>
 
 #include <initializer_list>
 #include <string>
@@ -9,7 +9,7 @@
 
 #include "analyze/trace_fixture.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 /// Says what is known of modules, each at the range written last.
@@ -159,4 +159,4 @@ TEST(ModuleTableTest, WhatHasNoClassIsNoModule) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

@@ -7,9 +7,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
-namespace kymo {
+namespace marey {
 
 /// Several sites may share one name; `of_site` maps each site to the slot of its text. Views live as long as
 /// the trace.
@@ -45,4 +45,4 @@ struct WindowClip {
     }
 };
 
-}  // namespace kymo
+}  // namespace marey

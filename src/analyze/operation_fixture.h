@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include <kymo/flops.h>
+#include <marey/flops.h>
 
 #include "trace/trace_assembler.h"
 
-namespace kymo {
+namespace marey {
 
 using Shape = std::vector<std::int64_t>;
 
@@ -96,4 +96,4 @@ inline std::optional<double> flops(const std::string& name, const std::vector<In
     return flops_of(operation(name, inputs), 0);
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -2,12 +2,12 @@
 #include <algorithm>
 #include <vector>
 
-#include <kymo/analyze.h>
+#include <marey/analyze.h>
 
 #include "analyze/event_costs.h"
 #include "trace/trace_data.h"
 
-namespace kymo {
+namespace marey {
 
 std::vector<ThreadTotals> thread_totals(const Trace& trace) {
     std::vector<ThreadTotals> totals(trace.threads().size());
@@ -100,4 +100,4 @@ Overhead estimate_overhead(const Trace& trace) {
     return overhead;
 }
 
-}  // namespace kymo
+}  // namespace marey

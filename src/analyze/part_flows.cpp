@@ -5,12 +5,12 @@
 #include <tuple>
 #include <vector>
 
-#include <kymo/suspended_calls.h>
+#include <marey/suspended_calls.h>
 
 #include "trace/string_pool.h"
 #include "trace/trace_data.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 constexpr std::string_view kName = "next part";
@@ -71,4 +71,4 @@ Trace with_part_flows(const Trace& trace) {
     return Trace(std::move(data));
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -4,11 +4,11 @@
 #include <cstdint>
 #include <vector>
 
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
 #include "analyze/track_place.h"
 
-namespace kymo {
+namespace marey {
 
 class PathTree {
   public:
@@ -78,4 +78,4 @@ class PathTree {
     std::vector<Entry> entries_;
 };
 
-}  // namespace kymo
+}  // namespace marey

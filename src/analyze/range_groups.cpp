@@ -13,7 +13,7 @@
 #include "analyze/stack_of_range.h"
 #include "trace/chrome_categories.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 constexpr std::uint32_t kNoGroup = std::numeric_limits<std::uint32_t>::max();
@@ -204,4 +204,4 @@ void RangeGroups::assign(const AverageOptions& options) {
     if (stacks) size_ = stacks->size();
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -6,10 +6,10 @@
 #include <string_view>
 #include <vector>
 
-#include <kymo/averages.h>
-#include <kymo/trace.h>
+#include <marey/averages.h>
+#include <marey/trace.h>
 
-namespace kymo {
+namespace marey {
 
 /// Several sites may have equal keys: name, whether they are annotations and, if wanted, overload. Views live
 /// as long as the trace.
@@ -55,4 +55,4 @@ class RangeGroups {
     std::uint32_t size_ = 0;
 };
 
-}  // namespace kymo
+}  // namespace marey

@@ -8,7 +8,7 @@
 #include "analyze/innermost_ranges.h"
 #include "analyze/live_memory.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 void add(RangeBytes& to, const RangeBytes& from) {
@@ -138,4 +138,4 @@ std::vector<RangeBytes> total_range_memory(const Trace& trace, std::span<const R
     return totals;
 }
 
-}  // namespace kymo
+}  // namespace marey

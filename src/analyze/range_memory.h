@@ -5,9 +5,9 @@
 #include <span>
 #include <vector>
 
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
-namespace kymo {
+namespace marey {
 
 /// Bytes taken (positive) and given back (negative) in a range. Device memory is all that is not the
 /// processor's.
@@ -44,4 +44,4 @@ inline bool is_cpu_memory(Device device) noexcept {
     return device.type == DeviceType::Cpu;
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -6,12 +6,12 @@
 #include <map>
 #include <random>
 
-#include <kymo/averages.h>
+#include <marey/averages.h>
 
 #include "analyze/trace_fixture.h"
 #include "trace/trace_assembler.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 constexpr Device kCpu{DeviceType::Cpu, -1};
@@ -250,4 +250,4 @@ TEST(RangeMemory, AgreesWithASearchOfAllRanges) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include <kymo/averages.h>
+#include <marey/averages.h>
 
-namespace kymo {
+namespace marey {
 namespace {
 
 /// What rows of one group have in common, as bytes.
@@ -87,4 +87,4 @@ Averages group_rows(const Averages& list, const AverageOptions& options) {
     return averages;
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -7,7 +7,7 @@
 
 #include "analyze/range_groups.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 /// The parts of the name of a Python function.
@@ -108,4 +108,4 @@ std::string site_group(const Trace& trace, const SiteInfo& site, GroupBy by) {
     return by == GroupBy::Line ? file + ":" + std::to_string(site.line) : file;
 }
 
-}  // namespace kymo
+}  // namespace marey

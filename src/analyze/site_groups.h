@@ -4,13 +4,13 @@
 
 #include <string>
 
-#include <kymo/averages.h>
-#include <kymo/trace.h>
+#include <marey/averages.h>
+#include <marey/trace.h>
 
-namespace kymo {
+namespace marey {
 
 /// The text for a site. Sites that belong to no file, and those of other languages, keep their names where
 /// the question makes no sense for them.
 std::string site_group(const Trace& trace, const SiteInfo& site, GroupBy by);
 
-}  // namespace kymo
+}  // namespace marey

@@ -3,11 +3,11 @@
 
 #include <map>
 
-#include <kymo/analyze.h>
+#include <marey/analyze.h>
 
 #include "analyze/trace_fixture.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 constexpr const char* kMain = "app.py(1): <module>";
@@ -115,4 +115,4 @@ TEST(SiteGroups, SelfTimesAddUpToTheSameWhateverTheRows) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

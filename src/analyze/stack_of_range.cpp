@@ -7,7 +7,7 @@
 
 #include "trace/engine_ranges.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 void add_entries(std::string_view text, std::vector<std::string_view>& entries) {
@@ -146,4 +146,4 @@ Row RangeStacks::source_of(Row range) const noexcept {
     return found == forward_of_.end() ? range : found->second;
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -7,9 +7,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
-namespace kymo {
+namespace marey {
 
 /// Whether ranges of this scope are entries of the stacks of what runs in them.
 inline bool is_stack_entry(Scope scope) noexcept {
@@ -62,4 +62,4 @@ class RangeStacks {
     std::unordered_map<Row, Row> forward_of_;  ///< of backward ranges that name one; kNoRow: it is not there
 };
 
-}  // namespace kymo
+}  // namespace marey

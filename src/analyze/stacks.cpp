@@ -1,5 +1,5 @@
 // stacks.cpp: folded stacks: what was spent under each path of entries.
-#include <kymo/stacks.h>
+#include <marey/stacks.h>
 
 #include <algorithm>
 #include <deque>
@@ -7,14 +7,14 @@
 #include <optional>
 #include <unordered_map>
 
-#include <kymo/error.h>
+#include <marey/error.h>
 
 #include "analyze/device_time.h"
 #include "analyze/innermost_ranges.h"
 #include "analyze/path_tree.h"
 #include "analyze/stack_of_range.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 constexpr std::string_view kNoRange = "[memory]";  ///< of allocations in no range
@@ -279,4 +279,4 @@ std::vector<FoldedStack> fold_stacks(const Trace& trace, const StackOptions& opt
     return Folding(trace, options).run();
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -3,14 +3,14 @@
 
 #include <map>
 
-#include <kymo/error.h>
-#include <kymo/stacks.h>
+#include <marey/error.h>
+#include <marey/stacks.h>
 
 #include "analyze/trace_fixture.h"
 #include "trace/argument_fixture.h"
 #include "trace/random_trace_fixture.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 std::string text(const std::vector<FoldedStack>& stacks) {
@@ -248,4 +248,4 @@ TEST(StacksTest, AllStacksTogetherAreAllTheSelfTime) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

@@ -5,7 +5,7 @@
 
 #include "analyze/path_tree.h"
 
-namespace kymo {
+namespace marey {
 
 StepContents::Content StepContents::of(const StepInfo& step) {
     const Stretch stretch{step.start_ns, step.start_ns + step.duration_ns, step.range,
@@ -89,4 +89,4 @@ void StepContents::add_track(Content& content, StepPlace place, std::span<const 
     for (const auto& [depth, slot] : around) --open_[slot];
 }
 
-}  // namespace kymo
+}  // namespace marey

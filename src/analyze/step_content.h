@@ -7,11 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include <kymo/steps.h>
+#include <marey/steps.h>
 
 #include "analyze/name_slots.h"
 
-namespace kymo {
+namespace marey {
 
 class StepContents {
   public:
@@ -47,4 +47,4 @@ class StepContents {
     std::vector<std::uint32_t> open_;  ///< of each name: ranges around the current one
 };
 
-}  // namespace kymo
+}  // namespace marey

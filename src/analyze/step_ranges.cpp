@@ -6,7 +6,7 @@
 
 #include "analyze/path_tree.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 constexpr std::string_view kTorchPrefix = "ProfilerStep#";
@@ -78,4 +78,4 @@ std::vector<StepRange> find_steps(const Trace& trace, std::string_view pattern) 
     return steps;
 }
 
-}  // namespace kymo
+}  // namespace marey

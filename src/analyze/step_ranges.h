@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
-namespace kymo {
+namespace marey {
 
 struct StepRange {
     Row row;
@@ -22,4 +22,4 @@ std::vector<StepRange> find_steps(const Trace& trace, std::string_view pattern);
 /// For each site, whether its ranges are steps by `pattern`.
 std::vector<bool> step_sites(const Trace& trace, std::string_view pattern);
 
-}  // namespace kymo
+}  // namespace marey

@@ -1,5 +1,5 @@
 // steps.cpp: the rounds of a loop: how long each took, and what was different in the slow ones.
-#include <kymo/steps.h>
+#include <marey/steps.h>
 
 #include <algorithm>
 #include <set>
@@ -8,7 +8,7 @@
 #include "analyze/step_ranges.h"
 #include "analyze/time_ranks.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 std::vector<StepInfo> list_steps(const Trace& trace, const std::string& pattern) {
@@ -98,4 +98,4 @@ StepReport step_report(const Trace& trace, const StepOptions& options) {
     return report;
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -3,12 +3,12 @@
 
 #include <map>
 
-#include <kymo/steps.h>
+#include <marey/steps.h>
 
 #include "analyze/trace_fixture.h"
 #include "trace/random_trace_fixture.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 std::vector<std::string> names_of(const StepReport& report) {
@@ -210,4 +210,4 @@ TEST(StepsTest, WhatIsFoundInAStepIsWhatALookAtEveryRangeFinds) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

@@ -1,11 +1,11 @@
 // suspended_calls.cpp: tables of the calls that were suspended, and of tasks.
-#include <kymo/suspended_calls.h>
+#include <marey/suspended_calls.h>
 
 #include <algorithm>
 
 #include "analyze/call_parts.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 template <class Rows>
@@ -56,4 +56,4 @@ std::vector<TaskTimes> tasks(const Trace& trace) {
     return rows;
 }
 
-}  // namespace kymo
+}  // namespace marey

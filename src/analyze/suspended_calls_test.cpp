@@ -1,6 +1,6 @@
 // suspended_calls_test.cpp: calls put together from their parts, and the tracks of tasks.
 #include <gtest/gtest.h>
-#include <kymo/suspended_calls.h>
+#include <marey/suspended_calls.h>
 
 #include <string>
 #include <utility>
@@ -9,7 +9,7 @@
 #include "trace/trace_assembler.h"
 #include "trace/trace_damage.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 class Program {
@@ -173,4 +173,4 @@ TEST(TaskTracks, ThousandsOfTasksShareTracks) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

@@ -1,5 +1,5 @@
 // symbolize.cpp: names for the native frames of the stacks in a trace.
-#include <kymo/symbolize.h>
+#include <marey/symbolize.h>
 
 #include <charconv>
 #include <filesystem>
@@ -8,14 +8,14 @@
 #include <optional>
 #include <unordered_map>
 
-#include <kymo/error.h>
+#include <marey/error.h>
 
 #include "base/json_cursor.h"
 #include "base/native_symbols.h"
 #include "trace/string_pool.h"
 #include "trace/trace_data.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 /// A module as the trace's metadata have it.
@@ -221,4 +221,4 @@ SymbolizedTrace symbolize_trace(const Trace& trace, std::span<const std::string>
     return Symbolizer(trace, debug_dirs).run();
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -6,13 +6,13 @@
 #include <tuple>
 #include <vector>
 
-#include <kymo/suspended_calls.h>
+#include <marey/suspended_calls.h>
 
 #include "analyze/call_parts.h"
 #include "trace/string_pool.h"
 #include "trace/trace_data.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 constexpr std::size_t kMostTracks = 1000;  // for tasks of their own names; later ones share
@@ -176,4 +176,4 @@ Trace with_task_tracks(const Trace& trace) {
     return trace.task_names().empty() ? trace : TaskTracks(trace).make();
 }
 
-}  // namespace kymo
+}  // namespace marey

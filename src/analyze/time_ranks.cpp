@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace kymo {
+namespace marey {
 
 TimeStatistics time_statistics(std::vector<std::int64_t> values) {
     TimeStatistics result;
@@ -37,4 +37,4 @@ TimeStatistics time_statistics(std::vector<std::int64_t> values) {
     return result;
 }
 
-}  // namespace kymo
+}  // namespace marey

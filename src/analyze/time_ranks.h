@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <vector>
 
-#include <kymo/time_statistics.h>
+#include <marey/time_statistics.h>
 
-namespace kymo {
+namespace marey {
 
 /// The place of the 1-based nearest rank, of at least one value.
 inline std::size_t nearest_rank(std::size_t count, unsigned percent) noexcept {
@@ -16,4 +16,4 @@ inline std::size_t nearest_rank(std::size_t count, unsigned percent) noexcept {
 
 TimeStatistics time_statistics(std::vector<std::int64_t> values);
 
-}  // namespace kymo
+}  // namespace marey

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <random>
 
-namespace kymo {
+namespace marey {
 namespace {
 
 TEST(TimeStatistics, OfNothingAndOfOne) {
@@ -42,4 +42,4 @@ TEST(TimeStatistics, AreThoseOfTheSortedList) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

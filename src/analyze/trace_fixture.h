@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
 #include "trace/trace_data.h"
 
-namespace kymo {
+namespace marey {
 
 /// A range and what happens inside it. Times in nanoseconds.
 struct RangeSpec {
@@ -158,4 +158,4 @@ class TraceFixture {
     std::int64_t latest_ = std::numeric_limits<std::int64_t>::min();
 };
 
-}  // namespace kymo
+}  // namespace marey

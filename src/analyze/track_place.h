@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
-namespace kymo {
+namespace marey {
 
 /// Ranges of different places never merge: they hold another kind of time. Host: calls of a thread. Device:
 /// what a device did. Async: ranges that only span time.
@@ -17,4 +17,4 @@ inline Place place_of(const TrackInfo& track) noexcept {
     return track.kind == TrackKind::Device || on_device ? Place::Device : Place::Host;
 }
 
-}  // namespace kymo
+}  // namespace marey

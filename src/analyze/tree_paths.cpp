@@ -1,9 +1,9 @@
 // tree_paths.cpp: the heavy paths of a call tree, and cutting a tree down to what matters.
 #include <algorithm>
 
-#include <kymo/call_tree.h>
+#include <marey/call_tree.h>
 
-namespace kymo {
+namespace marey {
 
 std::size_t limit_tree(CallTree& tree, const TreeLimits& limits) {
     std::vector<std::uint32_t> place(tree.nodes.size(), kNoRow);  // kNoRow: gone
@@ -75,4 +75,4 @@ std::vector<std::uint32_t> path_to(const CallTree& tree, std::uint32_t node) {
     return path;
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -1,5 +1,5 @@
 // validate.cpp: the rules that every trace keeps.
-#include <kymo/validate.h>
+#include <marey/validate.h>
 
 #include <algorithm>
 #include <map>
@@ -10,7 +10,7 @@
 #include "base/json_writer.h"
 #include "trace/trace_data.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 constexpr ValidationRule kRules[] = {
@@ -44,7 +44,7 @@ constexpr ValidationRule kRules[] = {
 
 /// The problems of readers that say that something of the file is cut off, missing or damaged, and so was not
 /// read. Others are remarks: what a session's ceiling or policy left out, what was set right, and sound data
-/// of kinds that Kymo does not show.
+/// of kinds that Marey does not show.
 constexpr std::string_view kUnreadProblems[] = {
     // captures
     "truncated", "damaged_chunk", "unknown_records", "damaged_values", "damaged_memory", "unknown_site",
@@ -375,4 +375,4 @@ std::string findings_json(std::span<const Finding> findings, std::string_view fi
     return text + "\n";
 }
 
-}  // namespace kymo
+}  // namespace marey

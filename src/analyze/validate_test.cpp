@@ -1,5 +1,5 @@
 // validate_test.cpp: every rule of traces finds what breaks it, and nothing in what keeps it.
-#include <kymo/validate.h>
+#include <marey/validate.h>
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include "analyze/trace_fixture.h"
 #include "base/strict_json.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 /// A forward and a backward range, a call and the kernel that it launched.
@@ -172,4 +172,4 @@ TEST(Validate, FindingsAreStrictJson) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace kymo {
+namespace marey {
 
 /// From an address to a number and to an object that keeps the address from being reused. Never larger: a new
 /// address takes the place of an old one where four have fallen together.
@@ -82,4 +82,4 @@ class AddressCache {
     std::array<std::uint8_t, kSets> next_{};  ///< the way that makes way next
 };
 
-}  // namespace kymo
+}  // namespace marey

@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-namespace kymo {
+namespace marey {
 namespace {
 
 using Cache = AddressCache<16>;
@@ -83,4 +83,4 @@ TEST(AddressCacheTest, what_is_held_by_nobody_stays_when_the_rest_is_dropped) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

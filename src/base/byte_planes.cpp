@@ -3,9 +3,9 @@
 
 #include <bit>
 
-#include <kymo/error.h>
+#include <marey/error.h>
 
-namespace kymo {
+namespace marey {
 namespace {
 
 constexpr std::size_t kMostBytes = 8;
@@ -75,4 +75,4 @@ std::vector<std::uint64_t> join_planes(const std::array<std::span<const std::byt
     return numbers;
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-namespace kymo {
+namespace marey {
 
 /// One plane for the length and sign of each number, then one for each byte of the numbers of 1, 2, 3 and 4
 /// bytes (low first), then one for the longer numbers whole. Part of the formats that store it.
@@ -27,8 +27,8 @@ static_assert(byte_plane(4, 3) + 1 == kLongNumberPlane && kLongNumberPlane + 1 =
 /// Numbers are two's complement.
 BytePlanes split_into_planes(std::span<const std::uint64_t> numbers);
 
-/// The other way: as many numbers as the first plane has bytes. Throws kymo::Error on planes that do not fit
+/// The other way: as many numbers as the first plane has bytes. Throws marey::Error on planes that do not fit
 /// together.
 std::vector<std::uint64_t> join_planes(const std::array<std::span<const std::byte>, kBytePlanes>& planes);
 
-}  // namespace kymo
+}  // namespace marey

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstring>
 
-namespace kymo {
+namespace marey {
 
 namespace {
 
@@ -38,4 +38,4 @@ std::uint64_t checksum64(std::span<const std::byte> bytes) noexcept {
     return mix(state);
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-namespace kymo {
+namespace marey {
 namespace {
 
 std::uint64_t of(std::string_view text) {
@@ -18,7 +18,7 @@ std::uint64_t of(std::string_view text) {
 
 TEST(Checksum, StaysWhatItIs) {
     EXPECT_EQ(of(""), 0xeaa6fa3d2e3b73eeu);
-    EXPECT_EQ(of("kymograph"), 0x1a383b2f7b2d3eb1u);
+    EXPECT_EQ(of("phonograph"), 0x254d03ff104cb27au);
 }
 
 TEST(Checksum, EveryFlippedBitAndEveryLostZeroShows) {
@@ -36,4 +36,4 @@ TEST(Checksum, EveryFlippedBitAndEveryLostZeroShows) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

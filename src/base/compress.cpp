@@ -3,21 +3,21 @@
 
 #include <string>
 
-#include <kymo/error.h>
+#include <marey/error.h>
 
-#ifndef KYMO_HAVE_ZSTD
-#define KYMO_HAVE_ZSTD 0
+#ifndef MAREY_HAVE_ZSTD
+#define MAREY_HAVE_ZSTD 0
 #endif
 
-#if KYMO_HAVE_ZSTD
+#if MAREY_HAVE_ZSTD
 #include <zstd.h>
 
 #include <memory>
 #endif
 
-namespace kymo {
+namespace marey {
 
-#if KYMO_HAVE_ZSTD
+#if MAREY_HAVE_ZSTD
 
 bool can_compress() noexcept {
     return true;
@@ -49,7 +49,7 @@ std::vector<std::byte> decompress(std::span<const std::byte> frame, std::size_t 
 namespace {
 
 [[noreturn]] void fail() {
-    throw Error("this build of Kymo has no zstd: packed captures can be neither written nor read");
+    throw Error("this build of Marey has no zstd: packed captures can be neither written nor read");
 }
 
 }  // namespace
@@ -68,4 +68,4 @@ std::vector<std::byte> decompress(std::span<const std::byte>, std::size_t) {
 
 #endif
 
-}  // namespace kymo
+}  // namespace marey

@@ -5,16 +5,16 @@
 #include <span>
 #include <vector>
 
-namespace kymo {
+namespace marey {
 
-/// False: this build was made without zstd, and the functions below throw kymo::Error saying so.
+/// False: this build was made without zstd, and the functions below throw marey::Error saying so.
 bool can_compress() noexcept;
 
 /// One frame with a checksum. Levels as in zstd: 1 (fast) to 19 (small).
 std::vector<std::byte> compress(std::span<const std::byte> bytes, int level);
 
-/// The bytes of one frame, which must be exactly `size`; allocates that much and no more. Throws kymo::Error
+/// The bytes of one frame, which must be exactly `size`; allocates that much and no more. Throws marey::Error
 /// when it is damaged or of another size.
 std::vector<std::byte> decompress(std::span<const std::byte> frame, std::size_t size);
 
-}  // namespace kymo
+}  // namespace marey

@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include <kymo/error.h>
+#include <marey/error.h>
 
-namespace kymo {
+namespace marey {
 namespace {
 
 TEST(Compress, GivesBackWhatWentInOrSaysThatItCannot) {
@@ -27,4 +27,4 @@ TEST(Compress, GivesBackWhatWentInOrSaysThatItCannot) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

@@ -1,7 +1,7 @@
 // cuda_words.cpp: numbers as in CUPTI's and Nsight's tables.
 #include "base/cuda_words.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 template <std::size_t count>
@@ -48,4 +48,4 @@ std::string_view synchronization_name(std::int64_t kind) noexcept {
     return word(kNames, kind, kNames[0]);
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace kymo {
+namespace marey {
 
 /// "Memcpy HtoD", ...; "Memcpy" for unknown numbers.
 std::string_view copy_name(std::int64_t kind) noexcept;
@@ -14,4 +14,4 @@ std::string_view nsight_memory_kind(std::int64_t kind) noexcept;
 /// "Event Sync", ...; "Sync" for unknown numbers.
 std::string_view synchronization_name(std::int64_t kind) noexcept;
 
-}  // namespace kymo
+}  // namespace marey

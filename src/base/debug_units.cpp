@@ -1,5 +1,5 @@
 // debug_units.cpp: the functions and lines of a file's debug information, by address.
-#if KYMO_HAVE_ELFUTILS
+#if MAREY_HAVE_ELFUTILS
 
 #include "base/debug_units.h"
 
@@ -10,7 +10,7 @@
 
 #include "base/demangle.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 constexpr int kDeepest = 256;  // of the tree; compilers stay far below
@@ -222,6 +222,6 @@ std::vector<NativeSymbol> DebugUnits::at(std::uint64_t address) {
     return symbols;
 }
 
-}  // namespace kymo
+}  // namespace marey
 
 #endif

@@ -10,7 +10,7 @@
 
 #include "base/native_symbols.h"
 
-namespace kymo {
+namespace marey {
 
 /// Reads a compilation unit when an address in it is first asked for, whole, because an address in it seldom
 /// comes alone and walking its tree again for each is what makes other readers slow. Not for several threads
@@ -53,4 +53,4 @@ class DebugUnits {
     std::vector<Range> ranges_;
 };
 
-}  // namespace kymo
+}  // namespace marey

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <memory>
 
-namespace kymo {
+namespace marey {
 namespace {
 
 // Each reference may repeat all that came before it: three references to the part before them, ten times
@@ -43,4 +43,4 @@ std::optional<std::string> demangle(std::string_view symbol) {
     return std::string(text.get());
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace kymo {
+namespace marey {
 namespace {
 
 TEST(Demangle, CppSymbolsBecomeReadable) {
@@ -28,4 +28,4 @@ TEST(Demangle, ANameThatWouldExplodeIsLeftAlone) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

@@ -7,11 +7,11 @@
 #include <bit>
 #include <cstring>
 
-#include <kymo/error.h>
+#include <marey/error.h>
 
 #include "base/demangle.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 constexpr std::uint64_t kLastFunction = 4096;  // what the last one reaches over where no size is said
@@ -123,4 +123,4 @@ std::string ElfSymbols::function_at(std::uint64_t address) const {
     return demangle(function.name).value_or(function.name);
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -8,7 +8,7 @@
 
 #include "base/mapped_file.h"
 
-namespace kymo {
+namespace marey {
 
 /// A file's functions: those of its symbol table, or of the table for the loader where it has no other. Files
 /// of 64 bits and this machine's byte order. Nothing in the file is believed before it is checked.
@@ -41,4 +41,4 @@ class ElfSymbols {
     std::vector<Function> functions_;  ///< in order of address
 };
 
-}  // namespace kymo
+}  // namespace marey

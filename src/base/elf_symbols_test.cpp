@@ -9,11 +9,11 @@
 #include <random>
 #include <string>
 
-#include <kymo/error.h>
+#include <marey/error.h>
 
 #include "base/loaded_modules.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 __attribute__((noinline, used)) int function_with_a_name(int number) {
@@ -29,7 +29,7 @@ TEST(ElfSymbols, KnowTheFunctionsAndTheBuildIdOfThisProgram) {
     EXPECT_TRUE(symbols.has_full_table());
     EXPECT_EQ(symbols.build_id(), own->build_id);
     EXPECT_EQ(symbols.function_at(address - own->bias),
-              "kymo::(anonymous namespace)::function_with_a_name(int)");
+              "marey::(anonymous namespace)::function_with_a_name(int)");
     EXPECT_EQ(symbols.function_at(0), "");
     EXPECT_EQ(symbols.function_at(~std::uint64_t{0}), "");
 }
@@ -48,7 +48,7 @@ TEST(ElfSymbols, SurviveFilesThatAreDamagedInAnyWay) {
     std::string text((std::istreambuf_iterator<char>(whole)), {});
     // The ends of the file are where its headers are.
     const std::string path =
-        std::filesystem::path(testing::TempDir()) / ("kymo_damaged." + std::to_string(getpid()));
+        std::filesystem::path(testing::TempDir()) / ("marey_damaged." + std::to_string(getpid()));
     std::mt19937 random(7);
     for (int round = 0; round < 24; ++round) {
         std::string damaged = text;
@@ -70,4 +70,4 @@ TEST(ElfSymbols, SurviveFilesThatAreDamagedInAnyWay) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

@@ -6,7 +6,7 @@
 
 #include "base/large_pages.h"
 
-namespace kymo {
+namespace marey {
 
 /// Makes room for a table of which `fraction` (0 to 1) is there, so that it need not be moved as it grows.
 template <typename Entry>
@@ -19,4 +19,4 @@ void reserve_expected(std::vector<Entry>& table, double fraction) {
     wish_large_pages(table.data(), table.capacity() * sizeof(Entry));
 }
 
-}  // namespace kymo
+}  // namespace marey

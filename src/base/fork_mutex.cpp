@@ -5,7 +5,7 @@
 
 #include <vector>
 
-namespace kymo {
+namespace marey {
 namespace {
 
 struct Registry {
@@ -47,4 +47,4 @@ std::uint32_t fork_generation() noexcept {
     return registry().generation.load(std::memory_order_relaxed);
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <mutex>
 
-namespace kymo {
+namespace marey {
 
 /// Held by the forking thread while the process forks, so that no other thread is inside what it protects.
 /// Must live as long as the process. Where two are held at once, the one that was made first is taken first.
@@ -24,4 +24,4 @@ class ForkMutex {
 /// Counts up in every forked child: what was made under another number is the parent's.
 std::uint32_t fork_generation() noexcept;
 
-}  // namespace kymo
+}  // namespace marey

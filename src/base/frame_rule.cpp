@@ -5,7 +5,7 @@
 #include <cstring>
 #include <limits>
 
-namespace kymo {
+namespace marey {
 namespace {
 
 #if defined(__aarch64__)
@@ -458,4 +458,4 @@ FrameRule read_frame_rule(std::uintptr_t frame_header, std::uintptr_t pc) noexce
     return run_frame_tables(tables, pc);
 }
 
-}  // namespace kymo
+}  // namespace marey

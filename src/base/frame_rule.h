@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace kymo {
+namespace marey {
 
 /// How to find the caller's frame: 16 bytes. The canonical frame address (CFA) is the caller's stack pointer.
 struct FrameRule {
@@ -46,4 +46,4 @@ struct FrameTables {
 };
 FrameRule run_frame_tables(const FrameTables& tables, std::uintptr_t pc) noexcept;
 
-}  // namespace kymo
+}  // namespace marey

@@ -7,7 +7,7 @@
 
 #include "base/loaded_modules.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 constexpr std::size_t kProbes = 16;
@@ -125,4 +125,4 @@ FrameRule frame_rule_at(std::uintptr_t pc) noexcept {
     return rule;
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -6,7 +6,7 @@
 
 #include "base/frame_rule.h"
 
-namespace kymo {
+namespace marey {
 
 /// The rule at `pc`, remembered for the next time. Lock-free but for what it takes to read the loader's list.
 FrameRule frame_rule_at(std::uintptr_t pc) noexcept;
@@ -22,4 +22,4 @@ struct FrameRuleCounts {
 };
 FrameRuleCounts& frame_rule_counts() noexcept;
 
-}  // namespace kymo
+}  // namespace marey

@@ -11,10 +11,10 @@
 #include <string>
 #include <string_view>
 
-namespace kymo {
+namespace marey {
 
 inline std::filesystem::path golden_path(std::string_view name) {
-    return std::filesystem::path(KYMO_SOURCE_DIR) / "tests" / "golden" / name;
+    return std::filesystem::path(MAREY_SOURCE_DIR) / "tests" / "golden" / name;
 }
 
 inline std::string read_golden(std::string_view name) {
@@ -22,17 +22,17 @@ inline std::string read_golden(std::string_view name) {
     return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-/// Fails unless `text` is, byte for byte, what tests/golden/`name` holds. With KYMO_WRITE_GOLDENS set the
+/// Fails unless `text` is, byte for byte, what tests/golden/`name` holds. With MAREY_WRITE_GOLDENS set the
 /// file is written instead: look at the difference before committing it.
 inline void expect_golden(std::string_view text, std::string_view name) {
-    if (std::getenv("KYMO_WRITE_GOLDENS") != nullptr) {
+    if (std::getenv("MAREY_WRITE_GOLDENS") != nullptr) {
         std::filesystem::create_directories(golden_path(name).parent_path());
         std::ofstream(golden_path(name), std::ios::binary) << text;
         return;
     }
     ASSERT_TRUE(std::filesystem::exists(golden_path(name)))
-        << golden_path(name) << " is missing; run again with KYMO_WRITE_GOLDENS=1 and look at it";
+        << golden_path(name) << " is missing; run again with MAREY_WRITE_GOLDENS=1 and look at it";
     EXPECT_EQ(text, read_golden(name)) << "differs from tests/golden/" << name;
 }
 
-}  // namespace kymo
+}  // namespace marey

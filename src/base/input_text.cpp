@@ -10,15 +10,15 @@
 #include <array>
 #include <cstring>
 
-#include <kymo/error.h>
+#include <marey/error.h>
 
 #include "base/json_cursor.h"
 
-#if KYMO_HAVE_ZLIB
+#if MAREY_HAVE_ZLIB
 #include <zlib.h>
 #endif
 
-namespace kymo {
+namespace marey {
 namespace {
 
 /// A file as it is.
@@ -89,14 +89,14 @@ class UnzippedSource final : public ByteSource {
         fill();
         if (have_ == 1) fill();
         is_gzip_ = have_ >= 2 && std::memcmp(input_.data(), kGzipMagic, sizeof kGzipMagic) == 0;
-#if KYMO_HAVE_ZLIB
+#if MAREY_HAVE_ZLIB
         if (is_gzip_ && ::inflateInit2(&stream_, 16 + MAX_WBITS) != Z_OK) throw Error("zlib: out of memory");
 #else
         if (is_gzip_) throw Error("this build has no zlib, which gzip files need");
 #endif
     }
     ~UnzippedSource() override {
-#if KYMO_HAVE_ZLIB
+#if MAREY_HAVE_ZLIB
         if (is_gzip_) ::inflateEnd(&stream_);
 #endif
     }
@@ -129,7 +129,7 @@ class UnzippedSource final : public ByteSource {
         return count > 0;
     }
 
-#if KYMO_HAVE_ZLIB
+#if MAREY_HAVE_ZLIB
     std::size_t unzip(char* to, std::size_t size) {
         size = std::min<std::size_t>(size, 1 << 30);
         stream_.next_out = reinterpret_cast<Bytef*>(to);
@@ -222,4 +222,4 @@ void InputText::mark_end() {
     buffer_[size_] = '"';
 }
 
-}  // namespace kymo
+}  // namespace marey

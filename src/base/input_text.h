@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace kymo {
+namespace marey {
 
 /// Where the bytes come from.
 class ByteSource {
@@ -21,7 +21,7 @@ class ByteSource {
     virtual const std::string& damage() const = 0;
 };
 
-/// A file, decompressed where it is gzip. Throws kymo::Error when it cannot be opened.
+/// A file, decompressed where it is gzip. Throws marey::Error when it cannot be opened.
 std::unique_ptr<ByteSource> open_source(const std::string& path);
 /// Bytes in memory, which must outlive the source.
 std::unique_ptr<ByteSource> memory_source(std::string_view bytes);
@@ -50,4 +50,4 @@ class InputText {
     std::size_t offset_ = 0;
 };
 
-}  // namespace kymo
+}  // namespace marey

@@ -5,13 +5,13 @@
 
 #include <string>
 
-#include <kymo/error.h>
+#include <marey/error.h>
 
-#if KYMO_HAVE_ZLIB
+#if MAREY_HAVE_ZLIB
 #include <zlib.h>
 #endif
 
-namespace kymo {
+namespace marey {
 namespace {
 
 /// Reads on, keeping `kept` bytes each time.
@@ -56,7 +56,7 @@ TEST(InputText, AFileThatIsNotThereIsAnErrorThatNamesIt) {
     EXPECT_THROW(open_source("/"), Error);
 }
 
-#if KYMO_HAVE_ZLIB
+#if MAREY_HAVE_ZLIB
 std::string packed(const std::string& text) {
     z_stream stream{};
     EXPECT_EQ(deflateInit2(&stream, 6, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY), Z_OK);
@@ -105,4 +105,4 @@ TEST(InputText, DamagedGzipGivesItsBeginningAndSaysSo) {
 #endif
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

@@ -5,7 +5,7 @@
 #include <charconv>
 #include <limits>
 
-namespace kymo {
+namespace marey {
 namespace {
 
 constexpr bool is_digit(char c) {
@@ -321,4 +321,4 @@ bool JsonCursor::skip_value(std::string_view& text) noexcept {
     return true;
 }
 
-}  // namespace kymo
+}  // namespace marey

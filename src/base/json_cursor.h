@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace kymo {
+namespace marey {
 
 /// A number as it was written.
 struct JsonNumber {
@@ -152,4 +152,4 @@ class JsonCursor {
 /// the text is no number or does not fit.
 bool scaled_decimal(std::string_view text, int decimals, std::int64_t& value) noexcept;
 
-}  // namespace kymo
+}  // namespace marey

@@ -9,7 +9,7 @@
 
 #include "base/json_members.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 /// A text with what a cursor may read behind it.
@@ -161,4 +161,4 @@ TEST(JsonMembers, KeysAreFoundWhetherGuessedOrNot) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

@@ -8,7 +8,7 @@
 
 #include "base/json_cursor.h"
 
-namespace kymo {
+namespace marey {
 
 /// Reads keys. Makers write the objects of a list in one way: after a value of one key comes, with the same
 /// commas, spaces and quotes, the key that came there last. So that text is looked for first, as a whole.
@@ -100,4 +100,4 @@ class JsonMembers {
     std::vector<Guess> guesses_;  ///< by the key before, then by kind
 };
 
-}  // namespace kymo
+}  // namespace marey

@@ -3,7 +3,7 @@
 
 #include "base/utf8.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 void append_utf8(std::string& out, unsigned code) {
@@ -282,4 +282,4 @@ bool is_json(std::string_view text) {
     return json_complaint(text).empty();
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace kymo {
+namespace marey {
 
 enum class JsonToken : std::uint8_t {
     BeginObject,
@@ -78,4 +78,4 @@ std::string json_complaint(std::string_view text);
 /// Whether `text` is one strict JSON value and nothing else but space around it.
 bool is_json(std::string_view text);
 
-}  // namespace kymo
+}  // namespace marey

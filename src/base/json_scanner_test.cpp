@@ -8,7 +8,7 @@
 #include "base/json_writer.h"
 #include "base/strict_json.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 TEST(JsonScanner, TakesWholeValues) {
@@ -116,4 +116,4 @@ TEST(JsonScanner, SkipsAValueWhole) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

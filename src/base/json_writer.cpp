@@ -7,7 +7,7 @@
 
 #include "base/utf8.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 void append_escaped(std::string& out, char c) {
@@ -169,4 +169,4 @@ JsonWriter& JsonWriter::close(char bracket) {
     return *this;
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace kymo {
+namespace marey {
 
 /// Appends `bytes` as a quoted JSON string. Control characters are escaped; what is not UTF-8 becomes U+FFFD,
 /// one for each maximal broken part.
@@ -60,4 +60,4 @@ class JsonWriter {
     bool after_key_ = false;
 };
 
-}  // namespace kymo
+}  // namespace marey

@@ -10,7 +10,7 @@
 
 #include "base/strict_json.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 std::string as_json(std::string_view bytes) {
@@ -99,4 +99,4 @@ TEST(JsonWriterClass, IndentsForPeople) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

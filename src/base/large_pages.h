@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace kymo {
+namespace marey {
 
 /// Asks the kernel for pages of 2 MiB in as much of a block as whole ones cover. A wish: where it is not
 /// granted nothing changes.
@@ -22,4 +22,4 @@ inline void wish_large_pages(void* block, std::size_t bytes) noexcept {
 #endif
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <mutex>
 
-namespace kymo {
+namespace marey {
 namespace {
 
 struct Counts {
@@ -121,4 +121,4 @@ std::shared_ptr<const LoadedModules> loaded_modules() {
     return list;
 }
 
-}  // namespace kymo
+}  // namespace marey

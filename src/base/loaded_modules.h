@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace kymo {
+namespace marey {
 
 /// One ELF file in memory.
 struct LoadedModule {
@@ -33,4 +33,4 @@ struct LoadedModules {
 /// lock; any thread. The build ids are read from memory, no file is opened.
 std::shared_ptr<const LoadedModules> loaded_modules();
 
-}  // namespace kymo
+}  // namespace marey

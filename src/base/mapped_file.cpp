@@ -11,9 +11,9 @@
 #include <cstring>
 #include <vector>
 
-#include <kymo/error.h>
+#include <marey/error.h>
 
-namespace kymo {
+namespace marey {
 namespace {
 
 class Descriptor {
@@ -105,4 +105,4 @@ MappedFile::~MappedFile() {
     if (mapping_ != nullptr) ::munmap(mapping_, size_);
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -6,14 +6,14 @@
 #include <span>
 #include <string>
 
-namespace kymo {
+namespace marey {
 
 /// The bytes of a file, for as long as the object lives. Regular files are mapped; others (pipes) and files
 /// that cannot be mapped are copied. Immutable, shareable between threads. A file that is cut short by others
 /// while it is mapped is a stated limitation.
 class MappedFile {
   public:
-    /// Throws kymo::Error naming the path and the system's reason.
+    /// Throws marey::Error naming the path and the system's reason.
     static std::shared_ptr<const MappedFile> open(const std::string& path);
     ~MappedFile();
     MappedFile(const MappedFile&) = delete;
@@ -30,4 +30,4 @@ class MappedFile {
     std::unique_ptr<std::byte[]> copied_;
 };
 
-}  // namespace kymo
+}  // namespace marey

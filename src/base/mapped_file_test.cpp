@@ -9,9 +9,9 @@
 #include <filesystem>
 #include <fstream>
 
-#include <kymo/error.h>
+#include <marey/error.h>
 
-namespace kymo {
+namespace marey {
 namespace {
 
 std::string temporary(const std::string& name) {
@@ -19,7 +19,7 @@ std::string temporary(const std::string& name) {
 }
 
 TEST(MappedFile, HoldsTheBytesOfAFileEvenWhenItIsRemoved) {
-    const std::string path = temporary("kymo-mapped-");
+    const std::string path = temporary("marey-mapped-");
     std::ofstream(path) << "some bytes";
     const auto file = MappedFile::open(path);
     std::filesystem::remove(path);
@@ -29,16 +29,16 @@ TEST(MappedFile, HoldsTheBytesOfAFileEvenWhenItIsRemoved) {
 
 TEST(MappedFile, AnEmptyFileHasNoBytes) {
     EXPECT_TRUE(MappedFile::open("/dev/null")->bytes().empty());
-    const std::string path = temporary("kymo-empty-");
+    const std::string path = temporary("marey-empty-");
     std::ofstream(path).flush();
     EXPECT_TRUE(MappedFile::open(path)->bytes().empty());
     std::filesystem::remove(path);
 }
 
 TEST(MappedFile, HolesAreZerosBetweenTheDataEvenOnAFullDisk) {
-    const std::string folder = temporary("kymo-holes-");
+    const std::string folder = temporary("marey-holes-");
     std::filesystem::create_directory(folder);
-    const bool is_small = mount("kymo-test", folder.c_str(), "tmpfs", 0, "size=128k") == 0;
+    const bool is_small = mount("marey-test", folder.c_str(), "tmpfs", 0, "size=128k") == 0;
     const std::string path = folder + "/sparse";
     constexpr std::size_t kFar = 1 << 20;
     std::ofstream(path) << "before";
@@ -80,4 +80,4 @@ TEST(MappedFile, ErrorsNameThePathAndTheReason) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

@@ -9,7 +9,7 @@
 
 #include "base/frame_rule_cache.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 struct Bounds {
@@ -161,4 +161,4 @@ NativeStackCounts native_stack_counts() noexcept {
             counts.forgotten.load(std::memory_order_relaxed)};
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace kymo {
+namespace marey {
 
 /// Writes the return addresses of the calling thread's frames, innermost first, and gives their number. The
 /// caller of this function is the first; `skip` leaves out that many. At most `room` are written.
@@ -27,4 +27,4 @@ struct NativeStackCounts {
 };
 NativeStackCounts native_stack_counts() noexcept;
 
-}  // namespace kymo
+}  // namespace marey

@@ -15,7 +15,7 @@
 #include "base/frame_rule_cache.h"
 #include "base/loaded_modules.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 using Addresses = std::vector<std::uintptr_t>;
@@ -238,4 +238,4 @@ TEST(LoadedModules, TellWhoHoldsAnAddress) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

@@ -6,9 +6,9 @@
 #include <memory>
 #include <mutex>
 
-#include <kymo/error.h>
+#include <marey/error.h>
 
-#if KYMO_HAVE_ELFUTILS
+#if MAREY_HAVE_ELFUTILS
 #include <elfutils/libdw.h>
 #include <elfutils/libdwelf.h>
 #include <fcntl.h>
@@ -25,7 +25,7 @@
 #include "base/elf_symbols.h"
 #endif
 
-namespace kymo {
+namespace marey {
 
 std::string file_with_build_id(const std::string& folder, const std::string& build_id) {
     if (build_id.size() < 4) return {};
@@ -49,7 +49,7 @@ constexpr const char* kDebugFolder = "/usr/lib/debug";
 
 }  // namespace
 
-#if !KYMO_HAVE_ELFUTILS
+#if !MAREY_HAVE_ELFUTILS
 
 namespace {
 
@@ -271,4 +271,4 @@ std::vector<std::vector<NativeSymbol>> symbols_at(const std::string& path, const
     return symbols;
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace kymo {
+namespace marey {
 
 /// A function at an address. Several share one where calls were inlined.
 struct NativeSymbol {
@@ -33,4 +33,4 @@ std::vector<std::vector<NativeSymbol>> symbols_at(const std::string& path, const
 /// The file with this build id below `folder` (.build-id/ab/cdef.debug or without the ending), or nothing.
 std::string file_with_build_id(const std::string& folder, const std::string& build_id);
 
-}  // namespace kymo
+}  // namespace marey

@@ -11,11 +11,11 @@
 #include <string>
 #include <vector>
 
-#include <kymo/error.h>
+#include <marey/error.h>
 
 #include "base/loaded_modules.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 __attribute__((noinline, used)) int named_function(int number) {
@@ -30,7 +30,7 @@ TEST(NativeSymbols, TellTheFunctionOfAnAddressOfThisProgram) {
     const std::array<std::uint64_t, 2> offsets{address - own->bias, 1};
     const auto symbols = symbols_at(own->path, own->build_id, offsets);
     ASSERT_EQ(symbols.size(), 2U);
-    EXPECT_EQ(symbols[0].back().function, "kymo::(anonymous namespace)::named_function(int)");
+    EXPECT_EQ(symbols[0].back().function, "marey::(anonymous namespace)::named_function(int)");
     ASSERT_EQ(symbols[1].size(), 1U);
     EXPECT_EQ(symbols[1][0].function, "");
 }
@@ -38,7 +38,7 @@ TEST(NativeSymbols, TellTheFunctionOfAnAddressOfThisProgram) {
 // A library of its own, with debug information, so that it does not matter how the tests are built.
 TEST(NativeSymbols, TellLinesAndWhatWasInlined) {
     if (!can_read_lines()) GTEST_SKIP() << "built without elfutils, which knows lines";
-    const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "kymo_native_symbols";
+    const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "marey_native_symbols";
     std::filesystem::create_directories(folder);
     const std::string source = folder / "inlined.cpp";
     std::ofstream(source) << "namespace shop {\n"
@@ -103,7 +103,7 @@ TEST(NativeSymbols, AFileThatIsMissingOrAnotherOneIsNamed) {
 }
 
 TEST(BuildIds, LeadToFiles) {
-    const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "kymo_build_ids";
+    const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "marey_build_ids";
     std::filesystem::create_directories(folder / ".build-id" / "ab");
     std::ofstream(folder / ".build-id" / "ab" / "cdef.debug") << "x";
     EXPECT_EQ(file_with_build_id(folder, "abcdef"), folder / ".build-id" / "ab" / "cdef.debug");
@@ -113,4 +113,4 @@ TEST(BuildIds, LeadToFiles) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

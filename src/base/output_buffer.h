@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-namespace kymo {
+namespace marey {
 
 /// Memory that bytes are written into; what is derived from it says what happens when it is full. Used by one
 /// thread at a time.
@@ -97,4 +97,4 @@ class MemoryOutput final : public OutputBuffer {
     std::size_t capacity_ = 0;
 };
 
-}  // namespace kymo
+}  // namespace marey

@@ -13,15 +13,15 @@
 #include <fstream>
 #include <ostream>
 
-#include <kymo/error.h>
+#include <marey/error.h>
 
-#if KYMO_HAVE_ZLIB
+#if MAREY_HAVE_ZLIB
 #include <zlib.h>
 #endif
 
-namespace kymo {
+namespace marey {
 
-#if KYMO_HAVE_ZLIB
+#if MAREY_HAVE_ZLIB
 /// A gzip stream. Level 1: four times as fast as the default on traces, for a fifth more bytes.
 class OutputFile::Compressor {
   public:
@@ -59,7 +59,7 @@ class OutputFile::Compressor {
 class OutputFile::Compressor {
   public:
     explicit Compressor(OutputFile& file) {
-        throw Error(file.path_ + ": this Kymo was built without zlib and cannot write .gz files");
+        throw Error(file.path_ + ": this Marey was built without zlib and cannot write .gz files");
     }
     void compress(const char*, std::size_t, bool) {}
 };
@@ -264,4 +264,4 @@ void OutputFile::abandon() noexcept {
     temporary_.clear();
 }
 
-}  // namespace kymo
+}  // namespace marey

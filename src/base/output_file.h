@@ -10,12 +10,12 @@
 
 #include "base/output_buffer.h"
 
-namespace kymo {
+namespace marey {
 
 /// Writes beside the target and renames on commit(), so that nobody ever sees half a file; without a commit
 /// the target stays as it was. A path that ends in ".gz" is compressed. A target that is no regular file (a
 /// pipe, a device) or that is open already (/dev/stdout, /dev/fd/3) is written in place. Every failure
-/// is a kymo::Error that names the target.
+/// is a marey::Error that names the target.
 class OutputFile : public OutputBuffer {
   public:
     /// Stays in the second-level cache between being filled and being copied by the kernel: a third faster
@@ -56,4 +56,4 @@ class OutputFile : public OutputBuffer {
     std::unique_ptr<Compressor> compressor_;
 };
 
-}  // namespace kymo
+}  // namespace marey

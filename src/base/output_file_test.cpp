@@ -12,13 +12,13 @@
 #include <fstream>
 #include <sstream>
 
-#include <kymo/error.h>
+#include <marey/error.h>
 
-#if KYMO_HAVE_ZLIB
+#if MAREY_HAVE_ZLIB
 #include <zlib.h>
 #endif
 
-namespace kymo {
+namespace marey {
 namespace {
 
 namespace fs = std::filesystem;
@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 class OutputFileTest : public testing::Test {
   protected:
     void SetUp() override {
-        std::string name = (fs::temp_directory_path() / "kymo_output_XXXXXX").string();
+        std::string name = (fs::temp_directory_path() / "marey_output_XXXXXX").string();
         ASSERT_NE(::mkdtemp(name.data()), nullptr);
         folder_ = name;
     }
@@ -160,7 +160,7 @@ TEST_F(OutputFileTest, AMissingFolderIsAnErrorThatNamesTheFile) {
     EXPECT_THROW(OutputFile(folder_.string()), Error);
 }
 
-#if KYMO_HAVE_ZLIB
+#if MAREY_HAVE_ZLIB
 // K11
 TEST_F(OutputFileTest, TheSuffixGzCompresses) {
     std::string expected;
@@ -190,4 +190,4 @@ TEST_F(OutputFileTest, WhatIsOpenAlreadyIsWrittenWhereItStands) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

@@ -9,7 +9,7 @@
 
 #include "base/parallel.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 /// For each thread: a piece in the making, and some that wait, for the times that differ.
@@ -103,4 +103,4 @@ void write_pieces(OutputFile& file, std::size_t count,
     on_threads(threads, [&](unsigned number) { pieces.work(make_writer, number == 0); });
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -6,7 +6,7 @@
 
 #include "base/output_file.h"
 
-namespace kymo {
+namespace marey {
 
 /// Appends a piece, given its number, to the buffer that it was made for.
 using PieceWriter = std::function<void(std::size_t)>;
@@ -19,4 +19,4 @@ using PieceWriter = std::function<void(std::size_t)>;
 void write_pieces(OutputFile& file, std::size_t count,
                   const std::function<PieceWriter(OutputBuffer&)>& make_writer, unsigned threads);
 
-}  // namespace kymo
+}  // namespace marey

@@ -12,13 +12,13 @@
 #include <stdexcept>
 #include <string>
 
-#include <kymo/error.h>
+#include <marey/error.h>
 
-#if KYMO_HAVE_ZLIB
+#if MAREY_HAVE_ZLIB
 #include <zlib.h>
 #endif
 
-namespace kymo {
+namespace marey {
 namespace {
 
 /// Of any size up to some twice the file's buffer, now and then.
@@ -46,11 +46,11 @@ TEST(OutputPieces, StandInOrderWhoeverMadeThem) {
     }
 }
 
-#if KYMO_HAVE_ZLIB
+#if MAREY_HAVE_ZLIB
 TEST(OutputPieces, AreCompressedAsOneStream) {
     std::string expected;
     for (std::size_t i = 0; i < 100; ++i) expected += text_of(i);
-    std::string folder = ::testing::TempDir() + "kymo_pieces_XXXXXX";
+    std::string folder = ::testing::TempDir() + "marey_pieces_XXXXXX";
     ASSERT_NE(::mkdtemp(folder.data()), nullptr);
     const std::string path = folder + "/pieces.gz";
     OutputFile file(path);
@@ -177,4 +177,4 @@ TEST(MemoryOutput, KeepsEveryByteAndGivesItsBlocksAway) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-namespace kymo {
+namespace marey {
 
 unsigned usable_cores() {
     cpu_set_t cores;
@@ -58,4 +58,4 @@ void parallel_for(std::size_t count, const std::function<void(std::size_t)>& wor
     });
 }
 
-}  // namespace kymo
+}  // namespace marey

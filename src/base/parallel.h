@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <functional>
 
-namespace kymo {
+namespace marey {
 
 /// How many cores the calling thread, and those that it starts, may run on.
 unsigned usable_cores();
@@ -19,4 +19,4 @@ void on_threads(unsigned threads, const std::function<void(unsigned)>& work);
 /// the items that have not been begun by then are left out.
 void parallel_for(std::size_t count, const std::function<void(std::size_t)>& work, unsigned threads = 0);
 
-}  // namespace kymo
+}  // namespace marey

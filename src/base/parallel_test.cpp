@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-namespace kymo {
+namespace marey {
 namespace {
 
 TEST(ParallelFor, DoesEveryItemOnce) {
@@ -73,4 +73,4 @@ TEST(UsableCores, AreThoseThatTheThreadMayRunOn) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace kymo {
+namespace marey {
 
 /// For each of a few subjects, known by address: after a look in vain the next one comes after twice as many
 /// questions, up to a limit. A subject that is forgotten, or another at its address, is only looked at sooner
@@ -45,4 +45,4 @@ class RareLooks {
     std::array<Entry, kEntries> entries_{};
 };
 
-}  // namespace kymo
+}  // namespace marey

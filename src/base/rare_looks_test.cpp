@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace kymo {
+namespace marey {
 namespace {
 
 int subjects[256];
@@ -43,4 +43,4 @@ TEST(RareLooksTest, subjects_do_not_put_each_other_off) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

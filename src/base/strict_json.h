@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace kymo {
+namespace marey {
 
 class StrictJson {
   public:
@@ -199,4 +199,4 @@ class StrictJson {
     std::string complaint_;
 };
 
-}  // namespace kymo
+}  // namespace marey

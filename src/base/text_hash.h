@@ -5,7 +5,7 @@
 #include <cstring>
 #include <string_view>
 
-namespace kymo {
+namespace marey {
 
 inline std::uint64_t mix_hash(std::uint64_t a, std::uint64_t b) noexcept {
     __extension__ using Wide = unsigned __int128;
@@ -33,4 +33,4 @@ inline std::uint64_t hash_text(std::string_view text) noexcept {
     return mix_hash(hash, byte(0) | byte(left / 2) << 8 | byte(left - 1) << 16);
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -1,7 +1,7 @@
 // utf8.cpp: the table of well-formed sequences, as code.
 #include "base/utf8.h"
 
-namespace kymo {
+namespace marey {
 
 std::size_t utf8_length(std::string_view text, std::size_t& broken) {
     auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
@@ -47,4 +47,4 @@ void append_utf8(std::string& out, std::string_view bytes) {
     out.append(bytes.substr(plain));
 }
 
-}  // namespace kymo
+}  // namespace marey

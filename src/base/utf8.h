@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace kymo {
+namespace marey {
 
 /// What stands for bytes that are no UTF-8: U+FFFD, once for each maximal broken part.
 inline constexpr std::string_view kUtf8Replacement = "\xEF\xBF\xBD";
@@ -17,4 +17,4 @@ std::size_t utf8_length(std::string_view text, std::size_t& broken);
 /// Appends `bytes` with what is no UTF-8 replaced.
 void append_utf8(std::string& out, std::string_view bytes);
 
-}  // namespace kymo
+}  // namespace marey

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace kymo {
+namespace marey {
 namespace {
 
 std::string valid(std::string_view bytes) {
@@ -26,4 +26,4 @@ TEST(Utf8, ReplacesEachBrokenPartOnce) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

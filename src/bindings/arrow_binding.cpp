@@ -10,8 +10,8 @@
 
 #include <sstream>
 
-#include <kymo/arrow.h>
-#include <kymo/export.h>
+#include <marey/arrow.h>
+#include <marey/export.h>
 
 #include "bindings/bind.h"
 
@@ -28,7 +28,7 @@ struct ArrowArrayStream {
 };
 }
 
-namespace kymo::bindings {
+namespace marey::bindings {
 namespace {
 
 /// One table of a trace as a stream of one batch.
@@ -124,4 +124,4 @@ void bind_arrow(nb::module_& module) {
         nb::arg("trace"), nb::arg("table"));
 }
 
-}  // namespace kymo::bindings
+}  // namespace marey::bindings

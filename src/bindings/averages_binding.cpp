@@ -10,18 +10,18 @@
 #include <string>
 #include <vector>
 
-#include <kymo/averages.h>
-#include <kymo/error.h>
-#include <kymo/export.h>
-#include <kymo/stacks.h>
-#include <kymo/table.h>
+#include <marey/averages.h>
+#include <marey/error.h>
+#include <marey/export.h>
+#include <marey/stacks.h>
+#include <marey/table.h>
 
 #include "bindings/bind.h"
 #include "bindings/trace_values.h"
 
 namespace nb = nanobind;
 
-namespace kymo::bindings {
+namespace marey::bindings {
 namespace {
 
 constexpr double kNsPerUs = 1000.0;
@@ -325,4 +325,4 @@ void bind_averages(nb::module_& module) {
         nb::arg("path"), nb::call_guard<nb::gil_scoped_release>());
 }
 
-}  // namespace kymo::bindings
+}  // namespace marey::bindings

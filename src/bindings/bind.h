@@ -3,7 +3,7 @@
 
 #include <nanobind/nanobind.h>
 
-namespace kymo::bindings {
+namespace marey::bindings {
 
 void bind_errors(nanobind::module_& module);
 void bind_trace(nanobind::module_& module);
@@ -25,4 +25,4 @@ void bind_modules(nanobind::module_& module);
 void bind_torch(nanobind::module_& module);
 void bind_devices(nanobind::module_& module);
 
-}  // namespace kymo::bindings
+}  // namespace marey::bindings

@@ -1,9 +1,9 @@
-// context_binding.cpp: kymo::Context for the Python side of carrying it along.
+// context_binding.cpp: marey::Context for the Python side of carrying it along.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
-#include <kymo/context.h>
-#include <kymo/remote.h>
+#include <marey/context.h>
+#include <marey/remote.h>
 
 #include "bindings/bind.h"
 #include "bindings/followed_context.h"
@@ -11,7 +11,7 @@
 
 namespace nb = nanobind;
 
-namespace kymo::bindings {
+namespace marey::bindings {
 
 PyObject* followed_variable = nullptr;
 
@@ -91,4 +91,4 @@ void bind_context(nb::module_& module) {
                "The contextvars.ContextVar whose Context ranges of Python are to begin in, or None.");
 }
 
-}  // namespace kymo::bindings
+}  // namespace marey::bindings

@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include <kymo/device.h>
-#include <kymo/error.h>
+#include <marey/device.h>
+#include <marey/error.h>
 
 #include "bindings/bind.h"
 #include "bindings/object_values.h"
@@ -23,7 +23,7 @@
 
 namespace nb = nanobind;
 
-namespace kymo::bindings {
+namespace marey::bindings {
 namespace {
 
 constexpr std::array<std::pair<const char*, DeviceWorkKind>, 7> kKinds = {{
@@ -261,4 +261,4 @@ void bind_devices(nb::module_& module) {
     module.def("device_ticks_per_second", &device_ticks_per_second);
 }
 
-}  // namespace kymo::bindings
+}  // namespace marey::bindings

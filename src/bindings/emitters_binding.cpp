@@ -2,14 +2,14 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
-#include <kymo/emit.h>
-#include <kymo/nvtx.h>
+#include <marey/emit.h>
+#include <marey/nvtx.h>
 
 #include "bindings/bind.h"
 
 namespace nb = nanobind;
 
-namespace kymo::bindings {
+namespace marey::bindings {
 namespace {
 
 template <class Emitter>
@@ -52,4 +52,4 @@ void bind_emitters(nb::module_& module) {
     itt_by_hand.def("range_end", &itt::range_end);
 }
 
-}  // namespace kymo::bindings
+}  // namespace marey::bindings

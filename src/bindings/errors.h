@@ -1,11 +1,11 @@
-// errors.h: kymo.Error, for code against the raw C API.
+// errors.h: marey.Error, for code against the raw C API.
 #pragma once
 
 #include <Python.h>
 
-namespace kymo::bindings {
+namespace marey::bindings {
 
-/// kymo.Error, a RuntimeError. Set while the module is made.
+/// marey.Error, a RuntimeError. Set while the module is made.
 extern PyObject* error_type;
 
-}  // namespace kymo::bindings
+}  // namespace marey::bindings

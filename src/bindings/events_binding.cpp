@@ -1,4 +1,4 @@
-// events_binding.cpp: kymo::EventList for Python's lazy events, and lists of events made by hand as traces.
+// events_binding.cpp: marey::EventList for Python's lazy events, and lists of events made by hand as traces.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <kymo/assemble.h>
+#include <marey/assemble.h>
 
 #include "bindings/bind.h"
 #include "bindings/events_rows.h"
@@ -15,7 +15,7 @@
 
 namespace nb = nanobind;
 
-namespace kymo::bindings {
+namespace marey::bindings {
 namespace {
 
 int traverse_rows(PyObject* self, visitproc visit, void* arg) {
@@ -183,4 +183,4 @@ void bind_events(nb::module_& module) {
                "For each described event the index of the one around it, or None.");
 }
 
-}  // namespace kymo::bindings
+}  // namespace marey::bindings

@@ -8,7 +8,7 @@
 
 namespace nb = nanobind;
 
-namespace kymo::bindings {
+namespace marey::bindings {
 namespace {
 
 PyTypeObject* event_row_type = nullptr;
@@ -69,7 +69,7 @@ PyType_Slot kSlots[] = {
     {Py_tp_members, kMembers},
     {0, nullptr},
 };
-PyType_Spec kSpec = {"kymo._kymo.EventRow", sizeof(EventRow), 0,
+PyType_Spec kSpec = {"marey._marey.EventRow", sizeof(EventRow), 0,
                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, kSlots};
 
 /// A field that is read from the columns each time. Whatever an event's own dict holds under its name comes
@@ -113,7 +113,7 @@ PyType_Slot kFieldSlots[] = {
     {Py_tp_dealloc, reinterpret_cast<void*>(free_field)},
     {0, nullptr},
 };
-PyType_Spec kFieldSpec = {"kymo._kymo.EventField", sizeof(CoreField), 0,
+PyType_Spec kFieldSpec = {"marey._marey.EventField", sizeof(CoreField), 0,
                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, kFieldSlots};
 
 /// Gives the type its fields.
@@ -149,4 +149,4 @@ PyObject* make_event_row(PyTypeObject* type, PyObject* rows, std::size_t event) 
     return made;
 }
 
-}  // namespace kymo::bindings
+}  // namespace marey::bindings

@@ -5,7 +5,7 @@
 
 namespace nb = nanobind;
 
-namespace kymo::bindings {
+namespace marey::bindings {
 namespace {
 
 constexpr double kNsPerUs = 1000.0;
@@ -299,4 +299,4 @@ nb::list EventRows::kernels(std::size_t event) {
     return list;
 }
 
-}  // namespace kymo::bindings
+}  // namespace marey::bindings

@@ -7,10 +7,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include <kymo/event_list.h>
-#include <kymo/modules.h>
+#include <marey/event_list.h>
+#include <marey/modules.h>
 
-namespace kymo::bindings {
+namespace marey::bindings {
 
 /// Adds the type EventRow, from which Python derives the events of a trace. False: an exception is set.
 bool add_event_row(PyObject* module);
@@ -79,4 +79,4 @@ class EventRows {
     std::unordered_map<std::size_t, nanobind::object> kept_;
 };
 
-}  // namespace kymo::bindings
+}  // namespace marey::bindings

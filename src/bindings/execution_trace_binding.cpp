@@ -1,14 +1,14 @@
-// execution_trace_binding.cpp: kymo::ExecutionTrace and what the environment asks for.
+// execution_trace_binding.cpp: marey::ExecutionTrace and what the environment asks for.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
-#include <kymo/execution_trace.h>
+#include <marey/execution_trace.h>
 
 #include "bindings/bind.h"
 
 namespace nb = nanobind;
 
-namespace kymo::bindings {
+namespace marey::bindings {
 
 void bind_execution_trace(nb::module_& module) {
     using Released = nb::call_guard<nb::gil_scoped_release>;
@@ -24,4 +24,4 @@ void bind_execution_trace(nb::module_& module) {
     });
 }
 
-}  // namespace kymo::bindings
+}  // namespace marey::bindings

@@ -5,11 +5,11 @@
 
 #include <optional>
 
-#include <kymo/context.h>
+#include <marey/context.h>
 
-namespace kymo::bindings {
+namespace marey::bindings {
 
-/// The contextvars.ContextVar that carries a kymo.Context while a session follows tasks; null: none does.
+/// The contextvars.ContextVar that carries a marey.Context while a session follows tasks; null: none does.
 /// Guarded by the GIL.
 extern PyObject* followed_variable;
 
@@ -38,4 +38,4 @@ template <class Open>
     }
 }
 
-}  // namespace kymo::bindings
+}  // namespace marey::bindings

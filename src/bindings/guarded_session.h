@@ -5,11 +5,11 @@
 
 #include <mutex>
 
-#include <kymo/session.h>
+#include <marey/session.h>
 
-namespace kymo::bindings {
+namespace marey::bindings {
 
-/// A kymo::Session is used by one thread at a time. The GIL does not see to that: what takes long is done
+/// A marey::Session is used by one thread at a time. The GIL does not see to that: what takes long is done
 /// without it.
 struct GuardedSession {
     std::mutex mutex;  ///< of the session; taken without the GIL
@@ -26,4 +26,4 @@ struct GuardedSession {
     }
 };
 
-}  // namespace kymo::bindings
+}  // namespace marey::bindings

@@ -1,6 +1,6 @@
 // mark_functions.cpp: begin, end, instant, counter and their kin, as plain C functions.
-#include <kymo/c.h>
-#include <kymo/range.h>
+#include <marey/c.h>
+#include <marey/range.h>
 
 #include <cstdio>
 
@@ -10,7 +10,7 @@
 #include "bindings/site_cache.h"
 #include "sources/python/tracer.h"
 
-namespace kymo::bindings {
+namespace marey::bindings {
 namespace {
 
 [[gnu::always_inline]] inline bool check_name(PyObject* name, const char* function) noexcept {
@@ -21,12 +21,12 @@ namespace {
 }
 
 [[gnu::noinline]] void begin_unusual(PyObject* name) noexcept {
-    if (detail::is_wanted(Scope::User)) return kymo_begin(site_cache.site(name, Scope::User));
+    if (detail::is_wanted(Scope::User)) return marey_begin(site_cache.site(name, Scope::User));
     if (followed_variable != nullptr) {
         const FollowedContext context;
-        if (detail::is_wanted(Scope::User)) return kymo_begin(site_cache.site(name, Scope::User));
+        if (detail::is_wanted(Scope::User)) return marey_begin(site_cache.site(name, Scope::User));
     }
-    kymo_begin(0);  // counted, so that its end finds it
+    marey_begin(0);  // counted, so that its end finds it
 }
 
 PyObject* begin(PyObject*, PyObject* name) {
@@ -44,7 +44,7 @@ PyObject* end(PyObject*, PyObject* const*, Py_ssize_t count) {
         return nullptr;
     }
     if (!detail::end_inline()) [[unlikely]]
-        kymo_end();
+        marey_end();
     Py_RETURN_NONE;
 }
 
@@ -121,4 +121,4 @@ bool add_mark_functions(PyObject* module) noexcept {
     return PyModule_AddFunctions(module, kFunctions) == 0;
 }
 
-}  // namespace kymo::bindings
+}  // namespace marey::bindings

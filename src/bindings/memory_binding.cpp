@@ -2,14 +2,14 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
-#include <kymo/memory.h>
-#include <kymo/value.h>
+#include <marey/memory.h>
+#include <marey/value.h>
 
 #include "bindings/bind.h"
 
 namespace nb = nanobind;
 
-namespace kymo::bindings {
+namespace marey::bindings {
 namespace {
 
 Device device_of(const std::string& text) {
@@ -42,4 +42,4 @@ void bind_memory(nb::module_& module) {
     module.def("memory_wanted", &memory_wanted, "Whether allocation reports of this thread are recorded.");
 }
 
-}  // namespace kymo::bindings
+}  // namespace marey::bindings

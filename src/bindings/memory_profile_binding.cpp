@@ -1,17 +1,17 @@
-// memory_profile_binding.cpp: kymo::ArrayIds and kymo::MemoryProfile.
+// memory_profile_binding.cpp: marey::ArrayIds and marey::MemoryProfile.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
 #include <string>
 #include <vector>
 
-#include <kymo/memory_profile.h>
+#include <marey/memory_profile.h>
 
 #include "bindings/bind.h"
 
 namespace nb = nanobind;
 
-namespace kymo::bindings {
+namespace marey::bindings {
 namespace {
 
 /// (array, allocation), each None where there is none.
@@ -90,4 +90,4 @@ void bind_memory_profile(nb::module_& module) {
         });
 }
 
-}  // namespace kymo::bindings
+}  // namespace marey::bindings

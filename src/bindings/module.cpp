@@ -1,4 +1,4 @@
-// module.cpp: the extension module kymo._kymo.
+// module.cpp: the extension module marey._marey.
 #include <nanobind/nanobind.h>
 
 #include "bindings/bind.h"
@@ -6,43 +6,43 @@
 #include "bindings/traceback_objects.h"
 #include "sources/python/tracer.h"
 
-NB_MODULE(_kymo_contents, module) {
+NB_MODULE(_marey_contents, module) {
     namespace nb = nanobind;
     nb::set_leak_warnings(
         false);  // a program may end while a profiler runs: nothing that it should be told of
-    if (!kymo::bindings::add_record_function(module.ptr()) ||
-        !kymo::bindings::add_record_function_fast(module.ptr()) ||
-        !kymo::bindings::add_mark_functions(module.ptr()) || !kymo::bindings::add_open_ranges(module.ptr()) ||
-        !kymo::bindings::add_traceback(module.ptr()))
+    if (!marey::bindings::add_record_function(module.ptr()) ||
+        !marey::bindings::add_record_function_fast(module.ptr()) ||
+        !marey::bindings::add_mark_functions(module.ptr()) ||
+        !marey::bindings::add_open_ranges(module.ptr()) || !marey::bindings::add_traceback(module.ptr()))
         throw nb::python_error();
-    module.attr("__version__") = KYMO_VERSION;
-    kymo::bindings::bind_errors(module);
-    kymo::bindings::bind_trace(module);
-    kymo::bindings::bind_context(module);
-    kymo::bindings::bind_trace_rows(module);
-    kymo::bindings::bind_suspended_calls(module);
-    kymo::bindings::bind_session(module);
-    kymo::bindings::bind_averages(module);
-    kymo::bindings::bind_events(module);
-    kymo::bindings::bind_tree(module);
-    kymo::bindings::bind_arrow(module);
-    kymo::bindings::bind_memory(module);
-    kymo::bindings::bind_memory_profile(module);
-    kymo::bindings::bind_emitters(module);
-    kymo::bindings::bind_execution_trace(module);
-    kymo::bindings::bind_traceback(module);
-    kymo::bindings::bind_program(module);
-    kymo::bindings::bind_modules(module);
-    kymo::bindings::bind_torch(module);
-    kymo::bindings::bind_devices(module);
-    kymo::python::add_tracer();
+    module.attr("__version__") = MAREY_VERSION;
+    marey::bindings::bind_errors(module);
+    marey::bindings::bind_trace(module);
+    marey::bindings::bind_context(module);
+    marey::bindings::bind_trace_rows(module);
+    marey::bindings::bind_suspended_calls(module);
+    marey::bindings::bind_session(module);
+    marey::bindings::bind_averages(module);
+    marey::bindings::bind_events(module);
+    marey::bindings::bind_tree(module);
+    marey::bindings::bind_arrow(module);
+    marey::bindings::bind_memory(module);
+    marey::bindings::bind_memory_profile(module);
+    marey::bindings::bind_emitters(module);
+    marey::bindings::bind_execution_trace(module);
+    marey::bindings::bind_traceback(module);
+    marey::bindings::bind_program(module);
+    marey::bindings::bind_modules(module);
+    marey::bindings::bind_torch(module);
+    marey::bindings::bind_devices(module);
+    marey::python::add_tracer();
 }
 
 // Python 3.11 would run the above again in a sub-interpreter, and take the bindings away from the main one;
 // later ones refuse by themselves, with these words.
-extern "C" NB_EXPORT PyObject* PyInit__kymo();
-extern "C" PyObject* PyInit__kymo() {
-    if (PyInterpreterState_Get() == PyInterpreterState_Main()) return PyInit__kymo_contents();
-    PyErr_SetString(PyExc_ImportError, "module kymo._kymo does not support loading in subinterpreters");
+extern "C" NB_EXPORT PyObject* PyInit__marey();
+extern "C" PyObject* PyInit__marey() {
+    if (PyInterpreterState_Get() == PyInterpreterState_Main()) return PyInit__marey_contents();
+    PyErr_SetString(PyExc_ImportError, "module marey._marey does not support loading in subinterpreters");
     return nullptr;
 }

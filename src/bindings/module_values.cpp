@@ -9,13 +9,13 @@
 #include <unordered_set>
 #include <utility>
 
-#include <kymo/modules.h>
+#include <marey/modules.h>
 
 #include "bindings/object_values.h"
 #include "bindings/site_cache.h"
 #include "sources/python/python_text.h"
 
-namespace kymo::bindings {
+namespace marey::bindings {
 namespace {
 
 using python::drop_error;
@@ -285,4 +285,4 @@ void describe_module(const ModuleInstance& instance, std::vector<KeyedValue>& va
     description->write(values);
 }
 
-}  // namespace kymo::bindings
+}  // namespace marey::bindings

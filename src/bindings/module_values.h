@@ -4,14 +4,14 @@
 #include <memory>
 #include <vector>
 
-#include <kymo/value.h>
+#include <marey/value.h>
 
 #include "sources/python/module_calls.h"
 
-namespace kymo::bindings {
+namespace marey::bindings {
 
 /// A python::DescribeModule.
 void describe_module(const python::ModuleInstance& instance, std::vector<KeyedValue>& values,
                      std::shared_ptr<void>& held);
 
-}  // namespace kymo::bindings
+}  // namespace marey::bindings

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include <kymo/modules.h>
+#include <marey/modules.h>
 
 #include "bindings/bind.h"
 #include "bindings/module_values.h"
@@ -16,7 +16,7 @@
 
 namespace nb = nanobind;
 
-namespace kymo::bindings {
+namespace marey::bindings {
 namespace {
 
 using python::ModuleType;
@@ -155,4 +155,4 @@ void bind_modules(nb::module_& module) {
         nb::arg("cls"), "Drops what was registered for a class. How many entries there were.");
 }
 
-}  // namespace kymo::bindings
+}  // namespace marey::bindings

@@ -11,7 +11,7 @@
 #include "bindings/site_cache.h"
 #include "sources/torch/torch_source.h"
 
-namespace kymo::bindings {
+namespace marey::bindings {
 namespace {
 
 constexpr int kMostNesting = 8;
@@ -308,4 +308,4 @@ bool ObjectValues::from_attributes(PyObject* object, ArrayView& array) {
     return true;
 }
 
-}  // namespace kymo::bindings
+}  // namespace marey::bindings

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include <kymo/value.h>
+#include <marey/value.h>
 
-namespace kymo::bindings {
+namespace marey::bindings {
 
 /// Makes values of Python objects and holds what they view. Arrays of any library are told by what they offer
 /// (the buffer protocol, __array_interface__, __cuda_array_interface__, __dlpack_device__ with shape and
@@ -40,4 +40,4 @@ class ObjectValues {
     std::deque<std::string> texts_;
 };
 
-}  // namespace kymo::bindings
+}  // namespace marey::bindings

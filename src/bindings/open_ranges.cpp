@@ -3,12 +3,12 @@
 #include <new>
 #include <utility>
 
-#include <kymo/range.h>
+#include <marey/range.h>
 
 #include "bindings/range_objects.h"
 #include "bindings/range_state.h"
 
-namespace kymo::bindings {
+namespace marey::bindings {
 namespace {
 
 struct OpenRange {
@@ -74,7 +74,7 @@ PyType_Slot kOpenSlots[] = {
     {Py_tp_methods, kOpenMethods},
     {0, nullptr},
 };
-PyType_Spec kOpenSpec = {"kymo.open_range", sizeof(OpenRange), 0,
+PyType_Spec kOpenSpec = {"marey.open_range", sizeof(OpenRange), 0,
                          Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
                          kOpenSlots};
 
@@ -91,7 +91,7 @@ PyType_Slot kAsyncSlots[] = {
     {Py_tp_methods, kAsyncMethods},
     {0, nullptr},
 };
-PyType_Spec kAsyncSpec = {"kymo.async_range", sizeof(AsyncRange), 0,
+PyType_Spec kAsyncSpec = {"marey.async_range", sizeof(AsyncRange), 0,
                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE, kAsyncSlots};
 
 }  // namespace
@@ -109,4 +109,4 @@ bool add_open_ranges(PyObject* module) noexcept {
            PyModule_AddType(module, async_range_type) == 0;
 }
 
-}  // namespace kymo::bindings
+}  // namespace marey::bindings

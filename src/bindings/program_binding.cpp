@@ -1,11 +1,11 @@
-// program_binding.cpp: what the recording of a whole program takes (kymo run).
+// program_binding.cpp: what the recording of a whole program takes (marey run).
 #include <nanobind/nanobind.h>
 
 #include "bindings/bind.h"
 #include "sources/python/program_start.h"
 #include "sources/python/tracer.h"
 
-namespace kymo::bindings {
+namespace marey::bindings {
 
 void bind_program(nanobind::module_& module) {
     module.def("begin_with_program", &python::begin_with_program, nanobind::arg("alone"),
@@ -20,4 +20,4 @@ void bind_program(nanobind::module_& module) {
                "Ends them when the interpreter has ended.");
 }
 
-}  // namespace kymo::bindings
+}  // namespace marey::bindings

@@ -12,11 +12,11 @@
 #include <thread>
 #include <utility>
 
-#include <kymo/error.h>
+#include <marey/error.h>
 
 #include "sources/python/python_text.h"
 
-namespace kymo::bindings {
+namespace marey::bindings {
 namespace {
 
 using namespace std::chrono_literals;
@@ -215,4 +215,4 @@ void end_calls_with_interpreter(std::function<void()> at_end) {
     if (done == nullptr) throw Error("register_device: " + take_error_text());
 }
 
-}  // namespace kymo::bindings
+}  // namespace marey::bindings

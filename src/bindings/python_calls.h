@@ -8,7 +8,7 @@
 #include <functional>
 #include <string>
 
-namespace kymo::bindings {
+namespace marey::bindings {
 
 /// A strong reference that may be let go without the GIL: then that is done at the next call.
 class HeldObject {
@@ -28,7 +28,7 @@ class HeldObject {
 std::string take_error_text() noexcept;
 
 /// Runs `work` with the GIL, on this thread, with no error set; what was set before is so again afterwards.
-/// Takes the GIL where this thread does not have it. Throws kymo::Error when the interpreter has ended.
+/// Takes the GIL where this thread does not have it. Throws marey::Error when the interpreter has ended.
 void with_gil(const std::function<void()>& work);
 
 /// Runs things on a thread of its own, in order, for callers that hold locks which others, with the GIL, wait
@@ -53,4 +53,4 @@ bool calls_have_ended() noexcept;
 /// interpreter ends; afterwards nothing calls Python any more.
 void end_calls_with_interpreter(std::function<void()> at_end);
 
-}  // namespace kymo::bindings
+}  // namespace marey::bindings

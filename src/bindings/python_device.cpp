@@ -15,14 +15,14 @@
 #include <utility>
 #include <vector>
 
-#include <kymo/error.h>
+#include <marey/error.h>
 
 #include "bindings/python_calls.h"
 #include "sources/python/python_text.h"
 
 namespace nb = nanobind;
 
-namespace kymo::bindings {
+namespace marey::bindings {
 namespace {
 
 using namespace std::chrono_literals;
@@ -132,7 +132,7 @@ class PythonActivities final : public DeviceActivitySource {
             const nb::object own_log = nb::steal(make_device_log(log, shared.type));
             if (!own_log.is_valid()) throw nb::python_error();
             own_log.attr("wants_memory") = needs.memory;
-            const nb::object kinds = nb::module_::import_("kymo._devices").attr("DeviceActivity");
+            const nb::object kinds = nb::module_::import_("marey._devices").attr("DeviceActivity");
             shared.is_started = true;
             shared.object().attr("start")(kinds(needs.activities), own_log);
         });
@@ -197,7 +197,7 @@ class PythonDevice final : public DeviceRuntime {
         const long number = type.is_none() ? static_cast<long>(DeviceType::Other) : PyLong_AsLong(type.ptr());
         if (PyErr_Occurred() != nullptr || number < 1 || number > 31) {
             PyErr_Clear();
-            throw Error("register_device: the type of " + name_ + " is a kymo.DeviceType other than CPU");
+            throw Error("register_device: the type of " + name_ + " is a marey.DeviceType other than CPU");
         }
         type_ = static_cast<DeviceType>(number);
         const nb::object source = member(device, "activities");
@@ -343,4 +343,4 @@ std::shared_ptr<DeviceRuntime> make_python_device(PyObject* device) {
     return all.back();
 }
 
-}  // namespace kymo::bindings
+}  // namespace marey::bindings

@@ -3,7 +3,7 @@
 
 #include <Python.h>
 
-namespace kymo::bindings {
+namespace marey::bindings {
 
 class RangeState;
 
@@ -17,4 +17,4 @@ bool add_open_ranges(PyObject* module) noexcept;     ///< async_range, and what 
 /// Python error set on failure.
 PyObject* take_over(RangeState& from) noexcept;
 
-}  // namespace kymo::bindings
+}  // namespace marey::bindings

@@ -7,12 +7,12 @@
 #include <memory>
 #include <vector>
 
-#include <kymo/operation.h>
+#include <marey/operation.h>
 
 #include "bindings/site_cache.h"
 #include "sources/python/tracer.h"
 
-namespace kymo::bindings {
+namespace marey::bindings {
 
 /// The range that a with-object has open, and those that it had open when it was entered again. Plain data
 /// (objects come from a free list): init() and release() stand for constructor and destructor. Guarded by the
@@ -137,4 +137,4 @@ class RangeState {
     bool is_handed_over_;
 };
 
-}  // namespace kymo::bindings
+}  // namespace marey::bindings

@@ -6,13 +6,13 @@
 
 #include <cstddef>
 
-#include <kymo/range.h>
+#include <marey/range.h>
 
 #include "bindings/followed_context.h"
 #include "bindings/site_cache.h"
 #include "sources/python/tracer.h"
 
-namespace kymo::bindings {
+namespace marey::bindings {
 namespace {
 
 struct RangedFunction {
@@ -123,7 +123,7 @@ PyType_Slot kSlots[] = {
     {0, nullptr},
 };
 
-PyType_Spec kSpec = {"kymo.ranged_function", sizeof(RangedFunction), 0,
+PyType_Spec kSpec = {"marey.ranged_function", sizeof(RangedFunction), 0,
                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
                          Py_TPFLAGS_METHOD_DESCRIPTOR | Py_TPFLAGS_IMMUTABLETYPE |
                          Py_TPFLAGS_DISALLOW_INSTANTIATION,
@@ -169,7 +169,7 @@ PyObject* make_ranged_function(PyObject* function, PyObject* name, PyObject* arg
     PyObject* const choice = stack_choice_object(stack);
     if (choice == nullptr) return nullptr;
     PyObject* const wrapped =
-        call_module("kymo._suspending", "wrap", function, name, args != nullptr ? args : Py_None, choice);
+        call_module("marey._suspending", "wrap", function, name, args != nullptr ? args : Py_None, choice);
     Py_DECREF(choice);
     if (wrapped != Py_None) return wrapped;
     Py_DECREF(wrapped);
@@ -190,4 +190,4 @@ bool add_ranged_function(PyObject*) noexcept {
     return ranged_function_type != nullptr;
 }
 
-}  // namespace kymo::bindings
+}  // namespace marey::bindings

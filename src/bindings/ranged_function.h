@@ -5,13 +5,13 @@
 
 #include "bindings/stack_choice.h"
 
-namespace kymo::bindings {
+namespace marey::bindings {
 
 /// A callable that marks each call of `function` with a range of that name. Functions that suspend
-/// (generators, coroutines) are wrapped by kymo._suspending. Null with a Python error set on failure.
+/// (generators, coroutines) are wrapped by marey._suspending. Null with a Python error set on failure.
 PyObject* make_ranged_function(PyObject* function, PyObject* name, PyObject* args,
                                StackChoice stack) noexcept;
 /// Prepares the type; called once.
 bool add_ranged_function(PyObject* module) noexcept;
 
-}  // namespace kymo::bindings
+}  // namespace marey::bindings

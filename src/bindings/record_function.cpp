@@ -1,4 +1,4 @@
-// record_function.cpp: kymo.record_function against the raw C API: no Python code runs on its way.
+// record_function.cpp: marey.record_function against the raw C API: no Python code runs on its way.
 #include "bindings/errors.h"
 #include "bindings/range_objects.h"
 
@@ -8,16 +8,16 @@
 #include <memory>
 #include <new>
 
-#include <kymo/call_stack.h>
-#include <kymo/operation.h>
-#include <kymo/range.h>
+#include <marey/call_stack.h>
+#include <marey/operation.h>
+#include <marey/range.h>
 
 #include "bindings/followed_context.h"
 #include "bindings/range_state.h"
 #include "bindings/ranged_function.h"
 #include "bindings/stack_choice.h"
 
-namespace kymo::bindings {
+namespace marey::bindings {
 namespace {
 
 struct RecordFunction {
@@ -105,10 +105,10 @@ PyObject* leave(PyObject* object, PyObject* const*, Py_ssize_t) {
     Py_RETURN_NONE;
 }
 
-// The range goes to kymo._futures, which ends it when the future is done.
+// The range goes to marey._futures, which ends it when the future is done.
 PyObject* end_on_future(PyObject* object, PyObject* future) {
     auto* const self = reinterpret_cast<RecordFunction*>(object);
-    PyObject* const module = PyImport_ImportModule("kymo._futures");
+    PyObject* const module = PyImport_ImportModule("marey._futures");
     if (module == nullptr) return nullptr;
     PyObject* const checked = PyObject_CallMethod(module, "check", "O", future);
     PyObject* range = nullptr;
@@ -146,7 +146,7 @@ bool is_block_overridden(PyObject* object) noexcept {
 
 // Then each call enters and leaves the object itself.
 PyObject* decorate_with_block(PyObject* object, PyObject* function) noexcept {
-    PyObject* const module = PyImport_ImportModule("kymo._suspending");
+    PyObject* const module = PyImport_ImportModule("marey._suspending");
     if (module == nullptr) return nullptr;
     PyObject* const wrapper = PyObject_CallMethod(module, "wrap_in_block", "OO", function, object);
     Py_DECREF(module);
@@ -366,7 +366,7 @@ PyType_Slot kSlots[] = {
     {0, nullptr},
 };
 
-PyType_Spec kSpec = {"kymo.record_function", sizeof(RecordFunction), 0,
+PyType_Spec kSpec = {"marey.record_function", sizeof(RecordFunction), 0,
                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_IMMUTABLETYPE, kSlots};
 
 }  // namespace
@@ -378,4 +378,4 @@ bool add_record_function(PyObject* module) noexcept {
     return PyModule_AddType(module, record_function_type) == 0 && add_ranged_function(module);
 }
 
-}  // namespace kymo::bindings
+}  // namespace marey::bindings

@@ -1,9 +1,9 @@
-// record_function_fast.cpp: kymo.record_function_fast: an object made once and entered often, with values.
+// record_function_fast.cpp: marey.record_function_fast: an object made once and entered often, with values.
 #include <memory>
 #include <new>
 #include <vector>
 
-#include <kymo/call_stack.h>
+#include <marey/call_stack.h>
 
 #include "bindings/errors.h"
 #include "bindings/followed_context.h"
@@ -12,7 +12,7 @@
 #include "bindings/range_state.h"
 #include "bindings/stack_choice.h"
 
-namespace kymo::bindings {
+namespace marey::bindings {
 namespace {
 
 struct RecordFunctionFast {
@@ -36,8 +36,8 @@ void warn_of(PyObject* key, PyObject* value) noexcept {
     }
     PySet_Add(warned_keys, key);
     PyErr_Clear();
-    // Through kymo._warnings, which never raises into the program.
-    PyObject* const module = PyImport_ImportModule("kymo._warnings");
+    // Through marey._warnings, which never raises into the program.
+    PyObject* const module = PyImport_ImportModule("marey._warnings");
     PyObject* const text = PyUnicode_FromFormat(
         "record_function_fast: the value of keyword %R is of type %.80s, which cannot be kept: it is shown "
         "as NULL",
@@ -241,7 +241,7 @@ PyType_Slot kSlots[] = {
     {0, nullptr},
 };
 
-PyType_Spec kSpec = {"kymo.record_function_fast", sizeof(RecordFunctionFast), 0,
+PyType_Spec kSpec = {"marey.record_function_fast", sizeof(RecordFunctionFast), 0,
                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_IMMUTABLETYPE, kSlots};
 
 }  // namespace
@@ -251,4 +251,4 @@ bool add_record_function_fast(PyObject* module) noexcept {
     return fast_type != nullptr && PyModule_AddType(module, fast_type) == 0;
 }
 
-}  // namespace kymo::bindings
+}  // namespace marey::bindings

@@ -1,4 +1,4 @@
-// session_binding.cpp: kymo::Session and its options.
+// session_binding.cpp: marey::Session and its options.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
@@ -11,9 +11,9 @@
 #include <string_view>
 #include <vector>
 
-#include <kymo/call_pattern.h>
-#include <kymo/error.h>
-#include <kymo/observe.h>
+#include <marey/call_pattern.h>
+#include <marey/error.h>
+#include <marey/observe.h>
 
 #include "bindings/bind.h"
 #include "bindings/errors.h"
@@ -24,7 +24,7 @@
 
 namespace nb = nanobind;
 
-namespace kymo::bindings {
+namespace marey::bindings {
 namespace {
 
 Policy policy_of(const std::string& name) {
@@ -123,7 +123,7 @@ void bind_errors(nb::module_& module) {
 }
 
 void bind_session(nb::module_& module) {
-    nb::class_<GuardedSession>(module, "Session", "One recording; kymo.profile is made of these.")
+    nb::class_<GuardedSession>(module, "Session", "One recording; marey.profile is made of these.")
         .def(nb::init<>())
         .def(
             "start",
@@ -219,4 +219,4 @@ void bind_session(nb::module_& module) {
     module.def("node_id", &node_id, "What set_node_id() said; -1: nothing.");
 }
 
-}  // namespace kymo::bindings
+}  // namespace marey::bindings

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-namespace kymo::bindings {
+namespace marey::bindings {
 
 SiteCache site_cache;
 
@@ -23,4 +23,4 @@ SiteCache site_cache;
     return site;
 }
 
-}  // namespace kymo::bindings
+}  // namespace marey::bindings

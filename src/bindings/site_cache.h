@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <string_view>
 
-#include <kymo/detail/hot_path.h>
+#include <marey/detail/hot_path.h>
 
-namespace kymo::bindings {
+namespace marey::bindings {
 
 /// The site of a name. Keyed by the object, not by its text: what is written in a program is the same object
 /// every time. Each entry keeps its string alive, so that no other object has its address; a string that
@@ -82,4 +82,4 @@ auto with_text(PyObject* text, Use use) {
                                 static_cast<std::size_t>(PyBytes_GET_SIZE(escaped.get()))));
 }
 
-}  // namespace kymo::bindings
+}  // namespace marey::bindings

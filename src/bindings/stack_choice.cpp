@@ -1,7 +1,7 @@
 // stack_choice.cpp: the argument `stack` of ranges: which frames they carry.
 #include "bindings/stack_choice.h"
 
-namespace kymo::bindings {
+namespace marey::bindings {
 namespace {
 
 constexpr const char* kWords[] = {"", "python", "cpp", "both"};
@@ -34,4 +34,4 @@ PyObject* stack_choice_object(StackChoice choice) noexcept {
     return PyUnicode_FromString(kWords[choice & (kPythonStack | kNativeStack)]);
 }
 
-}  // namespace kymo::bindings
+}  // namespace marey::bindings

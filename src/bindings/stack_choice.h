@@ -5,9 +5,9 @@
 
 #include <cstdint>
 
-#include <kymo/traceback.h>
+#include <marey/traceback.h>
 
-namespace kymo::bindings {
+namespace marey::bindings {
 
 /// Bits: which frames a range carries.
 using StackChoice = std::uint8_t;
@@ -25,4 +25,4 @@ inline TracebackOptions traceback_options(StackChoice choice) noexcept {
     return {.python = (choice & kPythonStack) != 0, .native = (choice & kNativeStack) != 0};
 }
 
-}  // namespace kymo::bindings
+}  // namespace marey::bindings

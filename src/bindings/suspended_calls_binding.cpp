@@ -1,5 +1,5 @@
-// suspended_calls_binding.cpp: calls in parts, and tasks, as rows for kymo._suspended_calls.
-#include <kymo/suspended_calls.h>
+// suspended_calls_binding.cpp: calls in parts, and tasks, as rows for marey._suspended_calls.
+#include <marey/suspended_calls.h>
 #include <nanobind/nanobind.h>
 
 #include "bindings/bind.h"
@@ -7,7 +7,7 @@
 
 namespace nb = nanobind;
 
-namespace kymo::bindings {
+namespace marey::bindings {
 namespace {
 
 nb::object text_or_none(const Trace& trace, StringId id) {
@@ -44,4 +44,4 @@ void bind_suspended_calls(nb::module_& module) {
     module.def("tasks", tasks_of, nb::arg("trace"));
 }
 
-}  // namespace kymo::bindings
+}  // namespace marey::bindings

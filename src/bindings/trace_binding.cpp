@@ -1,22 +1,22 @@
-// trace_binding.cpp: kymo::Trace as kymo.Trace. What people call it by is added in kymo._trace.
+// trace_binding.cpp: marey::Trace as marey.Trace. What people call it by is added in marey._trace.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
-#include <kymo/error.h>
-#include <kymo/export.h>
-#include <kymo/import.h>
-#include <kymo/symbolize.h>
-#include <kymo/trace.h>
+#include <marey/error.h>
+#include <marey/export.h>
+#include <marey/import.h>
+#include <marey/symbolize.h>
+#include <marey/trace.h>
 
 #include "bindings/bind.h"
 #include "bindings/trace_values.h"
 
 namespace nb = nanobind;
 
-namespace kymo::bindings {
+namespace marey::bindings {
 namespace {
 
 nb::dict metadata_of(const Trace& trace) {
@@ -100,4 +100,4 @@ void bind_trace(nb::module_& module) {
     module.def("export_formats", [] { return formats_of(export_formats()); });
 }
 
-}  // namespace kymo::bindings
+}  // namespace marey::bindings

@@ -1,13 +1,13 @@
 // trace_rows.cpp: the ranges of a trace as plain Python values, row by row.
 #include <nanobind/nanobind.h>
 
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
 #include "bindings/bind.h"
 
 namespace nb = nanobind;
 
-namespace kymo::bindings {
+namespace marey::bindings {
 namespace {
 
 nb::object text(const Trace& trace, StringId id) {
@@ -97,4 +97,4 @@ void bind_trace_rows(nb::module_& module) {
     module.def("range_rows", rows_of, nb::arg("trace"), "Every range of a trace as a dict, in row order.");
 }
 
-}  // namespace kymo::bindings
+}  // namespace marey::bindings

@@ -5,7 +5,7 @@
 
 namespace nb = nanobind;
 
-namespace kymo::bindings {
+namespace marey::bindings {
 namespace {
 
 constexpr int kDeepest = 16;  // of lists in lists; a damaged trace could hold a cycle
@@ -123,4 +123,4 @@ nb::object array_object(const Trace& trace, const Argument& value) {
                           integers(extents_of(trace, *array, true)));
 }
 
-}  // namespace kymo::bindings
+}  // namespace marey::bindings

@@ -6,9 +6,9 @@
 #include <span>
 #include <string_view>
 
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
-namespace kymo::bindings {
+namespace marey::bindings {
 
 /// Text whatever bytes it holds: what is no UTF-8 becomes U+FFFD. A new reference.
 nanobind::object text_object(std::string_view text);
@@ -29,4 +29,4 @@ nanobind::list extents(const Trace& trace, const Argument& value, bool strides, 
 /// sizes, strides).
 nanobind::object array_object(const Trace& trace, const Argument& value);
 
-}  // namespace kymo::bindings
+}  // namespace marey::bindings

@@ -6,15 +6,15 @@
 #include <string>
 #include <vector>
 
-#include <kymo/detail/python_stacks.h>
-#include <kymo/traceback.h>
+#include <marey/detail/python_stacks.h>
+#include <marey/traceback.h>
 
 #include "bindings/bind.h"
 #include "bindings/traceback_objects.h"
 
 namespace nb = nanobind;
 
-namespace kymo::bindings {
+namespace marey::bindings {
 namespace {
 
 nb::object text_of(const std::string& text) {
@@ -124,4 +124,4 @@ void bind_traceback(nb::module_& module) {
     });
 }
 
-}  // namespace kymo::bindings
+}  // namespace marey::bindings

@@ -1,4 +1,4 @@
-// traceback_object.cpp: kymo.CapturedTraceback against the raw C API: a capture costs no more than its
+// traceback_object.cpp: marey.CapturedTraceback against the raw C API: a capture costs no more than its
 // frames.
 #include <Python.h>
 
@@ -6,14 +6,14 @@
 
 #include <cstddef>
 
-#include <kymo/detail/python_stacks.h>
-#include <kymo/traceback.h>
+#include <marey/detail/python_stacks.h>
+#include <marey/traceback.h>
 
 #include "bindings/errors.h"
 #include "bindings/traceback_objects.h"
 #include "sources/python/traceback_source.h"
 
-namespace kymo::bindings {
+namespace marey::bindings {
 namespace {
 
 struct TracebackObject {
@@ -122,9 +122,9 @@ PyObject* cleanup(PyObject* object, PyObject*) {
     Py_RETURN_NONE;
 }
 
-/// Calls the function of kymo._traceback with the object.
+/// Calls the function of marey._traceback with the object.
 PyObject* delegate(const char* function, PyObject* object) noexcept {
-    PyObject* module = PyImport_ImportModule("kymo._traceback");
+    PyObject* module = PyImport_ImportModule("marey._traceback");
     if (module == nullptr) return nullptr;
     PyObject* result = PyObject_CallMethod(module, function, "O", object);
     Py_DECREF(module);
@@ -196,7 +196,7 @@ PyObject* construct(PyTypeObject* type, PyObject* arguments, PyObject* named) {
 
 PyObject* represent(PyObject* object) {
     const detail::TracebackData* data = as_traceback(object)->data;
-    return PyUnicode_FromFormat("<kymo.CapturedTraceback of %u Python and %u native frames>",
+    return PyUnicode_FromFormat("<marey.CapturedTraceback of %u Python and %u native frames>",
                                 data != nullptr ? data->python_count : 0,
                                 data != nullptr ? data->native_count : 0);
 }
@@ -250,7 +250,7 @@ PyType_Slot kSlots[] = {
     {0, nullptr},
 };
 
-PyType_Spec kSpec = {"kymo.CapturedTraceback", sizeof(TracebackObject), 0,
+PyType_Spec kSpec = {"marey.CapturedTraceback", sizeof(TracebackObject), 0,
                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, kSlots};
 
 PyObject* wrap(const CapturedTraceback& traceback) noexcept {
@@ -279,4 +279,4 @@ bool add_traceback(PyObject* module) noexcept {
     return true;
 }
 
-}  // namespace kymo::bindings
+}  // namespace marey::bindings

@@ -1,11 +1,11 @@
-// traceback_objects.h: kymo.CapturedTraceback, for the rest of the bindings.
+// traceback_objects.h: marey.CapturedTraceback, for the rest of the bindings.
 #pragma once
 
 #include <Python.h>
 
-#include <kymo/traceback.h>
+#include <marey/traceback.h>
 
-namespace kymo::bindings {
+namespace marey::bindings {
 
 /// Adds the type; false with a Python error set on failure.
 bool add_traceback(PyObject* module) noexcept;
@@ -14,4 +14,4 @@ bool is_traceback(PyObject* object) noexcept;
 /// The capture of an object; empty where it has none, or is of another type.
 CapturedTraceback traceback_of(PyObject* object) noexcept;
 
-}  // namespace kymo::bindings
+}  // namespace marey::bindings

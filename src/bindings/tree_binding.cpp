@@ -1,18 +1,18 @@
-// tree_binding.cpp: kymo::EventTree, node by node.
+// tree_binding.cpp: marey::EventTree, node by node.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 
-#include <kymo/event_list.h>
+#include <marey/event_list.h>
 
 #include "bindings/bind.h"
 #include "bindings/trace_values.h"
 
 namespace nb = nanobind;
 
-namespace kymo::bindings {
+namespace marey::bindings {
 namespace {
 
 std::uint32_t checked(const EventTree& tree, std::uint32_t node) {
@@ -144,4 +144,4 @@ void bind_tree(nb::module_& module) {
         .def("allocation", &allocation);
 }
 
-}  // namespace kymo::bindings
+}  // namespace marey::bindings

@@ -7,7 +7,7 @@
 #include "cli/table.h"
 #include "cli/text_format.h"
 
-namespace kymo::cli {
+namespace marey::cli {
 namespace {
 
 bool is_call(const AverageRow& row) {
@@ -89,4 +89,4 @@ std::string calls_text(const Averages& averages, const std::string& title, const
     return table.text(terminal);
 }
 
-}  // namespace kymo::cli
+}  // namespace marey::cli

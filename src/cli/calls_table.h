@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <string>
 
-#include <kymo/averages.h>
+#include <marey/averages.h>
 
 #include "cli/terminal.h"
 
-namespace kymo::cli {
+namespace marey::cli {
 
 /// What calls are summed up with: totals that count no time twice.
 AverageOptions call_options(GroupBy by = GroupBy::Name);
@@ -27,4 +27,4 @@ bool is_call_sort_key(const std::string& key);
 std::string calls_text(const Averages& averages, const std::string& title, const std::string& sort_by,
                        bool ascending, std::size_t limit, const Terminal& terminal);
 
-}  // namespace kymo::cli
+}  // namespace marey::cli

@@ -3,12 +3,12 @@
 
 #include <string_view>
 
-#include <kymo/error.h>
-#include <kymo/import.h>
+#include <marey/error.h>
+#include <marey/import.h>
 
 #include "cli/progress.h"
 
-namespace kymo::cli {
+namespace marey::cli {
 
 void declare_file(Options& options, std::string& file, std::string& from) {
     options.required(file, "FILE", "The capture, or a trace of another tool");
@@ -20,7 +20,7 @@ void declare_file(Options& options, std::string& file, std::string& from) {
 void CaptureArgument::declare(Options& options) {
     declare_file(options, file, from);
     options.number(session, "--session",
-                   "The session to show, where the capture holds several (see kymo info)");
+                   "The session to show, where the capture holds several (see marey info)");
 }
 
 Trace CaptureArgument::load() const {
@@ -29,16 +29,16 @@ Trace CaptureArgument::load() const {
     const ImportFormat* const told = from.empty() ? import_format(file) : nullptr;
     const std::string_view format = told != nullptr ? told->name : std::string_view(from);
     if (!format.empty() && format != import_formats().front().name)
-        throw Error(file + ": --session is for Kymo's captures, and this is a file of the format " +
+        throw Error(file + ": --session is for Marey's captures, and this is a file of the format " +
                     std::string(format));
     return Trace::load(file, *session);
 }
 
 std::string without_suffix(const std::string& path) {
-    constexpr std::string_view kSuffix = ".kymo";
+    constexpr std::string_view kSuffix = ".marey";
     if (path.size() > kSuffix.size() && path.ends_with(kSuffix))
         return path.substr(0, path.size() - kSuffix.size());
     return path;
 }
 
-}  // namespace kymo::cli
+}  // namespace marey::cli

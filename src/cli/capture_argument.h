@@ -5,11 +5,11 @@
 #include <optional>
 #include <string>
 
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
 #include "cli/command_line.h"
 
-namespace kymo::cli {
+namespace marey::cli {
 
 /// FILE and --from. Both must outlive the parsing.
 void declare_file(Options& options, std::string& file, std::string& from);
@@ -20,11 +20,11 @@ struct CaptureArgument {
     std::optional<std::uint64_t> session;
 
     void declare(Options& options);
-    /// Shows progress. Throws kymo::Error.
+    /// Shows progress. Throws marey::Error.
     Trace load() const;
 };
 
-/// "app" for "dir/app.kymo": what names of files made from it start with (the folder is kept).
+/// "app" for "dir/app.marey": what names of files made from it start with (the folder is kept).
 std::string without_suffix(const std::string& path);
 
-}  // namespace kymo::cli
+}  // namespace marey::cli

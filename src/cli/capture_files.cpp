@@ -9,12 +9,12 @@
 #include "cli/capture_argument.h"
 #include "cli/text_format.h"
 
-namespace kymo::cli {
+namespace marey::cli {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kSuffix = ".kymo";
+constexpr std::string_view kSuffix = ".marey";
 
 bool exists(const std::string& path) {
     std::error_code error;
@@ -91,4 +91,4 @@ std::vector<std::string> captures_of(const std::string& path) {
     return result;
 }
 
-}  // namespace kymo::cli
+}  // namespace marey::cli

@@ -18,7 +18,7 @@
 #include <cstring>
 #include <string_view>
 
-namespace kymo::cli {
+namespace marey::cli {
 namespace {
 
 constexpr int kForwarded[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGCONT, SIGALRM, SIGWINCH};
@@ -138,7 +138,7 @@ constexpr auto& clone_alike = ::clone;
 #endif
 
 /// Starts the program; returns 0 or why it did not start. As posix_spawn does it, which cannot tell the
-/// program its own number. No fork: the handlers that libkymo has for it are for programs that record.
+/// program its own number. No fork: the handlers that libmarey has for it are for programs that record.
 int start_program(pid_t& child, Start& start, std::size_t words) {
     constexpr std::size_t kStackBytes = 128 * 1024;
     std::vector<char> stack(kStackBytes + words * sizeof(char*));
@@ -219,4 +219,4 @@ int end_like(const ChildEnd& end) {
     return 128 + end.signal;
 }
 
-}  // namespace kymo::cli
+}  // namespace marey::cli

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace kymo::cli {
+namespace marey::cli {
 
 /// How a program ended.
 struct ChildEnd {
@@ -26,7 +26,7 @@ using Variables = std::vector<std::pair<std::string, std::optional<std::string>>
 /// Starts `words[0]` (looked up in PATH) with other environment variables and waits for it. The program
 /// keeps our standard streams, our process group and the signal settings we were started with. While it runs,
 /// signals that another process sends to us are passed on to it; those of the terminal reach it directly and
-/// we outlive them. To be called from a process without other threads. Throws kymo::Error when there can be
+/// we outlive them. To be called from a process without other threads. Throws marey::Error when there can be
 /// no child at all.
 ChildEnd run_child(const std::vector<std::string>& words, const Variables& variables);
 
@@ -37,4 +37,4 @@ std::string why_not_started(const std::string& program, int exec_error);
 /// Ends this process the way the child ended: by the same signal, or gives its exit code.
 int end_like(const ChildEnd& end);
 
-}  // namespace kymo::cli
+}  // namespace marey::cli

@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <new>
 
-#include <kymo/error.h>
+#include <marey/error.h>
 
 #include "cli/terminal.h"
 #include "cli/text_format.h"
 #include "cli/verb.h"
 
-namespace kymo::cli {
+namespace marey::cli {
 namespace {
 
 // CLI11 hands over what follows the first unknown word through the app; Options::command leaves a note of
@@ -23,18 +23,18 @@ CommandSinks& command_sinks() {
 }
 
 int fail(const std::string& text) {
-    print_error("kymo: " + printable(text) + "\n");
+    print_error("marey: " + printable(text) + "\n");
     return kFailure;
 }
 
 int usage_error(const std::string& verb, const std::string& text) {
-    const std::string command = verb.empty() ? "kymo" : "kymo " + verb;
+    const std::string command = verb.empty() ? "marey" : "marey " + verb;
     const std::string subject = verb.empty() ? "" : verb + ": ";
     return fail(subject + text + " (see " + command + " --help)");
 }
 
 struct Command {
-    CLI::App app{"Kymo: a profiler for C++ and Python programs.", "kymo"};
+    CLI::App app{"Marey: a profiler for C++ and Python programs.", "marey"};
     std::vector<std::pair<CLI::App*, std::unique_ptr<Verb>>> verbs;
     CLI::App* help = nullptr;
     std::string help_topic;
@@ -46,7 +46,8 @@ struct Command {
         app.require_subcommand(0, 1);
         app.get_formatter()->label("SUBCOMMAND", "VERB");
         app.footer(
-            "Start with:  kymo run -- ./app     then:  kymo report app.kymo\nkymo VERB --help tells more.");
+            "Start with:  marey run -- ./app     then:  marey report app.marey\nmarey VERB --help tells "
+            "more.");
         for (const VerbEntry& entry : all_verbs()) {
             std::unique_ptr<Verb> verb = entry.make();
             CLI::App* sub = app.add_subcommand(entry.name, verb->help());
@@ -82,7 +83,7 @@ int show_help(Command& command) {
     }
     for (auto& [sub, verb] : command.verbs) {
         if (sub->get_name() == command.help_topic) {
-            write_help(*sub, "kymo");
+            write_help(*sub, "marey");
             return kSuccess;
         }
     }
@@ -124,14 +125,14 @@ int dispatch(int argc, char** argv) {
         return usage_error(typed_verb(command), error.what());
     }
     if (command.version) {
-        write_out("kymo " KYMO_VERSION "\n");
+        write_out("marey " MAREY_VERSION "\n");
         return kSuccess;
     }
     if (command.help->parsed()) return show_help(command);
     for (auto& [app, words] : command_sinks()) {
         if (!app->parsed()) continue;
         *words = app->remaining();
-        // kymo run ./app -- x: the dashes are the program's.
+        // marey run ./app -- x: the dashes are the program's.
         words->insert(words->end(), words->empty() && dashes != end ? dashes + 1 : dashes, end);
         return run_verb(command);
     }
@@ -207,4 +208,4 @@ int run_command_line(int argc, char** argv) {
     }
 }
 
-}  // namespace kymo::cli
+}  // namespace marey::cli

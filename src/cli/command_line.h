@@ -11,7 +11,7 @@ namespace CLI {
 class App;
 }
 
-namespace kymo::cli {
+namespace marey::cli {
 
 /// Collects the options of one verb. Every variable given must outlive the parsing; it keeps its value when
 /// the option is absent. `names` is "-o,--output".
@@ -40,7 +40,7 @@ class Options {
     CLI::App& app_;
 };
 
-/// All of `kymo`: reads the command line, does what it says, and returns the exit code.
+/// All of `marey`: reads the command line, does what it says, and returns the exit code.
 int run_command_line(int argc, char** argv);
 
-}  // namespace kymo::cli
+}  // namespace marey::cli

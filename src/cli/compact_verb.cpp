@@ -1,12 +1,12 @@
-// compact_verb.cpp: kymo compact: a capture in fewer bytes.
+// compact_verb.cpp: marey compact: a capture in fewer bytes.
 #include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <cerrno>
 #include <cstring>
 
-#include <kymo/error.h>
-#include <kymo/export.h>
+#include <marey/error.h>
+#include <marey/export.h>
 
 #include "cli/capture_argument.h"
 #include "cli/progress.h"
@@ -14,7 +14,7 @@
 #include "cli/text_format.h"
 #include "cli/verb.h"
 
-namespace kymo::cli {
+namespace marey::cli {
 namespace {
 
 std::uint64_t file_bytes(const std::string& path) {
@@ -28,10 +28,10 @@ class CompactVerb final : public Verb {
     const char* help() const override { return "Rewrite a capture in fewer bytes, losing nothing"; }
     void declare(Options& options) override {
         options.required(file_, "FILE", "The capture");
-        options.text(output_, "-o,--output", "FILE", "Where to (the capture's name with .compact.kymo)");
+        options.text(output_, "-o,--output", "FILE", "Where to (the capture's name with .compact.marey)");
     }
     int run() override {
-        if (output_.empty()) output_ = without_suffix(file_) + ".compact.kymo";
+        if (output_.empty()) output_ = without_suffix(file_) + ".compact.marey";
         const std::uint64_t before = file_bytes(file_);
         {
             const Progress progress("writing " + output_);
@@ -62,4 +62,4 @@ std::unique_ptr<Verb> make_compact_verb() {
     return std::make_unique<CompactVerb>();
 }
 
-}  // namespace kymo::cli
+}  // namespace marey::cli

@@ -1,4 +1,4 @@
-// doctor_verb.cpp: kymo doctor: whether recording works here, what of it does not, and what would help.
+// doctor_verb.cpp: marey doctor: whether recording works here, what of it does not, and what would help.
 #include <fmt/format.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -9,19 +9,19 @@
 #include <filesystem>
 #include <fstream>
 
-#include <kymo/device.h>
-#include <kymo/error.h>
-#include <kymo/nvtx.h>
-#include <kymo/range.h>
-#include <kymo/session.h>
-#include <kymo/traceback.h>
+#include <marey/device.h>
+#include <marey/error.h>
+#include <marey/nvtx.h>
+#include <marey/range.h>
+#include <marey/session.h>
+#include <marey/traceback.h>
 
 #include "cli/footer.h"
 #include "cli/python_program.h"
 #include "cli/text_format.h"
 #include "cli/verb.h"
 
-namespace kymo::cli {
+namespace marey::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -103,13 +103,13 @@ class DoctorVerb final : public Verb {
     /// Records into a file there, and reads it again: the whole way that a capture goes.
     bool check_recording() {
         const std::string path =
-            (fs::path(folder_) / fmt::format("kymo-doctor.{}.kymo", ::getpid())).string();
+            (fs::path(folder_) / fmt::format("marey-doctor.{}.marey", ::getpid())).string();
         try {
             Session session;
             session.start({.output = path});
             constexpr std::uint64_t kRanges = 1000;
             for (std::uint64_t i = 0; i < kRanges; ++i) {
-                KYMO_RANGE("doctor");
+                MAREY_RANGE("doctor");
             }
             session.stop();
             const std::string written = session.output_path();
@@ -124,7 +124,7 @@ class DoctorVerb final : public Verb {
             ::unlink(path.c_str());
             say(State::Bad, "recording", error.what(),
                 fmt::format(
-                    "give a folder that can be written: kymo run -o FOLDER/x.kymo, kymo doctor --folder "
+                    "give a folder that can be written: marey run -o FOLDER/x.marey, marey doctor --folder "
                     "FOLDER"));
             return false;
         }
@@ -151,26 +151,26 @@ class DoctorVerb final : public Verb {
         say(free >= kUsualCeiling ? State::Ok : State::Bad, "space", format_bytes(free) + " free",
             free >= kUsualCeiling
                 ? ""
-                : "a recording may take 1 GiB: give it a smaller ceiling (kymo run --max 64MB), or "
+                : "a recording may take 1 GiB: give it a smaller ceiling (marey run --max 64MB), or "
                   "another folder (-o)");
     }
 
     void check_native_lines() {
         if (has_native_lines()) return say(State::Ok, "symbols", "lines of C++ in tracebacks (elfutils)");
         say(State::Off, "symbols", "tracebacks of C++ have names, and no lines",
-            "build Kymo with elfutils: apt-get install libdw-dev");
+            "build Marey with elfutils: apt-get install libdw-dev");
     }
 
     void check_python() {
         const std::string start = python_start_folder();
         if (start.empty())
             return say(State::Off, "python", "this command is not part of the Python package",
-                       "pip install kymo");
+                       "install the package: 'pip install .' in a clone of Marey");
         const std::string python = python_command({}).front();
         const std::string package = fs::path(start).parent_path().parent_path().string();
         const std::string path = variable("PYTHONPATH");
         const Said said =
-            ask(fmt::format("KYMO= PYTHONPATH={} {} -m kymo._doctor",
+            ask(fmt::format("MAREY= PYTHONPATH={} {} -m marey._doctor",
                             shell_word(package + (path.empty() ? "" : ":" + path)), shell_word(python)));
         if (!said.is_success) {
             const std::string why = said.text.substr(said.text.rfind('\n') + 1);
@@ -185,7 +185,7 @@ class DoctorVerb final : public Verb {
         }
     }
 
-    /// "ok|off|BAD<TAB>title<TAB>fact<TAB>help", as python/kymo/_doctor.py prints them.
+    /// "ok|off|BAD<TAB>title<TAB>fact<TAB>help", as python/marey/_doctor.py prints them.
     void python_line(const std::string& line) {
         std::array<std::string, 4> parts;
         std::size_t at = 0;
@@ -206,7 +206,7 @@ class DoctorVerb final : public Verb {
         if (trouble.empty() && device != nullptr && device->activities() == nullptr)
             trouble = device->activities_trouble() + " Without it ranges are timed with events.";
         say(trouble.empty() ? State::Ok : State::Off, "cuda",
-            trouble.empty() ? "kernels, copies and calls are recorded (kymo run --gpu)" : trouble,
+            trouble.empty() ? "kernels, copies and calls are recorded (marey run --gpu)" : trouble,
             has_driver
                 ? ""
                 : "this machine has no NVIDIA driver; where it has a GPU, install one (nvidia-smi shows it)");
@@ -219,7 +219,7 @@ class DoctorVerb final : public Verb {
             if (line == "RmProfilingAdminOnly: 1")
                 more("rights",
                      "hardware counters are for administrators only (NVreg_RestrictProfilingToAdminUsers); "
-                     "Kymo needs none");
+                     "Marey needs none");
         }
         for (const char* const name : {"CUDA_INJECTION64_PATH", "NSYS_PROFILING_SESSION_ID"}) {
             if (!variable(name).empty() && !nvtx::is_library(variable(name)))
@@ -232,7 +232,7 @@ class DoctorVerb final : public Verb {
         const std::string listener = variable("NVTX_INJECTION64_PATH");
         if (listener.empty())
             return say(State::Ok, "nvtx", "nobody else listens (NVTX_INJECTION64_PATH is not set)");
-        if (nvtx::is_library(listener)) return say(State::Ok, "nvtx", "Kymo listens");
+        if (nvtx::is_library(listener)) return say(State::Ok, "nvtx", "Marey listens");
         say(State::Off, "nvtx",
             "NVTX_INJECTION64_PATH is " + listener + ": that tool hears the ranges of NVTX",
             "unset NVTX_INJECTION64_PATH");
@@ -249,4 +249,4 @@ std::unique_ptr<Verb> make_doctor_verb() {
     return std::make_unique<DoctorVerb>();
 }
 
-}  // namespace kymo::cli
+}  // namespace marey::cli

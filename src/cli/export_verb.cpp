@@ -1,12 +1,12 @@
-// export_verb.cpp: kymo export: a capture in the format of another tool.
+// export_verb.cpp: marey export: a capture in the format of another tool.
 #include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <csignal>
 #include <filesystem>
 
-#include <kymo/error.h>
-#include <kymo/export.h>
+#include <marey/error.h>
+#include <marey/export.h>
 
 #include "cli/capture_argument.h"
 #include "cli/footer.h"
@@ -14,7 +14,7 @@
 #include "cli/text_format.h"
 #include "cli/verb.h"
 
-namespace kymo::cli {
+namespace marey::cli {
 namespace {
 
 class ExportVerb final : public Verb {
@@ -23,7 +23,7 @@ class ExportVerb final : public Verb {
     const char* details() const override {
         return "Open Chrome traces at https://ui.perfetto.dev or chrome://tracing, speedscope's at "
                "https://www.speedscope.app.\n"
-               "An output name that ends in .gz is compressed; -o - writes to standard output. kymo stacks "
+               "An output name that ends in .gz is compressed; -o - writes to standard output. marey stacks "
                "has "
                "more ways\n"
                "to fold stacks.";
@@ -86,4 +86,4 @@ std::unique_ptr<Verb> make_export_verb() {
     return std::make_unique<ExportVerb>();
 }
 
-}  // namespace kymo::cli
+}  // namespace marey::cli

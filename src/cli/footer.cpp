@@ -4,11 +4,11 @@
 
 #include <fmt/format.h>
 
-#include <kymo/analyze.h>
+#include <marey/analyze.h>
 
 #include "cli/text_format.h"
 
-namespace kymo::cli {
+namespace marey::cli {
 
 std::string thread_label(const Trace& trace, Row thread) {
     if (thread >= trace.threads().size()) return "?";
@@ -107,4 +107,4 @@ std::string footer(const Trace& trace, const Terminal& terminal) {
     return text + problem_lines(trace, terminal);
 }
 
-}  // namespace kymo::cli
+}  // namespace marey::cli

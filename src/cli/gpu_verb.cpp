@@ -1,12 +1,12 @@
-// gpu_verb.cpp: kymo gpu: what devices did, when they had nothing to do, and why.
+// gpu_verb.cpp: marey gpu: what devices did, when they had nothing to do, and why.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <limits>
 
-#include <kymo/error.h>
-#include <kymo/export.h>
-#include <kymo/gpu_use.h>
+#include <marey/error.h>
+#include <marey/export.h>
+#include <marey/gpu_use.h>
 
 #include "cli/capture_argument.h"
 #include "cli/footer.h"
@@ -15,7 +15,7 @@
 #include "cli/text_format.h"
 #include "cli/verb.h"
 
-namespace kymo::cli {
+namespace marey::cli {
 namespace {
 
 constexpr std::uint64_t kUsualTop = 10;
@@ -99,7 +99,7 @@ class GpuVerb final : public Verb {
     void show_nothing() {
         text_ = number_ ? fmt::format("nothing from a device {} in this file", *number_)
                         : std::string("nothing from a device in this file");
-        text_ += " (kymo run --gpu records what devices do)\n\n";
+        text_ += " (marey run --gpu records what devices do)\n\n";
     }
 
     void fact(std::string_view title, const std::string& value) {
@@ -362,4 +362,4 @@ std::unique_ptr<Verb> make_gpu_verb() {
     return std::make_unique<GpuVerb>();
 }
 
-}  // namespace kymo::cli
+}  // namespace marey::cli

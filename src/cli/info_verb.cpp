@@ -1,10 +1,10 @@
-// info_verb.cpp: kymo info: what a capture is about.
+// info_verb.cpp: marey info: what a capture is about.
 #include <fmt/format.h>
 #include <sys/stat.h>
 
-#include <kymo/analyze.h>
-#include <kymo/error.h>
-#include <kymo/export.h>
+#include <marey/analyze.h>
+#include <marey/error.h>
+#include <marey/export.h>
 
 #include "cli/capture_argument.h"
 #include "cli/footer.h"
@@ -12,7 +12,7 @@
 #include "cli/text_format.h"
 #include "cli/verb.h"
 
-namespace kymo::cli {
+namespace marey::cli {
 namespace {
 
 class InfoVerb final : public Verb {
@@ -150,4 +150,4 @@ std::unique_ptr<Verb> make_info_verb() {
     return std::make_unique<InfoVerb>();
 }
 
-}  // namespace kymo::cli
+}  // namespace marey::cli

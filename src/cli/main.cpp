@@ -1,13 +1,13 @@
-// main.cpp: the command `kymo`.
+// main.cpp: the command `marey`.
 #include "cli/command_line.h"
 
-/// Tells libkymo that this program is not to be recorded, whatever the environment asks for: it is meant for
+/// Tells libmarey that this program is not to be recorded, whatever the environment asks for: it is meant for
 /// others.
 extern "C" {
-extern __attribute__((visibility("default"))) const char kymo_is_the_command;
-const char kymo_is_the_command = 1;
+extern __attribute__((visibility("default"))) const char marey_is_the_command;
+const char marey_is_the_command = 1;
 }
 
 int main(int argc, char** argv) {
-    return kymo::cli::run_command_line(argc, argv);
+    return marey::cli::run_command_line(argc, argv);
 }

@@ -1,10 +1,10 @@
-// memory_verb.cpp: kymo memory: how much memory was held, when most, and who took it.
+// memory_verb.cpp: marey memory: how much memory was held, when most, and who took it.
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include <kymo/analyze.h>
-#include <kymo/export.h>
+#include <marey/analyze.h>
+#include <marey/export.h>
 
 #include "cli/capture_argument.h"
 #include "cli/footer.h"
@@ -13,7 +13,7 @@
 #include "cli/text_format.h"
 #include "cli/verb.h"
 
-namespace kymo::cli {
+namespace marey::cli {
 namespace {
 
 constexpr std::uint64_t kUsualLimit = 20;
@@ -42,7 +42,8 @@ class MemoryVerb final : public Verb {
   public:
     const char* help() const override { return "How much memory was held, when most, and who took it"; }
     const char* details() const override {
-        return "For every device that has allocation reports (kymo run --memory records them). at peak: what "
+        return "For every device that has allocation reports (marey run --memory records them). at peak: "
+               "what "
                "these ranges\n"
                "had taken and still held when most was held. taken: all that they took, total: with the "
                "ranges inside\n"
@@ -72,7 +73,7 @@ class MemoryVerb final : public Verb {
         }
         terminal_ = standard_output();
         if (use.devices.empty())
-            text_ = "no allocation reports (kymo run --memory records those that the program makes)\n\n";
+            text_ = "no allocation reports (marey run --memory records those that the program makes)\n\n";
         for (const DeviceMemory& memory : use.devices) show(trace, memory);
         write_out(text_ + footer(trace, terminal_));
         return kSuccess;
@@ -187,4 +188,4 @@ std::unique_ptr<Verb> make_memory_verb() {
     return std::make_unique<MemoryVerb>();
 }
 
-}  // namespace kymo::cli
+}  // namespace marey::cli

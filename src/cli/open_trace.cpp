@@ -8,13 +8,13 @@
 
 #include <cstdlib>
 
-#include <kymo/export.h>
+#include <marey/export.h>
 
 #include "cli/capture_argument.h"
 #include "cli/terminal.h"
 #include "cli/text_format.h"
 
-namespace kymo::cli {
+namespace marey::cli {
 namespace {
 
 constexpr const char* kViewer = "https://ui.perfetto.dev";
@@ -53,11 +53,11 @@ void open_in_browser(const std::string& capture) {
     const std::string trace = free_name(without_suffix(capture), ".json");
     write_chrome_json(Trace::load(capture), trace);
     if (start_browser()) {
-        print_error(fmt::format("kymo: {} is opening: drop {} there\n", kViewer, shell_word(trace)));
+        print_error(fmt::format("marey: {} is opening: drop {} there\n", kViewer, shell_word(trace)));
     } else {
         print_error(
-            fmt::format("kymo: there is no browser here: open {} at {}\n", shell_word(trace), kViewer));
+            fmt::format("marey: there is no browser here: open {} at {}\n", shell_word(trace), kViewer));
     }
 }
 
-}  // namespace kymo::cli
+}  // namespace marey::cli

@@ -3,10 +3,10 @@
 
 #include <string>
 
-namespace kymo::cli {
+namespace marey::cli {
 
 /// Exports the capture for the viewer and opens that; says on stderr what was done, or what to do where there
-/// is no browser. Throws kymo::Error when the capture cannot be exported.
+/// is no browser. Throws marey::Error when the capture cannot be exported.
 void open_in_browser(const std::string& capture);
 
-}  // namespace kymo::cli
+}  // namespace marey::cli

@@ -7,7 +7,7 @@
 #include "cli/terminal.h"
 #include "cli/text_format.h"
 
-namespace kymo::cli {
+namespace marey::cli {
 
 Progress::Progress(std::string text) : text_(std::move(text)) {
     if (!standard_error().is_terminal) return;
@@ -40,4 +40,4 @@ void Progress::show() {
     }
 }
 
-}  // namespace kymo::cli
+}  // namespace marey::cli

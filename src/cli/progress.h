@@ -6,7 +6,7 @@
 #include <string>
 #include <thread>
 
-namespace kymo::cli {
+namespace marey::cli {
 
 /// While it lives: says on stderr, where that is a terminal, what is going on and for how long. Leaves no
 /// trace there.
@@ -27,4 +27,4 @@ class Progress {
     std::thread thread_;
 };
 
-}  // namespace kymo::cli
+}  // namespace marey::cli

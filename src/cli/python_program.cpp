@@ -7,7 +7,7 @@
 
 #include "cli/text_format.h"
 
-namespace kymo::cli {
+namespace marey::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -17,7 +17,7 @@ bool is_file(const fs::path& path) {
     return fs::is_regular_file(path, error);
 }
 
-// What the start script of the package tells us (python/kymo/_command.py).
+// What the start script of the package tells us (python/marey/_command.py).
 std::string told(const char* variable) {
     const char* const text = std::getenv(variable);
     return text != nullptr ? text : "";
@@ -40,9 +40,9 @@ bool is_python_program(const std::vector<std::string>& words) {
 }
 
 std::vector<std::string> python_command(const std::vector<std::string>& words) {
-    const std::string python = told("KYMO_PYTHON");
+    const std::string python = told("MAREY_PYTHON");
     std::vector<std::string> command{python.empty() ? "python3" : python};
-    const std::string options = told("KYMO_PYTHON_OPTIONS");  // one a line
+    const std::string options = told("MAREY_PYTHON_OPTIONS");  // one a line
     for (std::size_t at = 0; at < options.size();) {
         const std::size_t end = std::min(options.find('\n', at), options.size());
         command.push_back(options.substr(at, end - at));
@@ -73,11 +73,11 @@ std::string python_start_folder() {
     const fs::path folder = program.parent_path();
     // Told by the package, beside the command in an installed one, in the folder of a build.
     for (const fs::path& package :
-         {fs::path(told("KYMO_PACKAGE")), folder.parent_path(), folder / "python" / "kymo"}) {
+         {fs::path(told("MAREY_PACKAGE")), folder.parent_path(), folder / "python" / "marey"}) {
         if (!package.empty() && is_file(package / "_start" / "sitecustomize.py"))
             return fs::absolute(package / "_start", error).lexically_normal().string();
     }
     return "";
 }
 
-}  // namespace kymo::cli
+}  // namespace marey::cli

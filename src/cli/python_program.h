@@ -4,12 +4,12 @@
 #include <string>
 #include <vector>
 
-namespace kymo::cli {
+namespace marey::cli {
 
 /// Whether the words of a command mean a program for Python, as they would behind `python`: a script x.py, an
 /// archive x.pyz, a folder with __main__.py, "-m module", "-c code", "-".
 bool is_python_program(const std::vector<std::string>& words);
-/// The whole command: the interpreter of the environment that kymo was installed into, with its options.
+/// The whole command: the interpreter of the environment that marey was installed into, with its options.
 std::vector<std::string> python_command(const std::vector<std::string>& words);
 /// What the program is called: the script without its suffix, the module.
 std::string python_program_name(const std::vector<std::string>& words);
@@ -18,4 +18,4 @@ std::string python_program_name(const std::vector<std::string>& words);
 /// found.
 std::string python_start_folder();
 
-}  // namespace kymo::cli
+}  // namespace marey::cli

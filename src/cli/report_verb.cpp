@@ -1,11 +1,11 @@
-// report_verb.cpp: kymo report: where the time went, by name.
+// report_verb.cpp: marey report: where the time went, by name.
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include <kymo/analyze.h>
-#include <kymo/error.h>
-#include <kymo/table.h>
+#include <marey/analyze.h>
+#include <marey/error.h>
+#include <marey/table.h>
 
 #include "cli/calls_table.h"
 #include "cli/capture_argument.h"
@@ -16,7 +16,7 @@
 #include "cli/text_format.h"
 #include "cli/verb.h"
 
-namespace kymo::cli {
+namespace marey::cli {
 namespace {
 
 constexpr std::uint64_t kUsualLimit = 40;
@@ -150,11 +150,11 @@ class ReportVerb final : public Verb {
     /// An option that changed nothing would look like a result.
     void say_what_is_missing(const Trace& trace, const Averages& averages) const {
         if (subtract_ && trace.costs().empty())
-            print_error("kymo: the trace does not say what recording cost: nothing was subtracted\n");
+            print_error("marey: the trace does not say what recording cost: nothing was subtracted\n");
         const bool has_stacks = std::any_of(averages.rows.begin(), averages.rows.end(),
                                             [](const AverageRow& row) { return !row.stack.empty(); });
         if (by_stack_.value_or(0) > 0 && !has_stacks)
-            print_error("kymo: no range has a call stack: --by-stack changes nothing\n");
+            print_error("marey: no range has a call stack: --by-stack changes nothing\n");
     }
 
     AverageOptions average_options(const TableOptions& table) const {
@@ -279,4 +279,4 @@ std::unique_ptr<Verb> make_report_verb() {
     return std::make_unique<ReportVerb>();
 }
 
-}  // namespace kymo::cli
+}  // namespace marey::cli

@@ -1,4 +1,4 @@
-// run_summary.cpp: what `kymo run` says at the end.
+// run_summary.cpp: what `marey run` says at the end.
 #include "cli/run_summary.h"
 
 #include <fmt/format.h>
@@ -6,9 +6,9 @@
 
 #include <algorithm>
 
-#include <kymo/analyze.h>
-#include <kymo/error.h>
-#include <kymo/gpu_use.h>
+#include <marey/analyze.h>
+#include <marey/error.h>
+#include <marey/gpu_use.h>
 
 #include "cli/calls_table.h"
 #include "cli/footer.h"
@@ -16,7 +16,7 @@
 #include "cli/table.h"
 #include "cli/text_format.h"
 
-namespace kymo::cli {
+namespace marey::cli {
 namespace {
 
 /// Above that many captures, only their names are shown.
@@ -86,7 +86,7 @@ std::string garbage_fact(const Averages& averages) {
                        format_duration(static_cast<double>(longest)));
 }
 
-/// "cuda:0 busy 34.5%: gemm 1.20 s (812), relu 0.3 s (900); kymo gpu FILE tells more": a text for each
+/// "cuda:0 busy 34.5%: gemm 1.20 s (812), relu 0.3 s (900); marey gpu FILE tells more": a text for each
 /// device.
 std::vector<std::string> device_facts(const Trace& trace) {
     std::vector<std::string> facts;
@@ -125,7 +125,7 @@ std::string calls_summary(const Trace& trace, const std::string& path, Averages&
                           const Terminal& terminal) {
     make_printable(averages);
     std::string text =
-        fmt::format("kymo: {}: {} in {}, {}\n\n", styled(terminal, Style::Bold, printable(path)),
+        fmt::format("marey: {}: {} in {}, {}\n\n", styled(terminal, Style::Bold, printable(path)),
                     format_plural(count_calls(averages), "call"), window_of(trace), size_of(path));
     text += calls_text(averages, "function", "self", false, kHotFunctions, terminal);
     const auto fact = [&](std::string_view title, const std::string& what) {
@@ -195,12 +195,12 @@ RunSummary summarize_run(const std::vector<std::string>& captures, std::string_v
             if (i > 0) {
                 others.add(trace, path, averages);
             } else if (events == 0 || is_only_garbage(trace, averages)) {
-                main = fmt::format("kymo: {}: {}\n{}", styled(terminal, Style::Bold, printable(path)),
+                main = fmt::format("marey: {}: {}\n{}", styled(terminal, Style::Bold, printable(path)),
                                    why_empty, problem_lines(trace, terminal));
             } else if (are_host_calls(averages)) {
                 main = calls_summary(trace, path, averages, terminal);
             } else {
-                main = fmt::format("kymo: {}: {}, {}\n", styled(terminal, Style::Bold, printable(path)),
+                main = fmt::format("marey: {}: {}, {}\n", styled(terminal, Style::Bold, printable(path)),
                                    events_fact(trace), size_of(path));
                 for (const std::string& device : device_facts(trace)) main += "gpu: " + device + "\n";
                 main += problem_lines(trace, terminal);
@@ -210,7 +210,7 @@ RunSummary summarize_run(const std::vector<std::string>& captures, std::string_v
                 summary.best = path;
             }
         } catch (const Error& error) {
-            if (i == 0) main = fmt::format("kymo: {}\n", printable(error.what()));
+            if (i == 0) main = fmt::format("marey: {}\n", printable(error.what()));
             if (i > 0) others.add_unread(path, printable(error.what()));
         }
     }
@@ -218,4 +218,4 @@ RunSummary summarize_run(const std::vector<std::string>& captures, std::string_v
     return summary;
 }
 
-}  // namespace kymo::cli
+}  // namespace marey::cli

@@ -1,4 +1,4 @@
-// run_summary.h: what `kymo run` says at the end: where the time went, and what to type next.
+// run_summary.h: what `marey run` says at the end: where the time went, and what to type next.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 #include "cli/terminal.h"
 
-namespace kymo::cli {
+namespace marey::cli {
 
 struct RunSummary {
     std::string text;
@@ -19,4 +19,4 @@ struct RunSummary {
 RunSummary summarize_run(const std::vector<std::string>& captures, std::string_view why_empty,
                          const Terminal& terminal);
 
-}  // namespace kymo::cli
+}  // namespace marey::cli

@@ -1,4 +1,4 @@
-// run_verb.cpp: kymo run: runs a program that records itself, and says what came of it.
+// run_verb.cpp: marey run: runs a program that records itself, and says what came of it.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -10,11 +10,11 @@
 #include <cstring>
 #include <filesystem>
 
-#include <kymo/call_pattern.h>
-#include <kymo/device.h>
-#include <kymo/error.h>
-#include <kymo/nvtx.h>
-#include <kymo/scope.h>
+#include <marey/call_pattern.h>
+#include <marey/device.h>
+#include <marey/error.h>
+#include <marey/nvtx.h>
+#include <marey/scope.h>
 
 #include "cli/capture_files.h"
 #include "cli/child_process.h"
@@ -25,10 +25,10 @@
 #include "cli/text_format.h"
 #include "cli/verb.h"
 
-namespace kymo::cli {
+namespace marey::cli {
 namespace {
 
-/// A value for the variable KYMO, whose parts are separated by commas.
+/// A value for the variable MAREY, whose parts are separated by commas.
 std::string escaped(const std::string& text) {
     std::string result;
     for (const char c : text) {
@@ -63,24 +63,25 @@ class RunVerb final : public Verb {
   public:
     const char* help() const override { return "Run a program and record it"; }
     const char* details() const override {
-        return "As in: kymo run [OPTIONS] script.py [ARGUMENTS], kymo run [OPTIONS] -m MODULE [ARGUMENTS],\n"
-               "kymo run [OPTIONS] -c CODE [ARGUMENTS], kymo run [OPTIONS] -- PROGRAM [ARGUMENTS]\n\n"
+        return "As in: marey run [OPTIONS] script.py [ARGUMENTS], marey run [OPTIONS] -m MODULE "
+               "[ARGUMENTS],\n"
+               "marey run [OPTIONS] -c CODE [ARGUMENTS], marey run [OPTIONS] -- PROGRAM [ARGUMENTS]\n\n"
                "A program of Python (x.py, x.pyz, a folder with __main__.py, -m, -c, - for standard input) "
                "is "
                "run by the Python\n"
-               "of the environment that kymo was installed into, unchanged; all its calls are recorded, on "
+               "of the environment that marey was installed into, unchanged; all its calls are recorded, on "
                "every thread. Any\n"
-               "other program must be linked to Kymo, or load something that is, or start Python, or use "
+               "other program must be linked to Marey, or load something that is, or start Python, or use "
                "CUDA (--gpu) or\n"
                "NVTX (--nvtx). Signals are passed on to it, and its exit code is passed back. Programs that "
                "it starts record\n"
-               "too, into captures of their own. Programs linked statically without Kymo, and setuid "
+               "too, into captures of their own. Programs linked statically without Marey, and setuid "
                "programs, cannot be seen.";
     }
     void declare(Options& options) override {
         options.text(
             output_, "-o,--output", "FILE",
-            "The capture (SCRIPT.PID.kymo; of other programs PROGRAM.kymo, or PROGRAM-2.kymo if that "
+            "The capture (SCRIPT.PID.marey; of other programs PROGRAM.marey, or PROGRAM-2.marey if that "
             "exists)");
         options.flag(force_, "--force", "Replace the capture if it exists");
         options.text(max_, "--max-bytes,--max", "SIZE", "Ceiling of the recording, as in 512MB (1 GiB)");
@@ -102,14 +103,14 @@ class RunVerb final : public Verb {
         options.flag(call_lines_, "--call-lines", "With each call the line that it was made from");
         options.flag(no_children_, "--no-children", "Do not record processes that a Python program starts");
         options.text(scopes_, "--scopes", "LIST", "Only these kinds of range, as in user,function");
-        options.flag(memory_, "--memory", "Allocation reports too (kymo memory shows them)");
+        options.flag(memory_, "--memory", "Allocation reports too (marey memory shows them)");
         options.flag(shapes_, "--shapes", "Shapes of the arrays that operations take and give");
         options.flag(flops_, "--flops", "What it takes to count floating-point operations; brings --shapes");
         options.flag(
             torch_, "--torch",
             "PyTorch's operators, in processes that import it (compiles an observer the first time)");
         options.flag_or_text(gpu_, "--gpu", "cuda", "DEVICE",
-                             "What the GPU did, and which ranges and calls launched it (kymo gpu shows it)");
+                             "What the GPU did, and which ranges and calls launched it (marey gpu shows it)");
         options.text(gpu_activities_, "--gpu-activities", "LIST",
                      "What of it, as in default,waits: kernels, copies, sets, calls, driver_calls, overhead "
                      "(these are default), waits (with them all), times");
@@ -120,16 +121,17 @@ class RunVerb final : public Verb {
     }
 
     int run() override {
-        if (words_.empty()) throw Error("run: the program is missing (see kymo run --help)");
+        if (words_.empty()) throw Error("run: the program is missing (see marey run --help)");
         if (words_[0].starts_with("--")) throw Error("run: there is no option " + words_[0]);
         is_python_ = is_python_program(words_);
         start_folder_ = python_start_folder();
         if (is_python_ && start_folder_.empty())
             throw Error(
-                "run: the Python package kymo is not here: this command runs programs of Python only as a "
-                "part of it (pip install kymo)");
+                "run: this command was built without the Python package, so it cannot record Python programs "
+                "(install the package: 'pip install .' in a clone of Marey)");
         if (torch_ && start_folder_.empty())
-            throw Error("run: --torch: the Python package kymo is not here (pip install kymo)");
+            throw Error(
+                "run: --torch needs the Python package (install it: 'pip install .' in a clone of Marey)");
         const Variables variables = this->variables();
         std::vector<std::string> before = captures_beside(output_);
         before.push_back(output_);
@@ -137,7 +139,7 @@ class RunVerb final : public Verb {
         const std::vector<std::string> words = is_python_ ? python_command(words_) : words_;
         const ChildEnd end = run_child(words, variables);
         if (end.exec_error != 0) {
-            print_error(fmt::format("kymo: {}\n", printable(why_not_started(words[0], end.exec_error))));
+            print_error(fmt::format("marey: {}\n", printable(why_not_started(words[0], end.exec_error))));
             return end_like(end);
         }
         if (const std::size_t mark = output_.find(kPidMark); mark != std::string::npos)
@@ -146,13 +148,13 @@ class RunVerb final : public Verb {
         try {
             report(before);
         } catch (const std::exception& error) {
-            print_error(fmt::format("kymo: {}\n", printable(error.what())));
+            print_error(fmt::format("marey: {}\n", printable(error.what())));
         }
         return end_like(end);
     }
 
   private:
-    /// Chooses the output and gives the value of the variable KYMO.
+    /// Chooses the output and gives the value of the variable MAREY.
     std::string settings() {
         prepare_output();
         std::string text = "out=" + escaped(std::filesystem::absolute(output_).lexically_normal().string());
@@ -226,10 +228,10 @@ class RunVerb final : public Verb {
 
     /// How the program's environment differs from ours.
     Variables variables() {
-        Variables variables{{"KYMO", settings()},
-                            {"KYMO_PYTHON", std::nullopt},
-                            {"KYMO_PYTHON_OPTIONS", std::nullopt},
-                            {"KYMO_PACKAGE", std::nullopt}};
+        Variables variables{{"MAREY", settings()},
+                            {"MAREY_PYTHON", std::nullopt},
+                            {"MAREY_PYTHON_OPTIONS", std::nullopt},
+                            {"MAREY_PACKAGE", std::nullopt}};
         if (nvtx_ || !gpu_.empty()) load_with_nvtx(variables);
         // Python's package records calls, and the GPU with them, without that: other processes need it.
         const bool is_alone = is_python_ && no_children_ && !no_calls_;
@@ -238,27 +240,27 @@ class RunVerb final : public Verb {
         const char* const path = std::getenv("PYTHONPATH");
         variables.emplace_back(
             "PYTHONPATH", start_folder_ + (path != nullptr && *path != '\0' ? ":" + std::string(path) : ""));
-        if (torch_) variables.emplace_back("KYMO_TORCH", "1");
-        if (no_children_) variables.emplace_back("KYMO_CHILDREN", "0");
+        if (torch_) variables.emplace_back("MAREY_TORCH", "1");
+        if (no_children_) variables.emplace_back("MAREY_CHILDREN", "0");
         return variables;
     }
 
-    /// Programs that are not linked to Kymo load it when they first use NVTX or CUDA. Where another tool is
+    /// Programs that are not linked to Marey load it when they first use NVTX or CUDA. Where another tool is
     /// loaded already, it stays: there is room for one.
     void load_with_nvtx(Variables& variables) const {
         const std::string other = set_unless_other(variables, "NVTX_INJECTION64_PATH");
         if (nvtx_ && !other.empty())
-            print_error("kymo: --nvtx: ranges of NVTX go to another tool: " + other +
+            print_error("marey: --nvtx: ranges of NVTX go to another tool: " + other +
                         ", which is left as it is\n");
     }
     void load_with_cuda(Variables& variables) const {
         const std::string other = set_unless_other(variables, "CUDA_INJECTION64_PATH");
         if (!other.empty())
-            print_error("kymo: --gpu: CUDA loads another tool, which may keep the GPU for itself: " + other +
+            print_error("marey: --gpu: CUDA loads another tool, which may keep the GPU for itself: " + other +
                         ", which is left as it is\n");
     }
 
-    /// What the variable is already, as a text, where that is not Kymo.
+    /// What the variable is already, as a text, where that is not Marey.
     static std::string set_unless_other(Variables& variables, const char* name) {
         const char* const value = std::getenv(name);
         if (value == nullptr || *value == '\0') {
@@ -268,7 +270,7 @@ class RunVerb final : public Verb {
         return nvtx::is_library(value) ? "" : fmt::format("{} is {}", name, printable(value));
     }
 
-    /// Each rank of a distributed program may have its own `kymo run`.
+    /// Each rank of a distributed program may have its own `marey run`.
     void name_by_rank() {
         const char *const rank = std::getenv("RANK"), *const size = std::getenv("WORLD_SIZE");
         if (torch_ && rank != nullptr && size != nullptr) output_ = rank_capture_name(output_, rank, size);
@@ -277,7 +279,7 @@ class RunVerb final : public Verb {
     void prepare_output() {
         if (output_.empty()) {
             // Should a file of that name be there, the program finds another one beside it.
-            output_ = is_python_ ? fmt::format("{}.{}.kymo", python_program_name(words_), kPidMark)
+            output_ = is_python_ ? fmt::format("{}.{}.marey", python_program_name(words_), kPidMark)
                                  : free_capture_name(words_[0]);
             name_by_rank();
         } else {
@@ -315,7 +317,7 @@ class RunVerb final : public Verb {
             return std::find(before.begin(), before.end(), path) != before.end();
         });
         if (captures.empty()) {
-            print_error(fmt::format("kymo: nothing was recorded: {}\n", why_nothing()));
+            print_error(fmt::format("marey: nothing was recorded: {}\n", why_nothing()));
             return;
         }
         if (!quiet_) {
@@ -324,18 +326,18 @@ class RunVerb final : public Verb {
             if (!summary.best.empty()) {
                 const std::string capture = shell_word(summary.best);
                 text += fmt::format(
-                    "{0}  {2}kymo report {1}   |   kymo tree {1}   |   kymo export {1} -o trace.json\n",
+                    "{0}  {2}marey report {1}   |   marey tree {1}   |   marey export {1} -o trace.json\n",
                     styled(standard_error(), Style::Dim, "next:"), capture,
-                    gpu_.empty() ? "" : "kymo gpu " + capture + "   |   ");
+                    gpu_.empty() ? "" : "marey gpu " + capture + "   |   ");
             }
             print_error(text);
         }
         if (open_) open_in_browser(captures.front());
     }
 
-    /// Why the capture of a program that has loaded libkymo holds nothing.
+    /// Why the capture of a program that has loaded libmarey holds nothing.
     const char* why_empty() const {
-        if (!is_python_) return "it loaded libkymo, but no range was reached";
+        if (!is_python_) return "it loaded libmarey, but no range was reached";
         if (no_calls_) return "nothing: --no-calls leaves the calls out, and no range was marked";
         const bool is_filtered = !include_.empty() || !exclude_.empty() || !min_duration_.empty() ||
                                  max_depth_.value_or(0) != 0 || !scopes_.empty();
@@ -347,22 +349,22 @@ class RunVerb final : public Verb {
     std::string why_nothing() const {
         const std::string unless_said = "unless a line above says why, ";
         if (no_calls_ && is_python_)
-            return "with --no-calls only ranges that the program marks are, and it has not imported kymo" +
+            return "with --no-calls only ranges that the program marks are, and it has not imported marey" +
                    std::string(gpu_ == "cuda" ? " or used CUDA" : "") + why_no_gpu();
         if (!is_python_)
-            return unless_said + printable(words_[0]) + " did not load libkymo (it is not linked to Kymo" +
+            return unless_said + printable(words_[0]) + " did not load libmarey (it is not linked to Marey" +
                    (gpu_ == "cuda" ? ", used neither CUDA nor NVTX"
                     : nvtx_        ? " and did not call NVTX"
                                    : "") +
                    ", or is setuid)" + why_no_gpu();
         return unless_said + printable(python_command({}).front()) +
-               " did not load the package kymo: it ended before it ran the program, was started with -E, -I "
+               " did not load the package marey: it ended before it ran the program, was started with -E, -I "
                "or -S, "
                "or is not the Python that " +
                printable(start_folder_) + " is for";
     }
 
-    /// A program that does not know Kymo loads it with CUDA: where that is missing, nobody else says so.
+    /// A program that does not know Marey loads it with CUDA: where that is missing, nobody else says so.
     std::string why_no_gpu() const {
         const std::string trouble = gpu_ == "cuda" ? device_trouble(gpu_) : "";
         return trouble.empty() ? "" : ". Of the GPU: " + trouble;
@@ -405,4 +407,4 @@ std::unique_ptr<Verb> make_run_verb() {
     return std::make_unique<RunVerb>();
 }
 
-}  // namespace kymo::cli
+}  // namespace marey::cli

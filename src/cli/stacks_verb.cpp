@@ -1,13 +1,13 @@
-// stacks_verb.cpp: kymo stacks: folded stacks, for flame graphs.
-#include <kymo/error.h>
-#include <kymo/export.h>
+// stacks_verb.cpp: marey stacks: folded stacks, for flame graphs.
+#include <marey/error.h>
+#include <marey/export.h>
 
 #include "cli/capture_argument.h"
 #include "cli/footer.h"
 #include "cli/progress.h"
 #include "cli/verb.h"
 
-namespace kymo::cli {
+namespace marey::cli {
 namespace {
 
 class StacksVerb final : public Verb {
@@ -51,7 +51,7 @@ class StacksVerb final : public Verb {
             count = write_stacks(trace, output_, options_);
         }
         if (count == 0)
-            print_error("kymo: no stacks: no range " + std::string(torch_ ? "with a stack of Python " : "") +
+            print_error("marey: no stacks: no range " + std::string(torch_ ? "with a stack of Python " : "") +
                         "has any " + options_.metric + "\n");
         print_error(problem_lines(trace, standard_error()));
         return kSuccess;
@@ -71,4 +71,4 @@ std::unique_ptr<Verb> make_stacks_verb() {
     return std::make_unique<StacksVerb>();
 }
 
-}  // namespace kymo::cli
+}  // namespace marey::cli

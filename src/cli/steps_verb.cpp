@@ -1,11 +1,11 @@
-// steps_verb.cpp: kymo steps: the rounds of a loop, and what was different in the slow ones.
+// steps_verb.cpp: marey steps: the rounds of a loop, and what was different in the slow ones.
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include <kymo/error.h>
-#include <kymo/export.h>
-#include <kymo/steps.h>
+#include <marey/error.h>
+#include <marey/export.h>
+#include <marey/steps.h>
 
 #include "cli/capture_argument.h"
 #include "cli/footer.h"
@@ -14,7 +14,7 @@
 #include "cli/text_format.h"
 #include "cli/verb.h"
 
-namespace kymo::cli {
+namespace marey::cli {
 namespace {
 
 constexpr std::uint64_t kUsualLimit = 40;
@@ -43,7 +43,7 @@ class StepsVerb final : public Verb {
                "what other\n"
                "threads and devices did meanwhile. Steps that the session's window cuts off are marked and "
                "stand in no\n"
-               "statistic. kymo tree --step N shows one step. --json gives everything, in nanoseconds.";
+               "statistic. marey tree --step N shows one step. --json gives everything, in nanoseconds.";
     }
     void declare(Options& options) override {
         capture_.declare(options);
@@ -174,4 +174,4 @@ std::unique_ptr<Verb> make_steps_verb() {
     return std::make_unique<StepsVerb>();
 }
 
-}  // namespace kymo::cli
+}  // namespace marey::cli

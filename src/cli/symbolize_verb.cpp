@@ -1,10 +1,10 @@
-// symbolize_verb.cpp: kymo symbolize: names for the native frames of the stacks in a capture.
+// symbolize_verb.cpp: marey symbolize: names for the native frames of the stacks in a capture.
 #include <fmt/format.h>
 
 #include <filesystem>
 
-#include <kymo/error.h>
-#include <kymo/symbolize.h>
+#include <marey/error.h>
+#include <marey/symbolize.h>
 
 #include "cli/capture_argument.h"
 #include "cli/progress.h"
@@ -13,7 +13,7 @@
 #include "cli/text_format.h"
 #include "cli/verb.h"
 
-namespace kymo::cli {
+namespace marey::cli {
 namespace {
 
 std::string frames_table(const SymbolizedTrace& symbolized, const Terminal& terminal) {
@@ -54,7 +54,7 @@ class SymbolizeVerb final : public Verb {
     const char* help() const override { return "Name the native frames of the stacks in a capture"; }
     const char* details() const override {
         return "Ranges carry stacks where the program asked for them (record_function(..., stack=\"both\"), "
-               "kymo::CallStack).\n"
+               "marey::CallStack).\n"
                "Files are found by their build id (DIR/.build-id/ab/cdef.debug), path or name below each "
                "--debug-dir, then at\n"
                "the path where the program had them, then below /usr/lib/debug. One with another build id is "
@@ -107,4 +107,4 @@ std::unique_ptr<Verb> make_symbolize_verb() {
     return std::make_unique<SymbolizeVerb>();
 }
 
-}  // namespace kymo::cli
+}  // namespace marey::cli

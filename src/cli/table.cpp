@@ -6,7 +6,7 @@
 
 #include "cli/text_format.h"
 
-namespace kymo::cli {
+namespace marey::cli {
 namespace {
 
 constexpr std::size_t kGap = 2;
@@ -61,4 +61,4 @@ std::string Table::text(const Terminal& terminal) const {
     return result;
 }
 
-}  // namespace kymo::cli
+}  // namespace marey::cli

@@ -6,7 +6,7 @@
 
 #include "cli/terminal.h"
 
-namespace kymo::cli {
+namespace marey::cli {
 
 /// Rows of cells, aligned. Every row has as many cells as there are columns. Cells are valid UTF-8 without
 /// control characters (printable()).
@@ -34,4 +34,4 @@ class Table {
     std::vector<Line> lines_;
 };
 
-}  // namespace kymo::cli
+}  // namespace marey::cli

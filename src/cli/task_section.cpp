@@ -1,7 +1,7 @@
 // task_section.cpp: the tasks of a trace, for reports.
 #include "cli/task_section.h"
 
-#include <kymo/suspended_calls.h>
+#include <marey/suspended_calls.h>
 
 #include <algorithm>
 #include <vector>
@@ -9,7 +9,7 @@
 #include "cli/table.h"
 #include "cli/text_format.h"
 
-namespace kymo::cli {
+namespace marey::cli {
 namespace {
 
 constexpr std::size_t kMostRows = 10;
@@ -34,4 +34,4 @@ std::string task_section(const Trace& trace, const Terminal& terminal) {
     return text;
 }
 
-}  // namespace kymo::cli
+}  // namespace marey::cli

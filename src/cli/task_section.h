@@ -3,13 +3,13 @@
 
 #include <string>
 
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
 #include "cli/terminal.h"
 
-namespace kymo::cli {
+namespace marey::cli {
 
 /// A table of the tasks that ran longest; empty when there are none.
 std::string task_section(const Trace& trace, const Terminal& terminal);
 
-}  // namespace kymo::cli
+}  // namespace marey::cli

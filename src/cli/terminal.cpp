@@ -9,9 +9,9 @@
 #include <cstdlib>
 #include <cstring>
 
-#include <kymo/error.h>
+#include <marey/error.h>
 
-namespace kymo::cli {
+namespace marey::cli {
 namespace {
 
 constexpr std::size_t kUsualWidth = 80;
@@ -82,4 +82,4 @@ void print_error(std::string_view text) noexcept {
     write_all(STDERR_FILENO, text);
 }
 
-}  // namespace kymo::cli
+}  // namespace marey::cli

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace kymo::cli {
+namespace marey::cli {
 
 struct Terminal {
     bool is_terminal = false;
@@ -21,9 +21,9 @@ enum class Style { Plain, Bold, Dim, Red };
 std::string styled(const Terminal& terminal, Style style, std::string_view text);
 
 /// Writes to stdout, unbuffered. When nobody reads it any more (`| head`) the process ends quietly, as if by
-/// SIGPIPE; every other failure is a kymo::Error.
+/// SIGPIPE; every other failure is a marey::Error.
 void write_out(std::string_view text);
 /// Writes to stderr; failures are nobody's business.
 void print_error(std::string_view text) noexcept;
 
-}  // namespace kymo::cli
+}  // namespace marey::cli

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <vector>
 
-namespace kymo::cli {
+namespace marey::cli {
 namespace {
 
 struct Unit {
@@ -274,4 +274,4 @@ std::string_view base_name(std::string_view path) {
     return path.substr(path.find_last_of('/') + 1);
 }
 
-}  // namespace kymo::cli
+}  // namespace marey::cli

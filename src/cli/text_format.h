@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace kymo::cli {
+namespace marey::cli {
 
 std::string format_duration(double ns);         ///< "873 ns", "12.3 us", "4.56 ms", "1,234 s": three digits
 std::string format_count(std::uint64_t count);  ///< "1,234,567"
@@ -41,4 +41,4 @@ bool contains_ignoring_case(std::string_view text, std::string_view part);
 /// The last component of a path.
 std::string_view base_name(std::string_view path);
 
-}  // namespace kymo::cli
+}  // namespace marey::cli

@@ -6,7 +6,7 @@
 #include "cli/capture_files.h"
 #include "cli/table.h"
 
-namespace kymo::cli {
+namespace marey::cli {
 namespace {
 
 TEST(FormatDuration, ShowsThreeDigitsInTheFittingUnit) {
@@ -120,22 +120,22 @@ TEST(TableText, IsColouredOnlyWhereColourIsTaken) {
 }
 
 TEST(CaptureFiles, ChildrenAreToldByTheirNames) {
-    EXPECT_TRUE(is_child_capture("app.kymo", "app.123.kymo"));
-    EXPECT_TRUE(is_child_capture("app.kymo", "app.123.2.kymo"));
-    EXPECT_TRUE(is_child_capture("app.kymo", "app.rank3.kymo"));
-    EXPECT_TRUE(is_child_capture("app.kymo", "app.rank3.123.kymo"));
-    EXPECT_FALSE(is_child_capture("app.kymo", "app.rank.kymo"));
-    EXPECT_FALSE(is_child_capture("app.rank3.kymo", "app.rank31.kymo"));
-    for (const char* other : {"app.kymo", "app.x.kymo", "app.1.2.3.kymo", "app.12kymo", "apple.1.kymo",
-                              "app.1.kymo.gz", "app..kymo"})
-        EXPECT_FALSE(is_child_capture("app.kymo", other)) << other;
+    EXPECT_TRUE(is_child_capture("app.marey", "app.123.marey"));
+    EXPECT_TRUE(is_child_capture("app.marey", "app.123.2.marey"));
+    EXPECT_TRUE(is_child_capture("app.marey", "app.rank3.marey"));
+    EXPECT_TRUE(is_child_capture("app.marey", "app.rank3.123.marey"));
+    EXPECT_FALSE(is_child_capture("app.marey", "app.rank.marey"));
+    EXPECT_FALSE(is_child_capture("app.rank3.marey", "app.rank31.marey"));
+    for (const char* other : {"app.marey", "app.x.marey", "app.1.2.3.marey", "app.12marey", "apple.1.marey",
+                              "app.1.marey.gz", "app..marey"})
+        EXPECT_FALSE(is_child_capture("app.marey", other)) << other;
 }
 
 TEST(CaptureFiles, OfARankAreNamedByIt) {
-    EXPECT_EQ(rank_capture_name("out/app.kymo", "3", "4"), "out/app.rank3.kymo");
+    EXPECT_EQ(rank_capture_name("out/app.marey", "3", "4"), "out/app.rank3.marey");
     EXPECT_EQ(rank_capture_name("out.d/app", "0", "2"), "out.d/app.rank0");
     for (const auto& [rank, size] : {std::pair("0", "1"), {"", "2"}, {"1", ""}, {"one", "2"}, {"-1", "2"}})
-        EXPECT_EQ(rank_capture_name("app.kymo", rank, size), "app.kymo");
+        EXPECT_EQ(rank_capture_name("app.marey", rank, size), "app.marey");
 }
 
 TEST(ContainsIgnoringCase, FindsPartsOfNames) {
@@ -167,4 +167,4 @@ TEST(CutCall, LosesFoldersFirstAndItsFunctionLast) {
 }
 
 }  // namespace
-}  // namespace kymo::cli
+}  // namespace marey::cli

@@ -1,9 +1,9 @@
-// tree_verb.cpp: kymo tree: the call tree, with shares.
+// tree_verb.cpp: marey tree: the call tree, with shares.
 #include <fmt/format.h>
 
-#include <kymo/analyze.h>
-#include <kymo/error.h>
-#include <kymo/export.h>
+#include <marey/analyze.h>
+#include <marey/error.h>
+#include <marey/export.h>
 
 #include "cli/capture_argument.h"
 #include "cli/footer.h"
@@ -12,7 +12,7 @@
 #include "cli/text_format.h"
 #include "cli/verb.h"
 
-namespace kymo::cli {
+namespace marey::cli {
 namespace {
 
 constexpr std::uint64_t kUsualLimit = 100;
@@ -185,4 +185,4 @@ std::unique_ptr<Verb> make_tree_verb() {
     return std::make_unique<TreeVerb>();
 }
 
-}  // namespace kymo::cli
+}  // namespace marey::cli

@@ -1,7 +1,7 @@
-// validate_verb.cpp: kymo validate: whether a file keeps the promises that tools rely on.
+// validate_verb.cpp: marey validate: whether a file keeps the promises that tools rely on.
 #include <fmt/format.h>
 
-#include <kymo/validate.h>
+#include <marey/validate.h>
 
 #include "cli/capture_argument.h"
 #include "cli/progress.h"
@@ -9,7 +9,7 @@
 #include "cli/text_format.h"
 #include "cli/verb.h"
 
-namespace kymo::cli {
+namespace marey::cli {
 namespace {
 
 constexpr int kFindings = 1;
@@ -74,4 +74,4 @@ std::unique_ptr<Verb> make_validate_verb() {
     return std::make_unique<ValidateVerb>();
 }
 
-}  // namespace kymo::cli
+}  // namespace marey::cli

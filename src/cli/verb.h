@@ -1,4 +1,4 @@
-// verb.h: the shape of a verb of the command `kymo`.
+// verb.h: the shape of a verb of the command `marey`.
 #pragma once
 
 #include <memory>
@@ -6,7 +6,7 @@
 
 #include "cli/command_line.h"
 
-namespace kymo::cli {
+namespace marey::cli {
 
 /// What main() returns. A verb that runs a program returns that program's.
 inline constexpr int kSuccess = 0;
@@ -19,7 +19,7 @@ class Verb {
     virtual const char* help() const = 0;               ///< one line
     virtual const char* details() const { return ""; }  ///< shown below the options by --help
     virtual void declare(Options& options) = 0;         ///< the options refer to members of the verb
-    /// Does it; returns the exit code. A kymo::Error becomes one line on stderr and kFailure.
+    /// Does it; returns the exit code. A marey::Error becomes one line on stderr and kFailure.
     virtual int run() = 0;
 };
 
@@ -31,4 +31,4 @@ struct VerbEntry {
 /// Every verb, in the order in which help shows them.
 std::span<const VerbEntry> all_verbs();
 
-}  // namespace kymo::cli
+}  // namespace marey::cli

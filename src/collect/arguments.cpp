@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <cstring>
 
-#include <kymo/detail/value_encoder.h>
+#include <marey/detail/value_encoder.h>
 
 #include "collect/log_records.h"
 
-namespace kymo {
+namespace marey {
 
 using namespace detail;
 
@@ -292,4 +292,4 @@ void ArgumentDecoder::decode_instant(std::span<const std::byte> payload, Row row
     add_slice(data_.instant_arguments, row, first);
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -11,7 +11,7 @@
 #include "trace/string_pool.h"
 #include "trace/trace_data.h"
 
-namespace kymo {
+namespace marey {
 
 /// Decodes payloads (ValueHeader, log_format.h) into the arguments, list items, arrays and range details of
 /// `data`. What is not wanted leaves nothing behind, not even its strings.
@@ -59,4 +59,4 @@ class ArgumentDecoder {
     std::uint64_t damaged_ = 0;
 };
 
-}  // namespace kymo
+}  // namespace marey

@@ -6,14 +6,14 @@
 #include <array>
 #include <random>
 
-#include <kymo/detail/value_encoder.h>
+#include <marey/detail/value_encoder.h>
 
 #include "collect/log_fixture.h"
 #include "collect/random_log.h"
 #include "collect/trace_builder.h"
 #include "collect/trace_outline.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 using namespace detail;
@@ -341,4 +341,4 @@ TEST(Arguments, RandomBytesAreSurvivedUnderAnyOptions) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

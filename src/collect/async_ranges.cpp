@@ -7,7 +7,7 @@
 
 #include "collect/log_records.h"
 
-namespace kymo {
+namespace marey {
 
 using namespace detail;
 
@@ -202,4 +202,4 @@ std::vector<std::uint32_t> place_on_rows(std::span<const std::int64_t> starts,
     return rows;
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -10,9 +10,9 @@
 
 #include "collect/log_scan.h"
 
-namespace kymo {
+namespace marey {
 
-/// A kymo::Range: a begin in one thread's log, an end in the same or another one's.
+/// A marey::Range: a begin in one thread's log, an end in the same or another one's.
 struct AsyncRange {
     std::uint64_t start = 0;  ///< ticks; without a begin: what the end says it was, 0 when it does not
     std::uint64_t end = 0;
@@ -89,4 +89,4 @@ AsyncOrder arrange_async(std::vector<Range>& ranges) {
     return arranged;
 }
 
-}  // namespace kymo
+}  // namespace marey

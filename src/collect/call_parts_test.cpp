@@ -9,7 +9,7 @@
 #include "collect/trace_builder.h"
 #include "collect/trace_outline.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 using detail::kPartFirst;
@@ -131,4 +131,4 @@ TEST(CallParts, PackingKeepsThemBitForBit) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

@@ -1,5 +1,5 @@
 // capture_corpus_test.cpp: the seeds of capture_reader_fuzzer: all are survived, and here they come from.
-// To write them anew: KYMO_WRITE_CORPUS=tests/corpus/capture and the test below.
+// To write them anew: MAREY_WRITE_CORPUS=tests/corpus/capture and the test below.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -8,7 +8,7 @@
 #include <iterator>
 #include <string>
 
-#include <kymo/error.h>
+#include <marey/error.h>
 
 #include "base/compress.h"
 #include "collect/capture_reader.h"
@@ -20,11 +20,11 @@
 #include "collect/trace_builder.h"
 #include "collect/trace_outline.h"
 
-namespace kymo::testing {
+namespace marey::testing {
 namespace {
 
 void write(const std::string& name, const std::vector<std::byte>& bytes) {
-    std::ofstream(std::string(std::getenv("KYMO_WRITE_CORPUS")) + "/" + name, std::ios::binary)
+    std::ofstream(std::string(std::getenv("MAREY_WRITE_CORPUS")) + "/" + name, std::ios::binary)
         .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
 }
 
@@ -99,7 +99,7 @@ LogWriter everything() {
 }
 
 TEST(CaptureCorpus, EverySeedIsSurvived) {
-    const auto folder = std::filesystem::path(KYMO_SOURCE_DIR) / "tests/corpus/capture";
+    const auto folder = std::filesystem::path(MAREY_SOURCE_DIR) / "tests/corpus/capture";
     ASSERT_TRUE(std::filesystem::exists(folder)) << folder << " is not here";
     int count = 0;
     for (const auto& entry : std::filesystem::directory_iterator(folder)) {
@@ -117,7 +117,7 @@ TEST(CaptureCorpus, EverySeedIsSurvived) {
 }
 
 TEST(CaptureCorpus, CanBeWrittenAnew) {
-    if (std::getenv("KYMO_WRITE_CORPUS") == nullptr) GTEST_SKIP() << "KYMO_WRITE_CORPUS is not set";
+    if (std::getenv("MAREY_WRITE_CORPUS") == nullptr) GTEST_SKIP() << "MAREY_WRITE_CORPUS is not set";
     LogWriter empty;
     write_both("empty", empty);
     LogWriter all = everything();
@@ -153,4 +153,4 @@ TEST(CaptureCorpus, CanBeWrittenAnew) {
 }
 
 }  // namespace
-}  // namespace kymo::testing
+}  // namespace marey::testing

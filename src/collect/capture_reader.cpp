@@ -7,15 +7,15 @@
 #include <unordered_map>
 #include <vector>
 
-#include <kymo/detail/thread_state.h>
-#include <kymo/error.h>
+#include <marey/detail/thread_state.h>
+#include <marey/error.h>
 
 #include "base/mapped_file.h"
 #include "collect/log_records.h"
 #include "collect/open_ranges.h"
 #include "collect/packed_capture.h"
 
-namespace kymo {
+namespace marey {
 
 using namespace detail;
 
@@ -219,9 +219,9 @@ class CaptureParser {
 
 RawLog read_capture_bytes(std::span<const std::byte> bytes, std::shared_ptr<const void> keep_alive,
                           const std::string& name) {
-    if (bytes.empty()) throw Error(name + ": is empty, not a Kymo capture");
+    if (bytes.empty()) throw Error(name + ": is empty, not a Marey capture");
     if (bytes.size() < sizeof kFileMagic || std::memcmp(bytes.data(), kFileMagic, sizeof kFileMagic) != 0) {
-        throw Error(name + ": not a Kymo capture");
+        throw Error(name + ": not a Marey capture");
     }
     if (bytes.size() < kLeastHeaderBytes) throw Error(name + ": is cut off within its header");
     FileHeader header{};
@@ -232,7 +232,7 @@ RawLog read_capture_bytes(std::span<const std::byte> bytes, std::shared_ptr<cons
                                     : ": its header is damaged"));
     }
     if (header.version > kFormatVersion) {
-        throw Error(name + ": written by a newer Kymo (format " + std::to_string(header.version) + ")");
+        throw Error(name + ": written by a newer Marey (format " + std::to_string(header.version) + ")");
     }
     if (header.version == 0) throw Error(name + ": its header is damaged");
     if (header.block_bytes == kPackedBlockBytes) return unpack_capture(bytes, name);
@@ -252,4 +252,4 @@ RawLog read_capture(const std::string& path) {
     return read_capture_bytes(file->bytes(), file, path);
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -8,11 +8,11 @@
 
 #include "record/raw_log.h"
 
-namespace kymo {
+namespace marey {
 
 /// Reads a capture, as recorded or packed. The RawLog keeps the file mapped. A cut-off or damaged file gives
-/// what is whole, with the rest in `problems`. Throws kymo::Error, naming the path and the cause, when it is
-/// no capture, is written by a newer Kymo, or holds nothing that can be read. Memory stays in proportion to
+/// what is whole, with the rest in `problems`. Throws marey::Error, naming the path and the cause, when it is
+/// no capture, is written by a newer Marey, or holds nothing that can be read. Memory stays in proportion to
 /// the file's size.
 RawLog read_capture(const std::string& path);
 
@@ -20,4 +20,4 @@ RawLog read_capture(const std::string& path);
 RawLog read_capture_bytes(std::span<const std::byte> bytes, std::shared_ptr<const void> keep_alive,
                           const std::string& name);
 
-}  // namespace kymo
+}  // namespace marey

@@ -10,7 +10,7 @@
 #include <fstream>
 #include <random>
 
-#include <kymo/error.h>
+#include <marey/error.h>
 
 #include "collect/compact.h"
 #include "collect/log_fixture.h"
@@ -18,7 +18,7 @@
 #include "collect/trace_builder.h"
 #include "collect/trace_outline.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 using namespace detail;
@@ -29,14 +29,14 @@ using testing::problem_codes;
 using Bytes = std::vector<std::byte>;
 
 Trace build(const Bytes& file) {
-    Trace trace = build_trace(read_capture_bytes(file, nullptr, "x.kymo"), {.threads = 1});
+    Trace trace = build_trace(read_capture_bytes(file, nullptr, "x.marey"), {.threads = 1});
     EXPECT_EQ(find_fault(trace), "");
     return trace;
 }
 
 std::string error_of(const Bytes& file) {
     try {
-        read_capture_bytes(file, nullptr, "x.kymo");
+        read_capture_bytes(file, nullptr, "x.marey");
     } catch (const Error& error) {
         return error.what();
     }
@@ -74,7 +74,7 @@ TEST(CaptureReader, GivesWhatTheRecorderWrote) {
 
 TEST(CaptureReader, LoadsAFileByItsPath) {
     const auto path =
-        std::filesystem::temp_directory_path() / ("kymo-reader-" + std::to_string(getpid()) + ".kymo");
+        std::filesystem::temp_directory_path() / ("marey-reader-" + std::to_string(getpid()) + ".marey");
     LogWriter log;
     log.start(4, 1).start(5, 1).stop(4, 100).stop(5, 45);
     log.thread(1).range("a", 10, 20, 0).range("b", 50, 60, 0);
@@ -95,20 +95,20 @@ TEST(CaptureReader, LoadsAFileByItsPath) {
 TEST(CaptureReader, ErrorsNameTheFileAndTheCause) {
     LogWriter log;
     const Bytes good = log.file();
-    EXPECT_EQ(error_of({}), "x.kymo: is empty, not a Kymo capture");
-    EXPECT_EQ(error_of(Bytes(100)), "x.kymo: not a Kymo capture");
-    EXPECT_EQ(error_of(Bytes(good.begin(), good.begin() + 20)), "x.kymo: is cut off within its header");
-    EXPECT_EQ(error_of(Bytes(good.begin(), good.begin() + 2000)), "x.kymo: is cut off within its header");
+    EXPECT_EQ(error_of({}), "x.marey: is empty, not a Marey capture");
+    EXPECT_EQ(error_of(Bytes(100)), "x.marey: not a Marey capture");
+    EXPECT_EQ(error_of(Bytes(good.begin(), good.begin() + 20)), "x.marey: is cut off within its header");
+    EXPECT_EQ(error_of(Bytes(good.begin(), good.begin() + 2000)), "x.marey: is cut off within its header");
     Bytes file = good;
     poke(file, offsetof(FileHeader, version), std::uint32_t{2});
-    EXPECT_EQ(error_of(file), "x.kymo: written by a newer Kymo (format 2)");
+    EXPECT_EQ(error_of(file), "x.marey: written by a newer Marey (format 2)");
     file = good;
     poke(file, offsetof(FileHeader, byte_order), std::uint32_t{0x04030201});
-    EXPECT_EQ(error_of(file), "x.kymo: written on a machine with the other byte order");
+    EXPECT_EQ(error_of(file), "x.marey: written on a machine with the other byte order");
     file = good;
     poke(file, offsetof(FileHeader, block_bytes), std::uint32_t{4096});
-    EXPECT_EQ(error_of(file), "x.kymo: has blocks of 4096 bytes, which nobody writes");
-    EXPECT_THROW(read_capture("/nonexistent/x.kymo"), Error);
+    EXPECT_EQ(error_of(file), "x.marey: has blocks of 4096 bytes, which nobody writes");
+    EXPECT_THROW(read_capture("/nonexistent/x.marey"), Error);
     EXPECT_THROW(read_capture("/"), Error);
 }
 
@@ -341,4 +341,4 @@ TEST(CaptureReader, RandomBytesBehindAGoodHeaderNeverDoHarm) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

@@ -5,7 +5,7 @@
 #include <bit>
 #include <cmath>
 
-namespace kymo {
+namespace marey {
 namespace {
 
 using detail::ClockPair;
@@ -246,4 +246,4 @@ std::int64_t TickConverter::convert_elsewhere(std::uint64_t ticks) noexcept {
     return fit_->to_ns(ticks);
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <vector>
 
-#include <kymo/detail/log_format.h>
+#include <marey/detail/log_format.h>
 
-namespace kymo {
+namespace marey {
 
 /// A continuous, monotone, piecewise-linear map from ticks to nanoseconds through chosen clock pairs (the
 /// knots). Exact to the nanosecond for any 64-bit ticks: fixed-point slopes, 128-bit products. Immutable once
@@ -87,4 +87,4 @@ class TickConverter {
     ClockFit::Segment segment_;
 };
 
-}  // namespace kymo
+}  // namespace marey

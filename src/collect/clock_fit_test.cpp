@@ -5,7 +5,7 @@
 
 #include <random>
 
-namespace kymo {
+namespace marey {
 namespace {
 
 using detail::ClockPair;
@@ -122,4 +122,4 @@ TEST(ClockFit, SaysWhenTheEndIsAGuess) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

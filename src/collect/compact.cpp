@@ -5,7 +5,7 @@
 #include <cstring>
 #include <vector>
 
-#include <kymo/error.h>
+#include <marey/error.h>
 
 #include "base/compress.h"
 #include "base/mapped_file.h"
@@ -14,7 +14,7 @@
 #include "collect/packed_capture.h"
 #include "trace/saved_trace.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 std::vector<LogSpan> by_sequence(const RawLog& log) {
@@ -31,7 +31,7 @@ bool is_same_span(const LogSpan& a, const LogSpan& b) {
 }
 
 void write_packed(const RawLog& log, const std::string& path) {
-    if (!can_compress()) throw Error(path + ": cannot be packed, this build of Kymo has no zstd");
+    if (!can_compress()) throw Error(path + ": cannot be packed, this build of Marey has no zstd");
     const std::vector<std::byte> packed = pack_capture(log);
     if (!is_same_log(log, unpack_capture(packed, path)))
         throw Error(path + ": packing lost something; not written");
@@ -71,4 +71,4 @@ void compact_capture(const std::string& in, const std::string& out) {
     }
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <random>
 
-#include <kymo/error.h>
+#include <marey/error.h>
 
 #include "base/compress.h"
 #include "collect/capture_reader.h"
@@ -21,7 +21,7 @@
 #include "trace/saved_trace.h"
 #include "trace/trace_difference.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 using namespace detail;
@@ -33,7 +33,7 @@ class Compact : public ::testing::Test {
   protected:
     void SetUp() override {
         if (!can_compress()) GTEST_SKIP() << "this build has no zstd";
-        folder_ = std::filesystem::temp_directory_path() / ("kymo-compact-" + std::to_string(getpid()));
+        folder_ = std::filesystem::temp_directory_path() / ("marey-compact-" + std::to_string(getpid()));
         std::filesystem::create_directories(folder_);
     }
     void TearDown() override {
@@ -184,29 +184,30 @@ TEST_F(Compact, PackingRandomRecordsKeepsEveryByte) {
 }
 
 TEST_F(Compact, ACompactedCaptureBuildsIntoTheSameTrace) {
-    write(path("in.kymo"), rich_log().file());
-    compact_capture(path("in.kymo"), path("out.kymo"));
-    const Trace before = Trace::load(path("in.kymo"));
-    const Trace after = Trace::load(path("out.kymo"));
+    write(path("in.marey"), rich_log().file());
+    compact_capture(path("in.marey"), path("out.marey"));
+    const Trace before = Trace::load(path("in.marey"));
+    const Trace after = Trace::load(path("out.marey"));
     EXPECT_EQ(find_fault(after), "");
     expect_equal(before, after);
-    EXPECT_LT(std::filesystem::file_size(path("out.kymo")), std::filesystem::file_size(path("in.kymo")) / 10);
+    EXPECT_LT(std::filesystem::file_size(path("out.marey")),
+              std::filesystem::file_size(path("in.marey")) / 10);
 }
 
 TEST_F(Compact, ACaptureMayBeCompactedInPlaceAndAgain) {
-    write(path("x.kymo"), rich_log().file());
-    const Trace before = Trace::load(path("x.kymo"));
-    compact_capture(path("x.kymo"), path("x.kymo"));
-    compact_capture(path("x.kymo"), path("x.kymo"));
-    expect_equal(before, Trace::load(path("x.kymo")));
+    write(path("x.marey"), rich_log().file());
+    const Trace before = Trace::load(path("x.marey"));
+    compact_capture(path("x.marey"), path("x.marey"));
+    compact_capture(path("x.marey"), path("x.marey"));
+    expect_equal(before, Trace::load(path("x.marey")));
 }
 
 TEST_F(Compact, AFailureLeavesTheTargetAsItWas) {
-    write(path("bad.kymo"), {});
-    write(path("out.kymo"), {std::byte{1}});
-    EXPECT_THROW(compact_capture(path("bad.kymo"), path("out.kymo")), Error);
-    EXPECT_THROW(compact_capture(path("none.kymo"), path("out.kymo")), Error);
-    EXPECT_EQ(std::filesystem::file_size(path("out.kymo")), 1u);
+    write(path("bad.marey"), {});
+    write(path("out.marey"), {std::byte{1}});
+    EXPECT_THROW(compact_capture(path("bad.marey"), path("out.marey")), Error);
+    EXPECT_THROW(compact_capture(path("none.marey"), path("out.marey")), Error);
+    EXPECT_EQ(std::filesystem::file_size(path("out.marey")), 1u);
 }
 
 TEST_F(Compact, RealisticRangesTakeAtMostSixBytes) {
@@ -232,17 +233,17 @@ TEST_F(Compact, ADamagedPackedCaptureIsAnErrorThatNamesIt) {
         std::vector<std::byte> bytes = packed;
         bytes[at] ^= std::byte{static_cast<unsigned char>(1u << random() % 8)};
         try {
-            EXPECT_EQ(find_fault(build_trace(read_capture_bytes(bytes, nullptr, "x.kymo"))), "");
+            EXPECT_EQ(find_fault(build_trace(read_capture_bytes(bytes, nullptr, "x.marey"))), "");
         } catch (const Error& error) {
             ++errors;
-            EXPECT_EQ(std::string(error.what()).rfind("x.kymo: ", 0), 0u) << error.what();
+            EXPECT_EQ(std::string(error.what()).rfind("x.marey: ", 0), 0u) << error.what();
         }
     }
     EXPECT_GT(errors, 10);
     for (std::size_t length = 0; length < packed.size(); ++length) {
         const std::vector<std::byte> bytes(packed.begin(),
                                            packed.begin() + static_cast<std::ptrdiff_t>(length));
-        EXPECT_THROW(read_capture_bytes(bytes, nullptr, "x.kymo"), Error);
+        EXPECT_THROW(read_capture_bytes(bytes, nullptr, "x.marey"), Error);
     }
 }
 
@@ -255,9 +256,9 @@ TEST_F(Compact, ASavedTraceLoadsEqual) {
         EXPECT_EQ(trace.range_details().size(), 3u);
         EXPECT_EQ(trace.memory().size(), 3u);
         EXPECT_EQ(trace.arrays().size(), 5u);
-        trace.save(path("saved.kymo"));
-        expect_equal(trace, Trace::load(path("saved.kymo")));
-        expect_equal(trace, Trace::load(path("saved.kymo"), 3));
+        trace.save(path("saved.marey"));
+        expect_equal(trace, Trace::load(path("saved.marey")));
+        expect_equal(trace, Trace::load(path("saved.marey"), 3));
     }
 }
 
@@ -281,16 +282,16 @@ TEST_F(Compact, SavedRandomTracesLoadEqual) {
 TEST_F(Compact, ASavedTraceIsTakenWhereACaptureIs) {
     LogWriter log = rich_log();
     const Trace trace = build_trace(log.stop(3, 74, true).raw());
-    trace.save(path("saved.kymo"));
-    const std::vector<SessionInfo> sessions = list_sessions(path("saved.kymo"));
+    trace.save(path("saved.marey"));
+    const std::vector<SessionInfo> sessions = list_sessions(path("saved.marey"));
     ASSERT_EQ(sessions.size(), 1u);
     EXPECT_EQ(sessions[0].id, 3u);
     EXPECT_EQ(sessions[0].name, "run");
     EXPECT_EQ(sessions[0].end_ns, trace.window().end_ns);
     EXPECT_TRUE(sessions[0].finished);
-    EXPECT_THROW(Trace::load(path("saved.kymo"), 4), Error);
-    compact_capture(path("saved.kymo"), path("again.kymo"));
-    expect_equal(trace, Trace::load(path("again.kymo")));
+    EXPECT_THROW(Trace::load(path("saved.marey"), 4), Error);
+    compact_capture(path("saved.marey"), path("again.marey"));
+    expect_equal(trace, Trace::load(path("again.marey")));
 }
 
 TEST_F(Compact, SavedRealisticRangesTakeAtMostSixBytes) {
@@ -299,10 +300,10 @@ TEST_F(Compact, SavedRealisticRangesTakeAtMostSixBytes) {
 }
 
 TEST_F(Compact, AnEmptyTraceCanBeSaved) {
-    Trace().save(path("empty.kymo"));
-    EXPECT_EQ(Trace::load(path("empty.kymo")).ranges().size(), 0u);
-    EXPECT_THROW(Trace().save(path("no/such/folder.kymo")), Error);
+    Trace().save(path("empty.marey"));
+    EXPECT_EQ(Trace::load(path("empty.marey")).ranges().size(), 0u);
+    EXPECT_THROW(Trace().save(path("no/such/folder.marey")), Error);
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

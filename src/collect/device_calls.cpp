@@ -5,7 +5,7 @@
 #include <limits>
 #include <vector>
 
-namespace kymo {
+namespace marey {
 namespace {
 
 constexpr std::uint32_t kNobody = ~0u;
@@ -196,4 +196,4 @@ void insert_device_calls(ThreadReplay& replay, const View& view, const RowSlice&
     CallInserter(replay, view, slice).run();
 }
 
-}  // namespace kymo
+}  // namespace marey

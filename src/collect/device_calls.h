@@ -4,7 +4,7 @@
 #include "collect/thread_replay.h"
 #include "collect/view.h"
 
-namespace kymo {
+namespace marey {
 
 /// Puts `replay.device_calls` among the rows that replay_thread has left, which move to the front of the
 /// slice by as many. A call is the child of the innermost range that contains its middle (of what lies in the
@@ -13,4 +13,4 @@ namespace kymo {
 /// `device_calls`.
 void insert_device_calls(ThreadReplay& replay, const View& view, const RowSlice& slice);
 
-}  // namespace kymo
+}  // namespace marey

@@ -1,13 +1,13 @@
 // device_calls_test.cpp: calls into devices' libraries, among the ranges of their threads.
 #include <gtest/gtest.h>
 
-#include <kymo/validate.h>
+#include <marey/validate.h>
 
 #include "collect/device_fixture.h"
 #include "collect/trace_builder.h"
 #include "collect/trace_outline.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 using testing::device_session;
@@ -244,4 +244,4 @@ TEST_F(DeviceCalls, ThatAreNotWholeAreCounted) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

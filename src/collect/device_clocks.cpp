@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace kymo {
+namespace marey {
 
 void DeviceClocks::add(const detail::LongRecord& head, const detail::DevicePlace& place) {
     const auto type = static_cast<DeviceType>(place.device_type);
@@ -50,4 +50,4 @@ std::string DeviceClocks::report(double ticks_per_second) const {
            ", \"worst_error_ns\": " + whole(errors.back()) + "}";
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include <kymo/detail/log_format.h>
-#include <kymo/value.h>
+#include <marey/detail/log_format.h>
+#include <marey/value.h>
 
-namespace kymo {
+namespace marey {
 
 /// What was measured of the clocks of all devices. Filled, then asked.
 class DeviceClocks {
@@ -34,4 +34,4 @@ class DeviceClocks {
     std::map<std::pair<DeviceType, std::int32_t>, std::vector<Reading>> readings_;
 };
 
-}  // namespace kymo
+}  // namespace marey

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace kymo {
+namespace marey {
 namespace {
 
 constexpr Device kFirst{DeviceType::Cuda, 0};
@@ -56,4 +56,4 @@ TEST(DeviceClocks, SayHowFarTimesCanBeOff) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

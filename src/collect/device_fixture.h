@@ -6,12 +6,12 @@
 #include <string_view>
 #include <vector>
 
-#include <kymo/device.h>
-#include <kymo/trace.h>
+#include <marey/device.h>
+#include <marey/trace.h>
 
 #include "collect/log_fixture.h"
 
-namespace kymo::testing {
+namespace marey::testing {
 
 inline constexpr std::uint32_t kCudaBit = 1u << static_cast<int>(DeviceType::Cuda);
 
@@ -103,4 +103,4 @@ inline std::string launches(const Trace& trace) {
     return text;
 }
 
-}  // namespace kymo::testing
+}  // namespace marey::testing

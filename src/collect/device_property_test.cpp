@@ -6,14 +6,14 @@
 #include <optional>
 #include <random>
 
-#include <kymo/validate.h>
+#include <marey/validate.h>
 
 #include "collect/device_fixture.h"
 #include "collect/random_log.h"
 #include "collect/trace_builder.h"
 #include "collect/trace_outline.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 using testing::LogWriter;
@@ -281,4 +281,4 @@ TEST(DeviceProperty, AnyRecordsGiveATraceThatHoldsTogether) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

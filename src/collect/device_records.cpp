@@ -9,7 +9,7 @@
 #include "collect/log_records.h"
 #include "collect/replayed_log.h"
 
-namespace kymo {
+namespace marey {
 
 using namespace detail;
 
@@ -231,4 +231,4 @@ void read_device_records(ReplayedLog& state) {
     if (has_device) DeviceReader(state).read();
 }
 
-}  // namespace kymo
+}  // namespace marey

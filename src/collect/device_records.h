@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <span>
 
-#include <kymo/device.h>
+#include <marey/device.h>
 
 #include "collect/log_scan.h"
 
-namespace kymo {
+namespace marey {
 
 struct ReplayedLog;
 
@@ -35,4 +35,4 @@ std::span<const std::byte> values_of(const DeviceWorkRow& work) noexcept;
 /// thread that recorded nothing itself gets a replay.
 void read_device_records(ReplayedLog& state);
 
-}  // namespace kymo
+}  // namespace marey

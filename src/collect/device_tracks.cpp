@@ -13,7 +13,7 @@
 #include "collect/async_ranges.h"
 #include "collect/log_records.h"
 
-namespace kymo {
+namespace marey {
 
 using namespace detail;
 
@@ -330,4 +330,4 @@ void name_device_sites(TraceData& data, StringPool& strings) {
     }
 }
 
-}  // namespace kymo
+}  // namespace marey

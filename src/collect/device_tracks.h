@@ -7,7 +7,7 @@
 #include "collect/replayed_log.h"
 #include "trace/string_pool.h"
 
-namespace kymo {
+namespace marey {
 
 /// What could not be said of the work of devices.
 struct DeviceFindings {
@@ -35,4 +35,4 @@ class DeviceCallValues {
 /// Names of devices' sites become readable where they are symbols of C++.
 void name_device_sites(TraceData& data, StringPool& strings);
 
-}  // namespace kymo
+}  // namespace marey

@@ -1,14 +1,14 @@
 // device_tracks_test.cpp: work of devices, its tracks, arrows and values.
 #include <gtest/gtest.h>
 
-#include <kymo/validate.h>
+#include <marey/validate.h>
 
 #include "collect/device_fixture.h"
 #include "collect/trace_builder.h"
 #include "collect/trace_outline.h"
 #include "trace/trace_difference.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 using testing::device_session;
@@ -293,4 +293,4 @@ TEST_F(DeviceTracks, AKilledProgramsLogShowsWhatWasHandedOver) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace kymo::event_message {
+namespace marey::event_message {
 
-inline constexpr char kMagic[8] = {'K', 'Y', 'M', 'O', 'E', 'V', 'T', '\0'};
+inline constexpr char kMagic[8] = {'M', 'A', 'R', 'E', 'Y', 'E', 'V', 'T'};
 inline constexpr std::uint16_t kVersion = 1;
 /// magic, u16 version, u16 flags (0), u32 reserved (0), u64 bytes of the whole message.
 inline constexpr std::size_t kHeaderBytes = 24;
@@ -80,4 +80,4 @@ enum class ValueField : std::uint32_t {
 };
 enum EventFlags : std::uint32_t { kFlagAsync = 1, kFlagUnfinished = 2, kFlagRefused = 4 };
 
-}  // namespace kymo::event_message
+}  // namespace marey::event_message

@@ -3,18 +3,18 @@
 
 #include <string>
 
-#include <kymo/error.h>
-#include <kymo/remote.h>
+#include <marey/error.h>
+#include <marey/remote.h>
 
 #include "collect/event_message.h"
 
-namespace kymo {
+namespace marey {
 
 [[noreturn]] inline void refuse_message(const std::string& why) {
     throw Error("event message: " + why);
 }
 
-/// Throws kymo::Error, saying what contradicts what. What passes has only indexes that lead somewhere, known
+/// Throws marey::Error, saying what contradicts what. What passes has only indexes that lead somewhere, known
 /// kinds, and times whose differences do not overflow.
 inline void check_message(const EventMessage& message) {
     const auto require = [](bool holds, const char* why) {
@@ -58,4 +58,4 @@ inline void check_message(const EventMessage& message) {
     }
 }
 
-}  // namespace kymo
+}  // namespace marey

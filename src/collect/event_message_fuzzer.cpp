@@ -6,8 +6,8 @@
 #include <span>
 #include <string>
 
-#include <kymo/error.h>
-#include <kymo/remote.h>
+#include <marey/error.h>
+#include <marey/remote.h>
 
 #include "base/checksum.h"
 #include "collect/event_message.h"
@@ -26,7 +26,7 @@ void require(bool holds, const char* what, const std::string& detail = "") {
 }
 
 template <class Record>
-void put(std::vector<std::byte>& journal, kymo::detail::JournalKind kind, Record record,
+void put(std::vector<std::byte>& journal, marey::detail::JournalKind kind, Record record,
          std::string_view tail = {}) {
     const std::size_t bytes = (sizeof record + tail.size() + 7) / 8 * 8;
     record.head.kind = static_cast<std::uint16_t>(kind);
@@ -38,15 +38,15 @@ void put(std::vector<std::byte>& journal, kymo::detail::JournalKind kind, Record
 }
 
 void build(const std::string& message, bool is_our_clock) {
-    using namespace kymo::detail;
-    kymo::RawLog log;
+    using namespace marey::detail;
+    marey::RawLog log;
     log.clock_source = ClockSource::Injected;
     SessionStartRecord start{};
     start.session = 1;
     start.ticks = 1;
     put(log.journal, JournalKind::SessionStart, start);
     RemoteEventsRecord record{};
-    record.head.reserved = is_our_clock ? kymo::kRemoteClockIsOurs : 0;
+    record.head.reserved = is_our_clock ? marey::kRemoteClockIsOurs : 0;
     record.session = 1;
     record.call_start = 10;
     record.call_end = 1000;
@@ -57,39 +57,39 @@ void build(const std::string& message, bool is_our_clock) {
     stop.session = 1;
     stop.ticks = 1'000'000;
     put(log.journal, JournalKind::SessionStop, stop);
-    const kymo::Trace trace = kymo::build_trace(log, {.session = 1, .threads = 1});
-    const std::string fault = kymo::testing::find_fault(trace);
+    const marey::Trace trace = marey::build_trace(log, {.session = 1, .threads = 1});
+    const std::string fault = marey::testing::find_fault(trace);
     require(fault.empty(), "the tables hold together:", fault);
-    (void)kymo::pack_events(kymo::events_of(trace));
-    const auto again = kymo::unpack_trace(kymo::pack_trace(trace.data()), "saved");
-    const std::string difference = kymo::testing::find_difference(trace.data(), *again);
+    (void)marey::pack_events(marey::events_of(trace));
+    const auto again = marey::unpack_trace(marey::pack_trace(trace.data()), "saved");
+    const std::string difference = marey::testing::find_difference(trace.data(), *again);
     require(difference.empty(), "saving keeps every table:", difference);
 }
 
 void check(const std::string& bytes) {
     try {
-        const kymo::EventMessage message = kymo::unpack_events(bytes);
-        const std::string again = kymo::pack_events(message);
-        require(kymo::pack_events(kymo::unpack_events(again)) == again, "packing is stable");
+        const marey::EventMessage message = marey::unpack_events(bytes);
+        const std::string again = marey::pack_events(message);
+        require(marey::pack_events(marey::unpack_events(again)) == again, "packing is stable");
         build(bytes, true);
         build(bytes, false);
-    } catch (const kymo::Error&) {
+    } catch (const marey::Error&) {
     }
 }
 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-    using namespace kymo::event_message;
+    using namespace marey::event_message;
     const std::string input(reinterpret_cast<const char*>(data), size);
     check(input);
-    std::string honest = kymo::pack_events({}).substr(0, kHeaderBytes - 8);
+    std::string honest = marey::pack_events({}).substr(0, kHeaderBytes - 8);
     const auto append = [&](std::uint64_t word) {
         for (int i = 0; i < 8; ++i) honest += static_cast<char>(word >> (8 * i));
     };
     append(kHeaderBytes + size + kChecksumBytes);
     honest += input;
-    append(kymo::checksum64(std::as_bytes(std::span(honest))));
+    append(marey::checksum64(std::as_bytes(std::span(honest))));
     check(honest);
     return 0;
 }

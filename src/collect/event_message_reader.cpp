@@ -4,14 +4,14 @@
 #include <limits>
 #include <span>
 
-#include <kymo/error.h>
-#include <kymo/remote.h>
+#include <marey/error.h>
+#include <marey/remote.h>
 
 #include "base/checksum.h"
 #include "collect/event_message.h"
 #include "collect/event_message_check.h"
 
-namespace kymo {
+namespace marey {
 
 using namespace event_message;
 
@@ -349,7 +349,7 @@ EventMessage unpack_events(std::string_view bytes) {
     if (bytes.size() < kHeaderBytes) refuse_message("cut short: it has not even a header");
     const auto version = little_endian_at<std::uint16_t>(bytes, 8);
     if (version > kVersion)
-        refuse_message("of version " + std::to_string(version) + "; this Kymo reads up to version " +
+        refuse_message("of version " + std::to_string(version) + "; this Marey reads up to version " +
                        std::to_string(kVersion));
     if (version == 0) refuse_message("of version 0, which there never was");
     const auto size = little_endian_at<std::uint64_t>(bytes, 16);
@@ -363,8 +363,8 @@ EventMessage unpack_events(std::string_view bytes) {
     if (checksum64(std::as_bytes(std::span(summed))) != little_endian_at<std::uint64_t>(bytes, summed.size()))
         refuse_message("damaged: its checksum is wrong");
     if (little_endian_at<std::uint16_t>(bytes, 10) != 0 || little_endian_at<std::uint32_t>(bytes, 12) != 0)
-        refuse_message("its header has flags that this Kymo does not know");
+        refuse_message("its header has flags that this Marey does not know");
     return MessageReader().read(summed.substr(kHeaderBytes));
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -8,12 +8,12 @@
 #include <string>
 
 #include <gtest/gtest.h>
-#include <kymo/error.h>
-#include <kymo/remote.h>
+#include <marey/error.h>
+#include <marey/remote.h>
 
 #include "base/checksum.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 using event_message::kChecksumBytes;
@@ -173,7 +173,7 @@ TEST(EventMessage, ARangeTakesAFewBytesAndARepeatedNameOne) {
 TEST(EventMessage, ANewerVersionIsRefusedByName) {
     std::string bytes = pack_events(rich_message());
     bytes[8] = 2;
-    EXPECT_EQ(why_refused(bytes), "event message: of version 2; this Kymo reads up to version 1");
+    EXPECT_EQ(why_refused(bytes), "event message: of version 2; this Marey reads up to version 1");
 }
 
 TEST(EventMessage, OneCutShortAnywhereIsRefused) {
@@ -224,7 +224,7 @@ TEST(EventMessage, ForgedOnesThatContradictThemselvesAreRefused) {
     EXPECT_THROW(pack_events(nowhere), Error);
 }
 
-TEST(EventMessage, FieldsThatALaterKymoMayAddAreSkipped) {
+TEST(EventMessage, FieldsThatALaterMareyMayAddAreSkipped) {
     // Tag 100 as a number, 101 as a text, 102 as fields that nobody looks into.
     const std::string added("\xa0\x06\x01\xab\x06\x02hi\xb4\x06\x01\xff", 12);
     const std::string packed = pack_events(rich_message());
@@ -233,9 +233,9 @@ TEST(EventMessage, FieldsThatALaterKymoMayAddAreSkipped) {
 
 // The fuzzer's seed: a body with every field.
 TEST(EventMessage, TheCorpusCanBeWrittenAnew) {
-    if (std::getenv("KYMO_WRITE_CORPUS") == nullptr) GTEST_SKIP() << "KYMO_WRITE_CORPUS is not set";
+    if (std::getenv("MAREY_WRITE_CORPUS") == nullptr) GTEST_SKIP() << "MAREY_WRITE_CORPUS is not set";
     const std::string body = body_of(pack_events(rich_message()));
-    std::ofstream(KYMO_SOURCE_DIR "/tests/corpus/event_message/every_field.body") << body;
+    std::ofstream(MAREY_SOURCE_DIR "/tests/corpus/event_message/every_field.body") << body;
 }
 
 TEST(EventMessage, RandomBodiesAreReadOrRefusedButNothingElse) {
@@ -257,4 +257,4 @@ TEST(EventMessage, RandomBodiesAreReadOrRefusedButNothingElse) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

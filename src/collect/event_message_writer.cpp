@@ -4,14 +4,14 @@
 #include <span>
 #include <unordered_map>
 
-#include <kymo/error.h>
-#include <kymo/remote.h>
+#include <marey/error.h>
+#include <marey/remote.h>
 
 #include "base/checksum.h"
 #include "collect/event_message.h"
 #include "collect/event_message_check.h"
 
-namespace kymo {
+namespace marey {
 
 using namespace event_message;
 
@@ -211,4 +211,4 @@ std::string pack_events(const EventMessage& message) {
     return MessageWriter(message).write();
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -8,7 +8,7 @@
 
 #include "collect/log_records.h"
 
-namespace kymo {
+namespace marey {
 
 using namespace detail;
 
@@ -260,4 +260,4 @@ std::vector<SessionMarks> list_sessions(const RawLog& log) {
     return sessions;
 }
 
-}  // namespace kymo
+}  // namespace marey

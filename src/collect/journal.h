@@ -9,12 +9,12 @@
 #include <unordered_map>
 #include <vector>
 
-#include <kymo/detail/log_format.h>
-#include <kymo/trace.h>
+#include <marey/detail/log_format.h>
+#include <marey/trace.h>
 
 #include "record/raw_log.h"
 
-namespace kymo {
+namespace marey {
 
 /// What the journal says of one session.
 struct SessionMarks {
@@ -118,4 +118,4 @@ struct Journal {
 /// stream must outlive the journal's messages and values.
 Journal read_journal(std::span<const std::byte> stream, std::uint64_t session);
 
-}  // namespace kymo
+}  // namespace marey

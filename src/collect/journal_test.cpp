@@ -8,7 +8,7 @@
 
 #include "collect/log_fixture.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 using testing::LogWriter;
@@ -37,4 +37,4 @@ TEST(Names, ACategoryThatIsNoStringIsNone) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

@@ -8,7 +8,7 @@
 
 #include "trace/engine_ranges.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 struct Key {
@@ -136,4 +136,4 @@ void link_forward_backward(TraceData& data) {
     });
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -3,7 +3,7 @@
 
 #include "trace/trace_data.h"
 
-namespace kymo {
+namespace marey {
 
 /// Fills `data.links` with an arrow from every forward range to its backward range, by the sequence numbers
 /// of `data.range_details`. Ranges and details must be complete and in order.
@@ -16,4 +16,4 @@ namespace kymo {
 /// that child's number and forward thread in its own detail; the link stays the child's.
 void link_forward_backward(TraceData& data);
 
-}  // namespace kymo
+}  // namespace marey

@@ -11,7 +11,7 @@
 #include "collect/trace_builder.h"
 #include "collect/trace_outline.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 using namespace detail;
@@ -233,4 +233,4 @@ TEST(Links, OfRandomProgramsFollowTheRule) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

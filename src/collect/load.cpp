@@ -1,13 +1,13 @@
 // load.cpp: Trace::load: a capture file, read and built; or a saved trace, read.
-#include <kymo/error.h>
-#include <kymo/trace.h>
+#include <marey/error.h>
+#include <marey/trace.h>
 
 #include "base/mapped_file.h"
 #include "collect/capture_reader.h"
 #include "collect/trace_builder.h"
 #include "trace/saved_trace.h"
 
-namespace kymo {
+namespace marey {
 
 Trace Trace::load(const std::string& path) {
     const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
@@ -33,4 +33,4 @@ Trace Trace::load(const std::string& path, std::uint64_t session_id) {
     throw Error(path + ": holds no session " + std::to_string(session_id));
 }
 
-}  // namespace kymo
+}  // namespace marey

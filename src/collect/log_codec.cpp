@@ -5,11 +5,11 @@
 #include <cstring>
 #include <utility>
 
-#include <kymo/error.h>
+#include <marey/error.h>
 
 #include "collect/log_records.h"
 
-namespace kymo {
+namespace marey {
 
 using namespace detail;
 
@@ -341,4 +341,4 @@ std::vector<std::byte> LogDecoder::decode(std::uint32_t thread, std::uint64_t ba
     return records;
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -11,7 +11,7 @@
 
 #include "base/byte_planes.h"
 
-namespace kymo {
+namespace marey {
 
 /// Where the parts of records go. docs/capture_format.md describes each; the numbers are part of the format.
 /// A time column takes up kTimeColumns places: those of base/byte_planes.h.
@@ -81,7 +81,7 @@ class LogEncoder {
     LogCodecState state_;
 };
 
-/// The other way. Throws kymo::Error on columns that no encoder made; never reads or writes out of bounds.
+/// The other way. Throws marey::Error on columns that no encoder made; never reads or writes out of bounds.
 class LogDecoder {
   public:
     explicit LogDecoder(const LogColumns& columns) noexcept : columns_(columns) {}
@@ -104,4 +104,4 @@ class LogDecoder {
     LogCodecState state_;
 };
 
-}  // namespace kymo
+}  // namespace marey

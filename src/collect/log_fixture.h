@@ -12,14 +12,14 @@
 #include <type_traits>
 #include <vector>
 
-#include <kymo/detail/log_format.h>
-#include <kymo/detail/thread_state.h>
-#include <kymo/scope.h>
-#include <kymo/value.h>
+#include <marey/detail/log_format.h>
+#include <marey/detail/thread_state.h>
+#include <marey/scope.h>
+#include <marey/value.h>
 
 #include "record/raw_log.h"
 
-namespace kymo::testing {
+namespace marey::testing {
 
 /// Bytes that plain structs are appended to.
 class ByteList {
@@ -674,4 +674,4 @@ inline std::vector<std::byte> LogWriter::file() const {
     return file;
 }
 
-}  // namespace kymo::testing
+}  // namespace marey::testing

@@ -1,7 +1,7 @@
 // log_records.cpp: checking that a log consists of whole records.
 #include "collect/log_records.h"
 
-namespace kymo {
+namespace marey {
 
 std::size_t whole_log_bytes(std::span<const std::byte> log) noexcept {
     std::size_t at = 0;
@@ -13,4 +13,4 @@ std::size_t whole_log_bytes(std::span<const std::byte> log) noexcept {
     return at;
 }
 
-}  // namespace kymo
+}  // namespace marey

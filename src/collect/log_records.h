@@ -7,9 +7,9 @@
 #include <cstring>
 #include <span>
 
-#include <kymo/detail/log_format.h>
+#include <marey/detail/log_format.h>
 
-namespace kymo {
+namespace marey {
 
 /// Copies a plain struct out of bytes that need not be aligned. The caller has checked that they are there.
 template <class T>
@@ -126,4 +126,4 @@ class StreamCursor {
     std::uint16_t kind_ = 0;
 };
 
-}  // namespace kymo
+}  // namespace marey

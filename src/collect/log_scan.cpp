@@ -5,7 +5,7 @@
 
 #include "collect/log_records.h"
 
-namespace kymo {
+namespace marey {
 
 using namespace detail;
 
@@ -168,4 +168,4 @@ SpanScan scan_span(const LogSpan& span, const View& view) {
     return scan;
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -7,7 +7,7 @@
 #include "collect/view.h"
 #include "record/raw_log.h"
 
-namespace kymo {
+namespace marey {
 
 /// Consecutive records of one thread within one span.
 struct LogPiece {
@@ -41,4 +41,4 @@ struct SpanScan {
 /// is not whole.
 SpanScan scan_span(const LogSpan& span, const View& view);
 
-}  // namespace kymo
+}  // namespace marey

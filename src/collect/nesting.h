@@ -13,7 +13,7 @@
 #include "collect/thread_replay.h"
 #include "collect/view.h"
 
-namespace kymo {
+namespace marey {
 
 /// Fed with ranges from the last to end to the first. A range's parent is the nearest one on the stack with a
 /// smaller recorded depth; times never decide, they are only set right: a range is cut to its parent and to
@@ -418,4 +418,4 @@ class NestingStack {
     std::vector<Waiting> waiting_;  // those of inner ranges behind those of outer ones
 };
 
-}  // namespace kymo
+}  // namespace marey

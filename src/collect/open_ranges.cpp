@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <cstring>
 
-#include <kymo/detail/thread_state.h>
+#include <marey/detail/thread_state.h>
 
 #include "collect/log_records.h"
 
-namespace kymo {
+namespace marey {
 
 using namespace detail;
 
@@ -134,4 +134,4 @@ void read_thread_blocks(const ThreadBlocks& blocks, RawLog& log) {
     }
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -7,11 +7,11 @@
 #include <span>
 #include <utility>
 
-#include <kymo/detail/log_format.h>
+#include <marey/detail/log_format.h>
 
 #include "record/raw_log.h"
 
-namespace kymo {
+namespace marey {
 
 /// The Thread, OpenSegment and SideSegment blocks of a capture, by thread. The newest (by sequence) wins
 /// where two claim the same place. The bytes are the capture's and must outlive this.
@@ -37,4 +37,4 @@ class ThreadBlocks {
 /// they exceed what the journal says.
 void read_thread_blocks(const ThreadBlocks& blocks, RawLog& log);
 
-}  // namespace kymo
+}  // namespace marey

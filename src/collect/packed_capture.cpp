@@ -5,13 +5,13 @@
 #include <cstring>
 #include <memory>
 
-#include <kymo/error.h>
+#include <marey/error.h>
 
 #include "base/compress.h"
 #include "collect/log_codec.h"
 #include "collect/log_records.h"
 
-namespace kymo {
+namespace marey {
 
 using namespace detail;
 
@@ -209,7 +209,7 @@ RawLog unpack_sections(std::span<const std::byte> bytes) {
     if (bytes.size() < sizeof(PackedHeader)) throw Error("is cut off within its header");
     const auto header = read_as<PackedHeader>(bytes.data());
     if (header.packed_version != kPackedVersion) {
-        throw Error("is packed by a newer Kymo (packing " + std::to_string(header.packed_version) + ")");
+        throw Error("is packed by a newer Marey (packing " + std::to_string(header.packed_version) + ")");
     }
     if (header.header_bytes < sizeof header || header.header_bytes > bytes.size())
         throw Error("its header is damaged");
@@ -304,4 +304,4 @@ RawLog unpack_capture(std::span<const std::byte> bytes, const std::string& name)
     }
 }
 
-}  // namespace kymo
+}  // namespace marey

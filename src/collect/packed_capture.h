@@ -9,17 +9,17 @@
 
 #include "record/raw_log.h"
 
-namespace kymo {
+namespace marey {
 
 /// FileHeader::block_bytes of a packed capture: there are no blocks.
 inline constexpr std::uint32_t kPackedBlockBytes = 0;
 
 /// The bytes of a packed capture that unpacks to the same RawLog (spans in order of sequence).
-/// Throws kymo::Error when this build has no zstd.
+/// Throws marey::Error when this build has no zstd.
 std::vector<std::byte> pack_capture(const RawLog& log);
 
-/// Restores the record streams exactly. `name` stands for the file in errors. Throws kymo::Error on any
+/// Restores the record streams exactly. `name` stands for the file in errors. Throws marey::Error on any
 /// damage; never allocates more than a fixed multiple of the input.
 RawLog unpack_capture(std::span<const std::byte> bytes, const std::string& name);
 
-}  // namespace kymo
+}  // namespace marey

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace kymo {
+namespace marey {
 
 void ProblemList::add(const std::string& code, const std::string& text, std::uint64_t count) {
     if (count == 0) return;
@@ -47,4 +47,4 @@ void ProblemList::add_findings(const TraceData& data, const Findings& findings) 
         findings.unknown_site ? 1 : 0);
 }
 
-}  // namespace kymo
+}  // namespace marey

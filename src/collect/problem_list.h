@@ -7,7 +7,7 @@
 
 #include "trace/trace_data.h"
 
-namespace kymo {
+namespace marey {
 
 /// What the builder found out while replaying a log.
 struct Findings {
@@ -35,4 +35,4 @@ class ProblemList {
     std::vector<ProblemInfo>& problems_;
 };
 
-}  // namespace kymo
+}  // namespace marey

@@ -9,7 +9,7 @@
 #include "collect/device_fixture.h"
 #include "collect/log_fixture.h"
 
-namespace kymo::testing {
+namespace marey::testing {
 
 /// What a made-up program did: its ranges with their true parents, in order of their starts.
 struct TrueRange {
@@ -276,4 +276,4 @@ inline LogWriter realistic_log(int count, std::uint32_t sites, std::uint32_t thr
     return log;
 }
 
-}  // namespace kymo::testing
+}  // namespace marey::testing

@@ -7,11 +7,11 @@
 #include <string>
 #include <tuple>
 
-#include <kymo/error.h>
+#include <marey/error.h>
 
 #include "collect/problem_list.h"
 
-namespace kymo {
+namespace marey {
 
 using namespace detail;
 
@@ -475,4 +475,4 @@ void add_remote_events(ReplayedLog& state, StringPool& strings) {
     if (!state.journal.messages.empty()) RemoteBuilder(state, strings).build();
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -4,12 +4,12 @@
 #include <cstdint>
 #include <string>
 
-#include <kymo/remote.h>
+#include <marey/remote.h>
 
 #include "collect/arguments.h"
 #include "collect/replayed_log.h"
 
-namespace kymo {
+namespace marey {
 
 /// In `reserved` of a RemoteEventsRecord's head: the message's times are CLOCK_MONOTONIC_RAW of this host.
 inline constexpr std::uint16_t kRemoteClockIsOurs = 1 << 0;
@@ -35,4 +35,4 @@ inline std::string device_text(Device device) {
 /// tracks, ranges, points, values, details, links, problems. The local tables are whole by then.
 void add_remote_events(ReplayedLog& state, StringPool& strings);
 
-}  // namespace kymo
+}  // namespace marey

@@ -4,7 +4,7 @@
 #include <string>
 
 #include <gtest/gtest.h>
-#include <kymo/error.h>
+#include <marey/error.h>
 
 #include "collect/capture_reader.h"
 #include "collect/log_fixture.h"
@@ -14,7 +14,7 @@
 #include "trace/saved_trace.h"
 #include "trace/trace_difference.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 using testing::find_fault;
@@ -257,4 +257,4 @@ TEST(RemoteEvents, ADamagedMessageIsAProblemAndNothingElse) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

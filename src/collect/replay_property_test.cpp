@@ -9,7 +9,7 @@
 #include "collect/trace_builder.h"
 #include "collect/trace_outline.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 using testing::LogWriter;
@@ -149,4 +149,4 @@ TEST(ReplayProperty, LogsOfAllSortsHoldTogether) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

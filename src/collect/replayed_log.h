@@ -19,7 +19,7 @@
 #include "record/raw_log.h"
 #include "trace/trace_data.h"
 
-namespace kymo {
+namespace marey {
 
 /// Owned by one build_trace call. The log must outlive it.
 struct ReplayedLog {
@@ -53,4 +53,4 @@ struct ReplayedLog {
 /// problems.
 void fill_tables(ReplayedLog& state);
 
-}  // namespace kymo
+}  // namespace marey

@@ -1,10 +1,10 @@
-// session.cpp: kymo::Session over the recorder and the trace builder.
-#include <kymo/session.h>
+// session.cpp: marey::Session over the recorder and the trace builder.
+#include <marey/session.h>
 
 #include <string>
 #include <utility>
 
-#include <kymo/error.h>
+#include <marey/error.h>
 
 #include "base/json_scanner.h"
 #include "collect/remote_events.h"
@@ -12,7 +12,7 @@
 #include "record/clock.h"
 #include "record/recorder.h"
 
-namespace kymo {
+namespace marey {
 
 Session::~Session() {
     discard();
@@ -99,4 +99,4 @@ void Session::add_metadata(std::string_view key, std::string_view json) {
     Recorder::get().add_metadata(id_, key, std::as_bytes(std::span(json)));
 }
 
-}  // namespace kymo
+}  // namespace marey

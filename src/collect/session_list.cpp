@@ -1,7 +1,7 @@
 // session_list.cpp: the sessions of a capture, without its events.
 #include <algorithm>
 
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
 #include "base/mapped_file.h"
 #include "collect/capture_reader.h"
@@ -9,7 +9,7 @@
 #include "collect/journal.h"
 #include "trace/saved_trace.h"
 
-namespace kymo {
+namespace marey {
 
 std::vector<SessionInfo> list_sessions(const std::string& path) {
     const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
@@ -33,4 +33,4 @@ std::vector<SessionInfo> list_sessions(const std::string& path) {
     return sessions;
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace kymo {
+namespace marey {
 
 void SiteValues::choose(const ReplayedLog& state) {
     const bool wants_calls =
@@ -43,4 +43,4 @@ std::span<const std::span<const std::byte>> SiteValues::take_of_site(std::uint32
     return found->second.parts;
 }
 
-}  // namespace kymo
+}  // namespace marey

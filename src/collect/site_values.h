@@ -6,11 +6,11 @@
 #include <unordered_map>
 #include <vector>
 
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
 #include "collect/replayed_log.h"
 
-namespace kymo {
+namespace marey {
 
 /// Filled once the nested rows are there; rows are then asked for in ascending order.
 class SiteValues {
@@ -46,4 +46,4 @@ class SiteValues {
     std::size_t at_ = 0;
 };
 
-}  // namespace kymo
+}  // namespace marey

@@ -9,7 +9,7 @@
 #include "collect/trace_builder.h"
 #include "collect/trace_outline.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 using namespace detail;
@@ -59,4 +59,4 @@ TEST(SiteValues, ASessionThatAskedForNoCallsHasNone) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

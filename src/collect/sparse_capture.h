@@ -8,9 +8,9 @@
 #include <span>
 #include <vector>
 
-#include <kymo/detail/log_format.h>
+#include <marey/detail/log_format.h>
 
-namespace kymo::testing {
+namespace marey::testing {
 
 inline constexpr std::byte kSparseMark{0x53};
 
@@ -46,4 +46,4 @@ inline std::vector<std::byte> from_sparse(std::span<const std::byte> input) {
     return file;
 }
 
-}  // namespace kymo::testing
+}  // namespace marey::testing

@@ -3,11 +3,11 @@
 
 #include <map>
 
-#include <kymo/detail/log_format.h>
+#include <marey/detail/log_format.h>
 
 #include "base/json_writer.h"
 
-namespace kymo {
+namespace marey {
 
 using namespace detail;
 
@@ -87,4 +87,4 @@ std::string StackFrames::modules_json() {
     return text;
 }
 
-}  // namespace kymo
+}  // namespace marey

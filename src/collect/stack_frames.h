@@ -11,7 +11,7 @@
 #include "trace/string_pool.h"
 #include "trace/trace_data.h"
 
-namespace kymo {
+namespace marey {
 
 /// Makes the text of a frame word (log_format.h): "file.py(12): f" for Python's frames, "library+0x12ab" for
 /// native ones, which symbolize_trace() may name later; "??" for what is not known. Each once.
@@ -39,4 +39,4 @@ class StackFrames {
     bool has_native_ = false;
 };
 
-}  // namespace kymo
+}  // namespace marey

@@ -8,7 +8,7 @@
 #include "collect/log_records.h"
 #include "collect/nesting.h"
 
-namespace kymo {
+namespace marey {
 
 using namespace detail;
 
@@ -477,4 +477,4 @@ void replay_thread(ThreadReplay& replay, const View& view, const ClockFit& fit,
     Replayer(replay, view, fit, async, slice).run();
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -12,7 +12,7 @@
 #include "collect/view.h"
 #include "trace/trace_data.h"
 
-namespace kymo {
+namespace marey {
 
 /// Where one thread's rows go: `capacity` rows of the columns, filled from their end towards their front.
 struct RowSlice {
@@ -137,4 +137,4 @@ void drop_closed_ranges(ThreadReplay& replay);
 void replay_thread(ThreadReplay& replay, const View& view, const ClockFit& fit,
                    std::vector<AsyncRange>& async, const RowSlice& slice);
 
-}  // namespace kymo
+}  // namespace marey

@@ -6,14 +6,14 @@
 #include <string>
 #include <unordered_map>
 
-#include <kymo/error.h>
+#include <marey/error.h>
 
 #include "base/parallel.h"
 #include "collect/device_calls.h"
 #include "collect/replayed_log.h"
 #include "collect/used_names.h"
 
-namespace kymo {
+namespace marey {
 
 using namespace detail;
 
@@ -296,4 +296,4 @@ Trace build_trace(const RawLog& log, const ViewRequest& request) {
     return TraceBuilder(log, request).build();
 }
 
-}  // namespace kymo
+}  // namespace marey

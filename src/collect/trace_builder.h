@@ -3,12 +3,12 @@
 
 #include <cstdint>
 
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
 #include "collect/journal.h"
 #include "record/raw_log.h"
 
-namespace kymo {
+namespace marey {
 
 /// Which part of a log is wanted.
 struct ViewRequest {
@@ -17,8 +17,8 @@ struct ViewRequest {
 };
 
 /// Builds the trace of one session. The log is only read and need not outlive the trace. Any bytes are
-/// survived: what cannot be used is counted in problems(). Throws kymo::Error when the session is not in the
+/// survived: what cannot be used is counted in problems(). Throws marey::Error when the session is not in the
 /// log.
 Trace build_trace(const RawLog& log, const ViewRequest& request = {});
 
-}  // namespace kymo
+}  // namespace marey

@@ -3,12 +3,12 @@
 
 #include <gtest/gtest.h>
 
-#include <kymo/error.h>
+#include <marey/error.h>
 
 #include "collect/log_fixture.h"
 #include "collect/trace_outline.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 using namespace detail;
@@ -652,7 +652,7 @@ TEST(TraceBuilder, ThreadsKeepTheirFactsAndLosses) {
 
 TEST(TraceBuilder, NotesAndCostsComeThrough) {
     LogWriter log;
-    log.note("layout", "A library was built against another Kymo.", 2).cost(CostKind::Range, 13400);
+    log.note("layout", "A library was built against another Marey.", 2).cost(CostKind::Range, 13400);
     const Trace trace = build(log);
     EXPECT_EQ(problem_codes(trace), "layout=2");
     ASSERT_EQ(trace.costs().size(), 1u);
@@ -699,4 +699,4 @@ TEST(TraceBuilder, ManyThreadsGiveTheSameOnOneAndOnSeveralCores) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

@@ -9,7 +9,7 @@
 #include "record/recorder.h"
 #include "trace/trace_data.h"
 
-namespace kymo {
+namespace marey {
 
 namespace {
 
@@ -239,4 +239,4 @@ EventMessage events_of(const Trace& trace, const EventFilter& filter) {
     return message;
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -4,11 +4,11 @@
 #include <cstdint>
 #include <string>
 
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
 #include "trace/trace_damage.h"
 
-namespace kymo::testing {
+namespace marey::testing {
 
 /// One line per track: `name: a 10-50 { b 12-20 c 20-30 } d 60-70`. Marks behind the times: `<` began before
 /// the window, `>` unfinished, `~` async, `?` its end was inferred.
@@ -116,4 +116,4 @@ inline std::string find_fault(const Trace& trace) {
     return find_fault_beside_ranges(trace);
 }
 
-}  // namespace kymo::testing
+}  // namespace marey::testing

@@ -14,7 +14,7 @@
 #include "collect/site_values.h"
 #include "trace/facts.h"
 
-namespace kymo {
+namespace marey {
 
 using namespace detail;
 
@@ -417,4 +417,4 @@ void fill_tables(ReplayedLog& state) {
     TableFiller(state).fill();
 }
 
-}  // namespace kymo
+}  // namespace marey

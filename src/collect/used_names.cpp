@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-namespace kymo {
+namespace marey {
 namespace {
 
 constexpr std::size_t kMany = 1024;
@@ -87,4 +87,4 @@ void drop_unused_names(TraceData& data) {
     for_each_string(data, [&](StringId& id) { strings.renumber(id); });
 }
 
-}  // namespace kymo
+}  // namespace marey

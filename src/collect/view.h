@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace kymo {
+namespace marey {
 
 /// Which values a session asked for. Facts of ranges (sequence, forward thread, id) are always kept.
 struct WantedValues {
@@ -53,4 +53,4 @@ struct View {
     }
 };
 
-}  // namespace kymo
+}  // namespace marey

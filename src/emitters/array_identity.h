@@ -7,9 +7,9 @@
 #include <functional>
 #include <unordered_map>
 
-#include <kymo/value.h>
+#include <marey/value.h>
 
-namespace kymo {
+namespace marey {
 
 /// What names an array's memory: the number that its library gave it, or else the address.
 struct StorageKey {
@@ -81,4 +81,4 @@ class StorageMap {
     std::deque<Place> order_;  ///< oldest first; those that were forgotten too
 };
 
-}  // namespace kymo
+}  // namespace marey

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace kymo {
+namespace marey {
 namespace {
 
 TEST(StorageKey, IsTheLibrarysNumberOrElseTheAddress) {
@@ -51,4 +51,4 @@ TEST(StorageMap, KeepsWhatComesAgainWhileItsOldPlaceGoes) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

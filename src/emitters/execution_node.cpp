@@ -6,7 +6,7 @@
 
 #include "base/json_writer.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 constexpr std::size_t kMostItems = 4096;  ///< of a list
@@ -289,4 +289,4 @@ std::string node_json(const NodeFacts& facts, std::string_view inputs, std::stri
     return out;
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -7,10 +7,10 @@
 #include <string_view>
 #include <vector>
 
-#include <kymo/observe.h>
-#include <kymo/value.h>
+#include <marey/observe.h>
+#include <marey/value.h>
 
-namespace kymo {
+namespace marey {
 
 /// Which array an array is: one number for its memory, one for this way of looking at it.
 struct ArrayIds {
@@ -45,4 +45,4 @@ std::string attributes_json(const NodeFacts& facts, std::span<const KeyedValue> 
 std::string node_json(const NodeFacts& facts, std::string_view inputs, std::string_view outputs,
                       std::string_view attributes);
 
-}  // namespace kymo
+}  // namespace marey

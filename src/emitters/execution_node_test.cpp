@@ -7,7 +7,7 @@
 
 #include "base/strict_json.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 StrictJson::Value parsed(const std::string& text) {
@@ -106,4 +106,4 @@ TEST(ExecutionNode, NamesAndKeywordsAreEscaped) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

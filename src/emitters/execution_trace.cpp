@@ -1,5 +1,5 @@
 // execution_trace.cpp: the observer that writes a node for each range.
-#include <kymo/execution_trace.h>
+#include <marey/execution_trace.h>
 
 #include <algorithm>
 #include <atomic>
@@ -9,8 +9,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include <kymo/error.h>
-#include <kymo/observe.h>
+#include <marey/error.h>
+#include <marey/observe.h>
 
 #include "base/fork_mutex.h"
 #include "emitters/array_identity.h"
@@ -18,7 +18,7 @@
 #include "emitters/node_file.h"
 #include "record/recorder.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 constexpr std::uint64_t kRoot = 1;
@@ -311,4 +311,4 @@ void ExecutionTrace::finish_held() {
     graph->complete();
 }
 
-}  // namespace kymo
+}  // namespace marey

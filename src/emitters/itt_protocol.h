@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace kymo {
+namespace marey {
 
 struct IttDomain {
     volatile int flags;  ///< 0: switched off by the collector
@@ -79,4 +79,4 @@ struct IttCalls {
                              std::size_t length) = nullptr;
 };
 
-}  // namespace kymo
+}  // namespace marey

@@ -11,7 +11,7 @@
 #include "emitters/mark_tool.h"
 #include "record/environment.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 constexpr IttId kNoId{0, 0, 0};
@@ -35,7 +35,7 @@ class IttCollector {
             calls_ = {};
             return;
         }
-        domain_ = calls_.domain_create != nullptr ? calls_.domain_create("kymo") : own_domain();
+        domain_ = calls_.domain_create != nullptr ? calls_.domain_create("marey") : own_domain();
         details_ = string("details");
     }
 
@@ -88,7 +88,7 @@ class IttCollector {
 
     // A collector without functions for them reads the lists.
     IttDomain* own_domain() {
-        global_.domains = new IttDomain{1, "kymo", nullptr, 0, nullptr, nullptr};
+        global_.domains = new IttDomain{1, "marey", nullptr, 0, nullptr, nullptr};
         return global_.domains;
     }
     IttString* own_string(const char* text) {
@@ -166,4 +166,4 @@ MarkTool& itt_tool() noexcept {
     return tool;
 }
 
-}  // namespace kymo
+}  // namespace marey

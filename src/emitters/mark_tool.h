@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-namespace kymo {
+namespace marey {
 
 /// One outside tool. There is one object of each kind, which lives as long as the process. Any thread may
 /// call.
@@ -43,4 +43,4 @@ inline constexpr unsigned kMarkTools = 2;
 MarkTool& nvtx_tool() noexcept;
 MarkTool& itt_tool() noexcept;
 
-}  // namespace kymo
+}  // namespace marey

@@ -12,11 +12,11 @@
 #include <system_error>
 #include <vector>
 
-#include <kymo/error.h>
+#include <marey/error.h>
 
 #include "base/output_file.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 constexpr std::size_t kMostPending = std::size_t{1} << 16;
@@ -153,4 +153,4 @@ void NodeFile::compress() {
     unlink(written_.c_str());
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -8,14 +8,14 @@
 
 #include "record/held_file.h"
 
-namespace kymo {
+namespace marey {
 
 /// A JSON object with a list of nodes that grows. Behind the nodes always stands what closes it; the next
 /// nodes are written over that. Used by one thread at a time. Failures are remembered, and thrown by
 /// finish(). The program may close the descriptor.
 class NodeFile {
   public:
-    /// Throws kymo::Error when the file cannot be made.
+    /// Throws marey::Error when the file cannot be made.
     explicit NodeFile(const std::string& path);
     NodeFile(const NodeFile&) = delete;
     NodeFile& operator=(const NodeFile&) = delete;
@@ -40,4 +40,4 @@ class NodeFile {
     std::chrono::steady_clock::time_point flushed_;
 };
 
-}  // namespace kymo
+}  // namespace marey

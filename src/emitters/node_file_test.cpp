@@ -10,17 +10,17 @@
 #include <fstream>
 #include <iterator>
 
-#include <kymo/error.h>
+#include <marey/error.h>
 
 #include "base/strict_json.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 class NodeFiles : public ::testing::Test {
   protected:
     void SetUp() override {
-        char name[] = "/tmp/kymo-test-XXXXXX";
+        char name[] = "/tmp/marey-test-XXXXXX";
         folder_ = mkdtemp(name);
     }
     void TearDown() override { std::filesystem::remove_all(folder_); }
@@ -102,4 +102,4 @@ TEST_F(NodeFiles, SayWhenTheirFileIsGone) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

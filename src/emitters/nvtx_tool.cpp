@@ -1,14 +1,14 @@
 // nvtx_tool.cpp: NVTX, through its header. NVTX itself finds the tool that listens (NVTX_INJECTION64_PATH).
 #include "emitters/mark_tool.h"
 
-#if KYMO_HAVE_NVTX
+#if MAREY_HAVE_NVTX
 #include <nvtx3/nvToolsExt.h>
 #endif
 
-namespace kymo {
+namespace marey {
 namespace {
 
-#if KYMO_HAVE_NVTX
+#if MAREY_HAVE_NVTX
 
 class NvtxTool final : public MarkTool {
   public:
@@ -43,7 +43,7 @@ class NvtxTool final : public MarkTool {
     void mark(const std::string&) override {}
 
   private:
-    const std::string reason_ = "Kymo was built without its header, nvtx3/nvToolsExt.h";
+    const std::string reason_ = "Marey was built without its header, nvtx3/nvToolsExt.h";
 };
 
 #endif
@@ -55,4 +55,4 @@ MarkTool& nvtx_tool() noexcept {
     return tool;
 }
 
-}  // namespace kymo
+}  // namespace marey

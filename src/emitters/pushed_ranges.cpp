@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-namespace kymo {
+namespace marey {
 namespace {
 
 /// One thread's, used by it alone.
@@ -114,4 +114,4 @@ int pop_by_hand(MarkTool& tool) {
     return -1;
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -7,7 +7,7 @@
 
 #include "emitters/mark_tool.h"
 
-namespace kymo {
+namespace marey {
 
 /// A range that was pushed. It is popped once it has ended *and* is the innermost one: a range that ends
 /// before those within it, or on another thread, waits for its turn. Held by its thread and by whoever ends
@@ -39,4 +39,4 @@ int push_by_hand(MarkTool& tool, const std::string& text);
 /// popped.
 int pop_by_hand(MarkTool& tool);
 
-}  // namespace kymo
+}  // namespace marey

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-namespace kymo {
+namespace marey {
 namespace {
 
 /// Keeps what a tool would: one stack. A test uses one thread with it unless it says otherwise.
@@ -145,4 +145,4 @@ TEST(PushedRanges, StayBalancedUnderRandomOrders) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

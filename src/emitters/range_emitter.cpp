@@ -1,5 +1,5 @@
 // range_emitter.cpp: the observer that passes ranges on to a tool, and marks by hand.
-#include <kymo/emit.h>
+#include <marey/emit.h>
 
 #include <atomic>
 #include <mutex>
@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include <kymo/device.h>
-#include <kymo/error.h>
-#include <kymo/observe.h>
+#include <marey/device.h>
+#include <marey/error.h>
+#include <marey/observe.h>
 
 #include "base/fork_mutex.h"
 #include "emitters/array_identity.h"
@@ -18,7 +18,7 @@
 #include "emitters/range_text.h"
 #include "record/nvtx_hearing.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 constexpr std::size_t kMostProducers = 1 << 16;
@@ -251,4 +251,4 @@ void range_end(std::uint64_t range) {
 
 }  // namespace itt
 
-}  // namespace kymo
+}  // namespace marey

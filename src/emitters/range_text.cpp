@@ -3,7 +3,7 @@
 
 #include "base/json_writer.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 // False: there is none in it.
@@ -66,4 +66,4 @@ std::string range_text(const ObservedRange& range, std::span<const ArrayView* co
     return text;
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include <kymo/observe.h>
-#include <kymo/value.h>
+#include <marey/observe.h>
+#include <marey/value.h>
 
-namespace kymo {
+namespace marey {
 
 /// The range that made an array, and which of its outputs that was.
 struct Producer {
@@ -27,4 +27,4 @@ std::vector<const ArrayView*> arrays_of(std::span<const Value> values);
 std::string range_text(const ObservedRange& range, std::span<const ArrayView* const> arrays,
                        std::span<const Producer> producers);
 
-}  // namespace kymo
+}  // namespace marey

@@ -2,11 +2,11 @@
 #include "emitters/range_text.h"
 
 #include <gtest/gtest.h>
-#include <kymo/detail/hot_path.h>
+#include <marey/detail/hot_path.h>
 
 #include "record/observers.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 ObserverFrame frame_of(const char* name, std::int64_t sequence = -1, std::uint64_t id = 0) {
@@ -58,4 +58,4 @@ TEST(ArraysOf, OpensListsAndKeepsThePlacesOfTheRest) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

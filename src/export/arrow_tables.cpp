@@ -1,5 +1,5 @@
 // arrow_tables.cpp: columns as Arrow arrays. Each array owns what it shows, or keeps the trace that does.
-#include <kymo/arrow.h>
+#include <marey/arrow.h>
 
 #include <array>
 #include <bit>
@@ -10,12 +10,12 @@
 #include <unordered_map>
 #include <vector>
 
-#include <kymo/error.h>
+#include <marey/error.h>
 
 #include "base/utf8.h"
 #include "export/trace_columns.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 constexpr const char* kTextFormat = "U";  // utf8 with offsets of 64 bits
@@ -349,4 +349,4 @@ void export_arrow(const Trace& trace, std::string_view name, ArrowSchema* schema
     *array = whole;
 }
 
-}  // namespace kymo
+}  // namespace marey

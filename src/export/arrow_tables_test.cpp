@@ -1,5 +1,5 @@
 // arrow_tables_test.cpp: lengths, buffers, nulls, texts, and who releases what.
-#include <kymo/arrow.h>
+#include <marey/arrow.h>
 
 #include <gtest/gtest.h>
 
@@ -9,14 +9,14 @@
 #include <sstream>
 #include <string>
 
-#include <kymo/error.h>
+#include <marey/error.h>
 
 #include "base/json_scanner.h"
 #include "base/utf8.h"
 #include "export/trace_columns.h"
 #include "trace/random_trace_fixture.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 /// A table through the interface, released at the end unless that was done.
@@ -209,4 +209,4 @@ TEST(Arrow, AnUnknownTableIsAnErrorThatListsTheKnownOnes) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

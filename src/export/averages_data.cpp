@@ -1,7 +1,7 @@
 // averages_data.cpp: averages for other programs: CSV, JSON, Markdown.
 #include <charconv>
 
-#include <kymo/table.h>
+#include <marey/table.h>
 
 #include "base/json_writer.h"
 #include "export/csv_field.h"
@@ -9,7 +9,7 @@
 #include "export/table_cells.h"
 #include "export/table_columns.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 constexpr int kIndent = 2;
@@ -159,4 +159,4 @@ std::string averages_markdown(const Averages& averages, const TableOptions& opti
     return out;
 }
 
-}  // namespace kymo
+}  // namespace marey

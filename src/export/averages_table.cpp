@@ -1,12 +1,12 @@
 // averages_table.cpp: the table of PyTorch's profiler, character for character.
 #include <algorithm>
 
-#include <kymo/table.h>
+#include <marey/table.h>
 
 #include "export/table_cells.h"
 #include "export/table_columns.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 constexpr std::size_t kRoom = 4;  ///< beyond the longest text
@@ -151,4 +151,4 @@ std::string events_table(const Trace& trace, const TableOptions& options) {
     return averages_table(list_ranges(trace, {.flops = true}), options);
 }
 
-}  // namespace kymo
+}  // namespace marey

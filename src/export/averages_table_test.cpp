@@ -2,13 +2,13 @@
 // Markdown.
 #include <gtest/gtest.h>
 
-#include <kymo/error.h>
-#include <kymo/export.h>
+#include <marey/error.h>
+#include <marey/export.h>
 
 #include "analyze/trace_fixture.h"
 #include "base/strict_json.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 Trace small_trace() {
@@ -107,4 +107,4 @@ TEST(AveragesData, MarkdownEscapesItsOwnSigns) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

@@ -11,7 +11,7 @@
 #include "base/json_writer.h"
 #include "trace/chrome_types.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 constexpr int kDeepest = 16;  // of lists in lists; a trace made by hand could hold a cycle
@@ -453,4 +453,4 @@ void ChromeArguments::append_value(const Argument& value, int level) {
     out_.put(']');
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -11,12 +11,12 @@
 #include <unordered_map>
 #include <vector>
 
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
 #include "export/chrome_text.h"
 #include "export/chrome_value_cache.h"
 
-namespace kymo {
+namespace marey {
 
 /// Numbers that we make up where the values of a range do not give them.
 enum ChromeNumber : std::uint32_t {
@@ -158,4 +158,4 @@ class ChromeArguments {
     std::uint64_t own_end_ = 0;
 };
 
-}  // namespace kymo
+}  // namespace marey

@@ -12,7 +12,7 @@
 #include "base/strict_json.h"
 #include "trace/argument_fixture.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 using testing::boolean;
@@ -292,4 +292,4 @@ TEST_F(ChromeArgumentsTest, EveryRangeHasItsOwnCorrelationWhateverElseComesAgain
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

@@ -19,7 +19,7 @@
 #include "export/chrome_json.h"
 #include "trace/trace_data.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 /// A training loop on 2 threads and 2 streams. A step has an operator with three inputs, one inside it with
@@ -201,7 +201,7 @@ double median(std::vector<double> values) {
 
 int run(int argc, char** argv) {
     constexpr int kRepetitions = 7;
-    const std::string path = argc > 1 ? argv[1] : KYMO_BENCH_DIR "/bench_chrome.json";
+    const std::string path = argc > 1 ? argv[1] : MAREY_BENCH_DIR "/bench_chrome.json";
     const double millions = argc > 2 ? std::strtod(argv[2], nullptr) : 10;
     const Trace trace = TrainingTrace(static_cast<std::size_t>(millions * 1e6) / 5).trace();
     const auto threads = static_cast<unsigned>(argc > 3 ? std::strtoul(argv[3], nullptr, 10) : 0);
@@ -245,8 +245,8 @@ int run(int argc, char** argv) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey
 
 int main(int argc, char** argv) {
-    return kymo::run(argc, argv);
+    return marey::run(argc, argv);
 }

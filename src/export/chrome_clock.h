@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <string>
 
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
 #include "export/decimal.h"
 
-namespace kymo {
+namespace marey {
 
 class ChromeClock {
   public:
@@ -32,4 +32,4 @@ class ChromeClock {
     std::int64_t end_ns_;
 };
 
-}  // namespace kymo
+}  // namespace marey

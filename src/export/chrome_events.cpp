@@ -5,7 +5,7 @@
 
 #include "trace/chrome_categories.h"
 
-namespace kymo {
+namespace marey {
 
 ChromePieces::ChromePieces(const Trace& trace, std::size_t rows_of_piece)
     : rows_of_piece_(std::max<std::size_t>(1, rows_of_piece)) {
@@ -116,4 +116,4 @@ void ChromeEvents::write_memory(Row row) {
     out_.put("}},\n");
 }
 
-}  // namespace kymo
+}  // namespace marey

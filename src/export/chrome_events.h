@@ -7,14 +7,14 @@
 #include <string_view>
 #include <vector>
 
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
 #include "export/chrome_arguments.h"
 #include "export/chrome_ranges.h"
 #include "export/chrome_tables.h"
 #include "export/chrome_text.h"
 
-namespace kymo {
+namespace marey {
 
 /// Rows of a table that follow each other.
 struct ChromeRun {
@@ -72,4 +72,4 @@ class ChromeEvents {
     ChromeRanges ranges_;
 };
 
-}  // namespace kymo
+}  // namespace marey

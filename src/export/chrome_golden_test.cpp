@@ -4,15 +4,15 @@
 #include <set>
 #include <sstream>
 
-#include <kymo/export.h>
-#include <kymo/validate.h>
+#include <marey/export.h>
+#include <marey/validate.h>
 
 #include "analyze/trace_fixture.h"
 #include "base/golden_fixture.h"
 #include "base/strict_json.h"
 #include "export/full_trace_fixture.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 using Value = StrictJson::Value;
@@ -24,7 +24,7 @@ std::string chrome_text(const Trace& trace) {
 }
 
 std::string without_version(std::string text) {
-    constexpr std::string_view kKey = "\"kymo_version\":\"";
+    constexpr std::string_view kKey = "\"marey_version\":\"";
     const std::size_t start = text.find(kKey) + kKey.size();
     return text.erase(start, text.find('"', start) - start);
 }
@@ -144,4 +144,4 @@ TEST(ChromeGolden, DevicesOfTwoProcessesAndAProcessWithADevicesNumberKeepRowsOfT
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

@@ -8,7 +8,7 @@
 #include "base/json_scanner.h"
 #include "base/json_writer.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 constexpr std::int64_t kFirstDeviceIndex = 5'000'000;  // as PyTorch sorts devices: behind all processes
@@ -90,7 +90,7 @@ void ChromeHeader::write_facts() {
     std::string other;
     JsonWriter json(other);
     json.begin_object();
-    json.member("producer", "kymo").member("kymo_version", KYMO_VERSION).member("host", host);
+    json.member("producer", "marey").member("marey_version", MAREY_VERSION).member("host", host);
     json.member("session", window.session_name).member("finished", window.finished);
     json.member("clock_source", trace_.clock().source);
     json.member("clock_max_error_ns", trace_.clock().max_error_ns);
@@ -220,4 +220,4 @@ void ChromeHeader::write_tracks() {
     }
 }
 
-}  // namespace kymo
+}  // namespace marey

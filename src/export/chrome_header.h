@@ -6,13 +6,13 @@
 #include <string_view>
 #include <vector>
 
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
 #include "export/chrome_clock.h"
 #include "export/chrome_rows.h"
 #include "export/chrome_text.h"
 
-namespace kymo {
+namespace marey {
 
 class ChromeHeader {
   public:
@@ -42,4 +42,4 @@ class ChromeHeader {
     ChromeClock clock_;
 };
 
-}  // namespace kymo
+}  // namespace marey

@@ -5,8 +5,8 @@
 #include <memory>
 #include <string>
 
-#include <kymo/export.h>
-#include <kymo/suspended_calls.h>
+#include <marey/export.h>
+#include <marey/suspended_calls.h>
 
 #include "base/json_writer.h"
 #include "base/output_file.h"
@@ -18,7 +18,7 @@
 #include "export/chrome_text.h"
 #include "trace/chrome_categories.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 /// Fewer for each are not worth another thread: some milliseconds of work.
@@ -63,7 +63,7 @@ class ChromeJson {
         };
         if (std::any_of(trace_.sites().begin(), trace_.sites().end(), is_torch_like))
             return "PyTorch Profiler";
-        return trace_.window().session_name.empty() ? "Kymo" : trace_.window().session_name;
+        return trace_.window().session_name.empty() ? "Marey" : trace_.window().session_name;
     }
 
     /// The window. Its end is the last event and has no comma after it, so that every other one can have it
@@ -134,4 +134,4 @@ void write_chrome_json(const Trace& trace, std::ostream& stream) {
     write_chrome_json(trace, stream, ChromeCut{});
 }
 
-}  // namespace kymo
+}  // namespace marey

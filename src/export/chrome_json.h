@@ -5,9 +5,9 @@
 #include <iosfwd>
 #include <string>
 
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
-namespace kymo {
+namespace marey {
 
 /// Makes no difference to what is written.
 struct ChromeCut {
@@ -18,4 +18,4 @@ struct ChromeCut {
 void write_chrome_json(const Trace& trace, const std::string& path, ChromeCut cut);
 void write_chrome_json(const Trace& trace, std::ostream& stream, ChromeCut cut);
 
-}  // namespace kymo
+}  // namespace marey

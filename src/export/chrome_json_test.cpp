@@ -11,14 +11,14 @@
 #include <random>
 #include <sstream>
 
-#include <kymo/error.h>
-#include <kymo/export.h>
+#include <marey/error.h>
+#include <marey/export.h>
 
 #include "analyze/trace_fixture.h"
 #include "base/strict_json.h"
 #include "export/decimal.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 namespace fs = std::filesystem;
@@ -34,7 +34,7 @@ std::int64_t nanoseconds(const Value& micros) {
 class ChromeJsonTest : public testing::Test {
   protected:
     void SetUp() override {
-        std::string name = (fs::temp_directory_path() / "kymo_chrome_XXXXXX").string();
+        std::string name = (fs::temp_directory_path() / "marey_chrome_XXXXXX").string();
         ASSERT_NE(::mkdtemp(name.data()), nullptr);
         folder_ = name;
     }
@@ -234,7 +234,7 @@ TEST_F(ChromeJsonTest, AllocationReportsAreInstantsUnderTheKeysOfPyTorch) {
     EXPECT_EQ(instants[0]["args"]["Device Type"].text, "0");
     EXPECT_EQ(instants[1]["name"].text, "[OutOfMemory]");
     EXPECT_EQ(instants[1]["args"]["Device Type"].text, "1");
-    EXPECT_EQ(instants[2]["name"].text, "Iteration Start: Kymo");
+    EXPECT_EQ(instants[2]["name"].text, "Iteration Start: Marey");
     EXPECT_EQ(instants[3]["name"].text, "Record Window End");
 }
 
@@ -321,4 +321,4 @@ TEST(Decimal, AgreesWithTheStandardLibrary) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

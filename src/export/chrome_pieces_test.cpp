@@ -5,15 +5,15 @@
 #include <memory>
 #include <sstream>
 
-#include <kymo/error.h>
-#include <kymo/export.h>
+#include <marey/error.h>
+#include <marey/export.h>
 
 #include "export/chrome_events.h"
 #include "export/chrome_json.h"
 #include "export/full_trace_fixture.h"
 #include "trace/random_trace_fixture.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 using testing::random_trace;
@@ -92,4 +92,4 @@ TEST(ChromePieces, AFullDiskIsAnErrorOnAnyNumberOfThreads) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

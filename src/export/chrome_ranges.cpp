@@ -5,7 +5,7 @@
 
 #include "trace/chrome_categories.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 /// Of what follows a range's duration, less its values and what its site says.
@@ -181,4 +181,4 @@ Row ChromeRanges::frame_above(Row row) const {
     return kNoRow;
 }
 
-}  // namespace kymo
+}  // namespace marey

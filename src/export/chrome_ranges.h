@@ -4,14 +4,14 @@
 #include <cstdint>
 #include <span>
 
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
 #include "export/chrome_arguments.h"
 #include "export/chrome_tables.h"
 #include "export/chrome_text.h"
 #include "trace/trace_data.h"
 
-namespace kymo {
+namespace marey {
 
 /// Writes ranges, and both ends of each arrow right behind the range that it is bound to.
 class ChromeRanges {
@@ -57,4 +57,4 @@ class ChromeRanges {
     Row next_sparse_ = kNoRow;  ///< the next row that has values or details
 };
 
-}  // namespace kymo
+}  // namespace marey

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
-namespace kymo {
+namespace marey {
 
 /// A row of the timeline: (pid, tid), unique in the file.
 struct ChromeRow {
@@ -149,4 +149,4 @@ class ChromeRows {
     std::int64_t next_free_ = kFirstFreeId;
 };
 
-}  // namespace kymo
+}  // namespace marey

@@ -5,7 +5,7 @@
 
 #include "trace/chrome_categories.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 ChromeFlow make_flow(std::string_view name) {
@@ -95,4 +95,4 @@ void ChromeTables::index_links() {
     }
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -6,14 +6,14 @@
 #include <unordered_map>
 #include <vector>
 
-#include <kymo/modules.h>
-#include <kymo/trace.h>
+#include <marey/modules.h>
+#include <marey/trace.h>
 
 #include "export/chrome_clock.h"
 #include "export/chrome_rows.h"
 #include "export/chrome_text.h"
 
-namespace kymo {
+namespace marey {
 
 /// What is the same for all events of a site.
 struct ChromeSite {
@@ -86,4 +86,4 @@ class ChromeTables {
     std::vector<std::uint32_t> next_incoming_;  ///< of each link: the next to the same range
 };
 
-}  // namespace kymo
+}  // namespace marey

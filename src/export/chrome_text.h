@@ -12,7 +12,7 @@
 #include "base/output_buffer.h"
 #include "export/decimal.h"
 
-namespace kymo {
+namespace marey {
 
 /// Text rendered once and copied often: padded, so that a copy can move whole blocks of kBlock bytes.
 class Stamp {
@@ -136,4 +136,4 @@ class ChromeText {
     std::string scratch_;
 };
 
-}  // namespace kymo
+}  // namespace marey

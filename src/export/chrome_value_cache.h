@@ -11,12 +11,12 @@
 #include <string_view>
 #include <vector>
 
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
 #include "base/text_hash.h"
 #include "export/chrome_text.h"
 
-namespace kymo {
+namespace marey {
 
 /// Remembers the texts of lists of values: most ranges of a program have what some range before had. Arrays
 /// count by their types and extents, and a number that is each range's own does not count: there the text has
@@ -128,4 +128,4 @@ class ChromeValueCache {
     std::size_t misses_ = 0;
 };
 
-}  // namespace kymo
+}  // namespace marey

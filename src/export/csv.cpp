@@ -4,8 +4,8 @@
 #include <ostream>
 #include <unordered_map>
 
-#include <kymo/error.h>
-#include <kymo/export.h>
+#include <marey/error.h>
+#include <marey/export.h>
 
 #include "base/output_file.h"
 #include "base/utf8.h"
@@ -13,7 +13,7 @@
 #include "export/decimal.h"
 #include "export/trace_columns.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 constexpr std::size_t kMostNumberBytes = 32;
@@ -120,4 +120,4 @@ void write_csv(const Trace& trace, const std::string& path) {
     write_csv(trace, path, trace_tables().front().name);
 }
 
-}  // namespace kymo
+}  // namespace marey

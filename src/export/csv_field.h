@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace kymo {
+namespace marey {
 
 /// Quoted when it has to be.
 inline void append_csv_field(std::string& out, std::string_view field) {
@@ -20,4 +20,4 @@ inline void append_csv_field(std::string& out, std::string_view field) {
     out += '"';
 }
 
-}  // namespace kymo
+}  // namespace marey

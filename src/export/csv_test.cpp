@@ -1,5 +1,5 @@
 // csv_test.cpp: tables as CSV: a golden one, and that any reader of RFC 4180 gets the cells back.
-#include <kymo/export.h>
+#include <marey/export.h>
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 #include <iterator>
 #include <sstream>
 
-#include <kymo/error.h>
+#include <marey/error.h>
 
 #include "analyze/trace_fixture.h"
 #include "base/golden_fixture.h"
@@ -17,7 +17,7 @@
 #include "export/trace_columns.h"
 #include "trace/random_trace_fixture.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 std::string csv_of(const Trace& trace, std::string_view table = "ranges") {
@@ -108,7 +108,7 @@ TEST(Csv, GivesEveryTextBack) {
 TEST(Csv, IsAFormatLikeTheOthers) {
     EXPECT_EQ(export_format("", "x.csv").name, "csv");
     EXPECT_EQ(export_format("", "x.csv.gz").name, "csv");
-    const auto path = std::filesystem::temp_directory_path() / ("kymo-" + std::to_string(getpid()) + ".csv");
+    const auto path = std::filesystem::temp_directory_path() / ("marey-" + std::to_string(getpid()) + ".csv");
     export_trace(sample(), path.string());
     std::ifstream file(path, std::ios::binary);
     const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
@@ -118,4 +118,4 @@ TEST(Csv, IsAFormatLikeTheOthers) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

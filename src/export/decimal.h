@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace kymo {
+namespace marey {
 
 /// ".000" to ".999".
 inline constexpr auto kThousandths = [] {
@@ -71,4 +71,4 @@ inline char* put_micros(char* out, std::uint64_t ns) noexcept {
     return out + 4;
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -1,9 +1,9 @@
 // folded.cpp: folded stacks as text, the input of flame graphs.
-#include <kymo/export.h>
+#include <marey/export.h>
 
 #include "base/output_file.h"
 
-namespace kymo {
+namespace marey {
 
 std::size_t write_stacks(const Trace& trace, const std::string& path, const StackOptions& options) {
     const std::vector<FoldedStack> stacks = fold_stacks(trace, options);
@@ -24,4 +24,4 @@ void export_stacks(const Trace& trace, const std::string& path, const std::strin
     write_stacks(trace, path, {.metric = metric, .frames = StackFrames::Python, .microseconds = true});
 }
 
-}  // namespace kymo
+}  // namespace marey

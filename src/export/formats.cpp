@@ -1,8 +1,8 @@
 // formats.cpp: the registry of export formats. A new format is one file and one line here.
-#include <kymo/error.h>
-#include <kymo/export.h>
+#include <marey/error.h>
+#include <marey/export.h>
 
-namespace kymo {
+namespace marey {
 namespace {
 
 constexpr std::string_view kChromeSuffixes[] = {".json", ".json.gz"};
@@ -11,7 +11,7 @@ constexpr std::string_view kFoldedSuffixes[] = {".folded", ".folded.gz", ".stack
 constexpr std::string_view kCsvSuffixes[] = {".csv", ".csv.gz"};
 constexpr std::string_view kPerfettoSuffixes[] = {".pftrace", ".perfetto-trace", ".pftrace.gz",
                                                   ".perfetto-trace.gz"};
-constexpr std::string_view kCaptureSuffixes[] = {".kymo"};
+constexpr std::string_view kCaptureSuffixes[] = {".marey"};
 
 void write_capture(const Trace& trace, const std::string& path) {
     trace.save(path);
@@ -25,7 +25,7 @@ constexpr ExportFormat kFormats[] = {
     {"folded", "Folded stacks, self time in nanoseconds, for flame graphs", kFoldedSuffixes, write_folded},
     {"csv", "a table of the trace as comma-separated values: the ranges", kCsvSuffixes, write_csv},
     {"perfetto", "Perfetto's protobuf, for its UI and trace processor", kPerfettoSuffixes, write_perfetto},
-    {"kymo", "a capture, which keeps all of the trace", kCaptureSuffixes, write_capture},
+    {"marey", "a capture, which keeps all of the trace", kCaptureSuffixes, write_capture},
 };
 
 std::string known_formats() {
@@ -73,4 +73,4 @@ void export_trace(const Trace& trace, const std::string& path, std::string_view 
     export_format(format, path).write(trace, path);
 }
 
-}  // namespace kymo
+}  // namespace marey

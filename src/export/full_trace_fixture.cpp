@@ -8,7 +8,7 @@
 #include "trace/argument_fixture.h"
 #include "trace/trace_assembler.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 using testing::boolean;
@@ -236,4 +236,4 @@ Trace full_trace() {
     return FullTrace().make();
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -1,11 +1,11 @@
 // gpu_table.cpp: what is known of devices, as JSON text; their kernels as CSV.
-#include <kymo/export.h>
+#include <marey/export.h>
 
 #include "base/json_writer.h"
 #include "export/csv_field.h"
 #include "export/statistics_json.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 constexpr int kIndent = 2;
@@ -255,4 +255,4 @@ std::string gpu_kernels_csv(const Trace& trace, const GpuUse& use) {
     return text;
 }
 
-}  // namespace kymo
+}  // namespace marey

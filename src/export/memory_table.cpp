@@ -1,9 +1,9 @@
 // memory_table.cpp: what allocation reports say, as JSON text.
-#include <kymo/export.h>
+#include <marey/export.h>
 
 #include "base/json_writer.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 constexpr int kIndent = 2;
@@ -69,4 +69,4 @@ std::string memory_use_json(const Trace& trace, const MemoryUse& use) {
     return text + "\n";
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -6,14 +6,14 @@
 #include <string>
 #include <vector>
 
-#include <kymo/export.h>
-#include <kymo/memory_profile.h>
-#include <kymo/memory_use.h>
+#include <marey/export.h>
+#include <marey/memory_profile.h>
+#include <marey/memory_use.h>
 
 #include "base/json_writer.h"
 #include "base/output_file.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 using Categories = std::array<std::int64_t, kMemoryCategories>;
@@ -257,4 +257,4 @@ void write_memory_timeline(const Trace& trace, const std::string& path, const De
     file.commit();
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -5,12 +5,12 @@
 #include <sstream>
 #include <string>
 
-#include <kymo/error.h>
-#include <kymo/export.h>
+#include <marey/error.h>
+#include <marey/export.h>
 
 #include "trace/trace_assembler.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 Trace sample() {
@@ -74,4 +74,4 @@ TEST(ParseDevice, TakesNamesWithAndWithoutANumber) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

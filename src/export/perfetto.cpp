@@ -1,10 +1,10 @@
 // perfetto.cpp: Perfetto's protobuf, streamed. Each track is a packet sequence of its own, whose timestamps
 // count from one packet to the next.
-#include <kymo/error.h>
-#include <kymo/export.h>
-#include <kymo/suspended_calls.h>
+#include <marey/error.h>
+#include <marey/export.h>
+#include <marey/suspended_calls.h>
 
-#if KYMO_HAVE_PROTOZERO
+#if MAREY_HAVE_PROTOZERO
 
 #include <algorithm>
 #include <cstring>
@@ -20,7 +20,7 @@
 #include "trace/perfetto_fields.h"
 #include "trace/trace_data.h"
 
-namespace kymo {
+namespace marey {
 
 using namespace perfetto;
 using protozero::pbf_builder;
@@ -166,7 +166,7 @@ class PerfettoTrace {
                 metadata.add_string(MetadataField::Name, name);
                 return metadata;
             };
-            item(kVersionKey).add_string(MetadataField::String, KYMO_VERSION);
+            item(kVersionKey).add_string(MetadataField::String, MAREY_VERSION);
             item(kWindowStartKey).add_int64(MetadataField::Int, window_start_ns_);
             item(kWindowEndKey).add_int64(MetadataField::Int, window_end_ns_);
             item(kSessionKey).add_string(MetadataField::String, trace_.window().session_name);
@@ -533,20 +533,20 @@ void write_perfetto(const Trace& trace, std::ostream& stream) {
     PerfettoTrace(with_part_flows(with_task_tracks(trace)), stream).write();
 }
 
-}  // namespace kymo
+}  // namespace marey
 
 #else
 
-namespace kymo {
+namespace marey {
 
 void write_perfetto(const Trace&, const std::string& path) {
-    throw Error(path + ": this Kymo was built without protozero and cannot write Perfetto traces");
+    throw Error(path + ": this Marey was built without protozero and cannot write Perfetto traces");
 }
 
 void write_perfetto(const Trace&, std::ostream&) {
-    throw Error("this Kymo was built without protozero and cannot write Perfetto traces");
+    throw Error("this Marey was built without protozero and cannot write Perfetto traces");
 }
 
-}  // namespace kymo
+}  // namespace marey
 
 #endif

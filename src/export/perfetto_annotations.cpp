@@ -2,7 +2,7 @@
 // dictionaries.
 #include "export/perfetto_annotations.h"
 
-#if KYMO_HAVE_PROTOZERO
+#if MAREY_HAVE_PROTOZERO
 
 #include <algorithm>
 #include <iterator>
@@ -10,7 +10,7 @@
 
 #include "trace/perfetto_fields.h"
 
-namespace kymo {
+namespace marey {
 
 using namespace perfetto;
 using protozero::pbf_builder;
@@ -241,6 +241,6 @@ void PerfettoAnnotations::append_memory(std::string& event, std::string& interne
     Writer(*this, event, interned).add_report(report);
 }
 
-}  // namespace kymo
+}  // namespace marey
 
 #endif

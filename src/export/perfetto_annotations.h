@@ -7,11 +7,11 @@
 #include <string_view>
 #include <vector>
 
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
-namespace kymo {
+namespace marey {
 
-/// What Kymo knows of a range apart from its values; shown in one dictionary under the name "kymo".
+/// What Marey knows of a range apart from its values; shown in one dictionary under the name "marey".
 struct PerfettoFacts {
     std::uint16_t flags = 0;
     const RangeDetail* detail = nullptr;  ///< null: none
@@ -41,4 +41,4 @@ class PerfettoAnnotations {
     std::vector<std::uint32_t> texts_;  ///< likewise, a value
 };
 
-}  // namespace kymo
+}  // namespace marey

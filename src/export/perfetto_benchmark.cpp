@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include <kymo/export.h>
+#include <marey/export.h>
 
 #include "trace/trace_assembler.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 /// Ranges of 128 places on 4 threads, three deep, with durations of up to some microseconds.
@@ -58,7 +58,7 @@ double cpu_ns() {
 }
 
 int run(int argc, char** argv) {
-    const std::string path = argc > 1 ? argv[1] : KYMO_BENCH_DIR "/bench_perfetto.pftrace";
+    const std::string path = argc > 1 ? argv[1] : MAREY_BENCH_DIR "/bench_perfetto.pftrace";
     const std::size_t millions = argc > 2 ? std::strtoul(argv[2], nullptr, 10) : 10;
     const Trace trace = make_trace(millions * 1'000'000);
     const auto count = static_cast<double>(trace.ranges().size());
@@ -83,8 +83,8 @@ int run(int argc, char** argv) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey
 
 int main(int argc, char** argv) {
-    return kymo::run(argc, argv);
+    return marey::run(argc, argv);
 }

@@ -8,14 +8,14 @@
 #include <string>
 #include <string_view>
 
-#include <kymo/export.h>
+#include <marey/export.h>
 
 #include "base/golden_fixture.h"
 #include "trace/trace_assembler.h"
 
-#if KYMO_HAVE_PROTOZERO
+#if MAREY_HAVE_PROTOZERO
 
-namespace kymo {
+namespace marey {
 namespace {
 
 /// Prints a Perfetto trace as text: one line per field. Fields that it has no name for make it fail.
@@ -266,7 +266,7 @@ TEST(PerfettoTest, ATraceIsWrittenAsTheGoldenTextShows) {
 
 TEST(PerfettoTest, AnEmptyTraceIsAFileToo) {
     const std::string text = ProtoText::print(exported(Trace()));
-    EXPECT_NE(text.find("kymo.version"), std::string::npos);
+    EXPECT_NE(text.find("marey.version"), std::string::npos);
 }
 
 TEST(PerfettoTest, APlainRangeTakesAtMost32Bytes) {
@@ -284,6 +284,6 @@ TEST(PerfettoTest, APlainRangeTakesAtMost32Bytes) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey
 
 #endif

@@ -3,13 +3,13 @@
 
 #include "trace/perfetto_fields.h"
 
-#if KYMO_HAVE_PROTOZERO
+#if MAREY_HAVE_PROTOZERO
 
 #include <limits>
 #include <protozero/pbf_builder.hpp>
 #include <set>
 
-namespace kymo {
+namespace marey {
 
 using namespace perfetto;
 using protozero::pbf_builder;
@@ -280,6 +280,6 @@ std::string PerfettoTracks::describe_track(std::size_t row) const {
     return text;
 }
 
-}  // namespace kymo
+}  // namespace marey
 
 #endif

@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
-namespace kymo {
+namespace marey {
 
 /// Gives every process, thread, track and counter a uuid, and describes them. Processes and threads keep the
 /// ids of the operating system where these are unique in the file. The queues of a device belong to a process
@@ -69,4 +69,4 @@ class PerfettoTracks {
     std::map<MemoryKey, MemoryTotal> memory_;
 };
 
-}  // namespace kymo
+}  // namespace marey

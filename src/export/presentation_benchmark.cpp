@@ -17,14 +17,14 @@
 #include <string>
 #include <vector>
 
-#include <kymo/analyze.h>
-#include <kymo/export.h>
+#include <marey/analyze.h>
+#include <marey/export.h>
 
 #include "base/output_file.h"
 #include "export/chrome_json.h"
 #include "trace/trace_data.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 /// Ranges of 128 names on 4 threads, three deep, with durations that spread over three decades.
@@ -160,7 +160,7 @@ void measure_export(const Trace& trace, const std::string& path) {
 
 /// Saving the tables and loading them again.
 void measure_saving(const Trace& trace, const std::string& path) {
-    const std::string saved = path + ".kymo";
+    const std::string saved = path + ".marey";
     trace.save(saved);  // unmeasured: the first to touch memory pays for it
     measure("save", "", trace.ranges().size(), [&] { trace.save(saved); });
     measure("load", "", trace.ranges().size(), [&] { Trace::load(saved); });
@@ -272,7 +272,7 @@ void measure_peak_memory(const std::string& path, std::size_t count) {
 }
 
 int run(int argc, char** argv) {
-    const std::string path = argc > 1 ? argv[1] : KYMO_BENCH_DIR "/bench_presentation.json";
+    const std::string path = argc > 1 ? argv[1] : MAREY_BENCH_DIR "/bench_presentation.json";
     const std::size_t millions = argc > 2 ? std::strtoul(argv[2], nullptr, 10) : 10;
     measure_peak_memory(path, millions * 1'000'000);
     const Trace trace = make_trace(millions * 1'000'000);
@@ -289,8 +289,8 @@ int run(int argc, char** argv) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey
 
 int main(int argc, char** argv) {
-    return kymo::run(argc, argv);
+    return marey::run(argc, argv);
 }

@@ -1,11 +1,11 @@
 // problems_json.h: what a reader of a trace should know, in the JSON of every table.
 #pragma once
 
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
 #include "base/json_writer.h"
 
-namespace kymo {
+namespace marey {
 
 /// The member "problems" of the object that is open.
 inline void write_problems(JsonWriter& json, const Trace& trace) {
@@ -17,4 +17,4 @@ inline void write_problems(JsonWriter& json, const Trace& trace) {
     json.end_array();
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -1,21 +1,21 @@
-// record_profile.cpp: kymo::RecordProfile: a session whose end writes a Chrome trace.
-#include <kymo/record_profile.h>
+// record_profile.cpp: marey::RecordProfile: a session whose end writes a Chrome trace.
+#include <marey/record_profile.h>
 
 #include <unistd.h>
 
 #include <exception>
 #include <utility>
 
-#include <kymo/export.h>
+#include <marey/export.h>
 
-namespace kymo {
+namespace marey {
 
 namespace {
 
 // One line, whatever happens.
 void complain(const char* what, const char* why) noexcept {
     try {
-        const std::string line = std::string("kymo: ") + what + ": " + why + "\n";
+        const std::string line = std::string("marey: ") + what + ": " + why + "\n";
         if (::write(STDERR_FILENO, line.data(), line.size()) < 0) return;  // nobody to tell
     } catch (...) {
     }
@@ -58,4 +58,4 @@ RecordProfile::~RecordProfile() {
     }
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -7,13 +7,13 @@
 #include <tuple>
 #include <vector>
 
-#include <kymo/export.h>
+#include <marey/export.h>
 
 #include "base/json_writer.h"
 #include "base/output_file.h"
 #include "export/decimal.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 class Speedscope {
@@ -27,7 +27,7 @@ class Speedscope {
         std::string text;
         JsonWriter json(text);
         json.begin_object().member("$schema", "https://www.speedscope.app/file-format-schema.json");
-        json.member("exporter", "kymo@" KYMO_VERSION).member("name", title());
+        json.member("exporter", "marey@" MAREY_VERSION).member("name", title());
         json.member("activeProfileIndex", fullest_profile());
         file_.write(text);
         write_frames();
@@ -46,7 +46,7 @@ class Speedscope {
   private:
     std::string title() const {
         if (!trace_.window().session_name.empty()) return trace_.window().session_name;
-        if (trace_.processes().empty()) return "kymo";
+        if (trace_.processes().empty()) return "marey";
         const std::string_view path = trace_.string(trace_.processes().front().name);
         return std::string(path.substr(path.find_last_of('/') + 1));
     }
@@ -177,4 +177,4 @@ void write_speedscope(const Trace& trace, const std::string& path) {
     Speedscope(trace, path).write();
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -6,15 +6,15 @@
 #include <fstream>
 #include <sstream>
 
-#include <kymo/error.h>
-#include <kymo/export.h>
+#include <marey/error.h>
+#include <marey/export.h>
 
 #include "analyze/trace_fixture.h"
 #include "base/golden_fixture.h"
 #include "base/strict_json.h"
 #include "trace/random_trace_fixture.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 namespace fs = std::filesystem;
@@ -23,7 +23,7 @@ using Value = StrictJson::Value;
 class SpeedscopeTest : public ::testing::Test {
   protected:
     void SetUp() override {
-        std::string name = (fs::temp_directory_path() / "kymo_speedscope_XXXXXX").string();
+        std::string name = (fs::temp_directory_path() / "marey_speedscope_XXXXXX").string();
         ASSERT_NE(::mkdtemp(name.data()), nullptr);
         folder_ = name;
     }
@@ -89,7 +89,7 @@ TEST_F(SpeedscopeTest, HasOneProfilePerTrackThatHoldsRanges) {
     fixture.thread("worker", {{"read", 900, 200}});
     fixture.async("worker (async)", {{"request", 1000, 1000, {}, kAsync}});
     std::string text = written(fixture.trace(), "t.speedscope.json");
-    const std::size_t version = text.find("kymo@") + 5;
+    const std::size_t version = text.find("marey@") + 5;
     text.erase(version, text.find('"', version) - version);
     expect_golden(text, "export/small.speedscope.json");
 }
@@ -153,4 +153,4 @@ TEST_F(SpeedscopeTest, StacksAreWrittenAsTheyAreFolded) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

@@ -1,11 +1,11 @@
 // statistics_json.h: statistics of times as a JSON object.
 #pragma once
 
-#include <kymo/time_statistics.h>
+#include <marey/time_statistics.h>
 
 #include "base/json_writer.h"
 
-namespace kymo {
+namespace marey {
 
 inline void write_statistics(JsonWriter& json, const TimeStatistics& statistics) {
     json.begin_object().member("count", statistics.count).member("total_ns", statistics.total_ns);
@@ -15,4 +15,4 @@ inline void write_statistics(JsonWriter& json, const TimeStatistics& statistics)
     json.member("max_ns", statistics.max_ns).end_object();
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -1,10 +1,10 @@
 // step_tables.cpp: a report of steps as JSON text.
-#include <kymo/export.h>
+#include <marey/export.h>
 
 #include "base/json_writer.h"
 #include "export/statistics_json.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 void write_step(JsonWriter& json, const Trace& trace, const StepInfo& step) {
@@ -81,4 +81,4 @@ std::string step_report_json(const Trace& trace, const StepReport& report) {
     return out;
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-namespace kymo {
+namespace marey {
 namespace {
 
 constexpr double kNsPerUs = 1000.0;
@@ -150,4 +150,4 @@ std::string TableCells::closing_lines() const {
     return text;
 }
 
-}  // namespace kymo
+}  // namespace marey

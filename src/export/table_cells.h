@@ -8,7 +8,7 @@
 
 #include "export/table_columns.h"
 
-namespace kymo {
+namespace marey {
 
 std::string time_text(double us, std::string_view unit);  ///< "1.234ms"; unit: "s", "ms", "us" or any
 std::string share_text(double part, double whole);        ///< "12.34%"; "NaN" of nothing
@@ -43,4 +43,4 @@ class TableCells {
     std::string_view flops_title_ = "FLOPs";
 };
 
-}  // namespace kymo
+}  // namespace marey

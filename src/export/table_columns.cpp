@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include <kymo/error.h>
+#include <marey/error.h>
 
-namespace kymo {
+namespace marey {
 namespace {
 
 template <std::int64_t AverageRow::*member>
@@ -265,4 +265,4 @@ std::vector<TableColumn> table_columns() {
     return columns;
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -8,10 +8,10 @@
 #include <variant>
 #include <vector>
 
-#include <kymo/averages.h>
-#include <kymo/table.h>
+#include <marey/averages.h>
+#include <marey/table.h>
 
-namespace kymo {
+namespace marey {
 
 enum class CellKind : std::uint8_t {
     Name,  ///< cut at its end
@@ -43,7 +43,7 @@ struct ColumnInfo {
 };
 
 std::span<const ColumnInfo> known_columns() noexcept;
-/// Throws kymo::Error when there is none of that key; `what` is "sort key" or "column".
+/// Throws marey::Error when there is none of that key; `what` is "sort key" or "column".
 const ColumnInfo& find_column(std::string_view key, const char* what);
 /// Those asked for or, where none are, those of PyTorch's table that have something to show.
 std::vector<const ColumnInfo*> shown_columns(const Averages& averages, const TableOptions& options);
@@ -54,4 +54,4 @@ std::vector<const AverageRow*> sorted_rows(const Averages& averages, const Table
 /// Leaves those to print: the top level, if only that is wanted, and no more than the limit.
 void limit_rows(std::vector<const AverageRow*>& rows, const TableOptions& options);
 
-}  // namespace kymo
+}  // namespace marey

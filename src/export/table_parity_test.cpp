@@ -7,14 +7,14 @@
 #include <map>
 #include <tuple>
 
-#include <kymo/flops.h>
-#include <kymo/table.h>
+#include <marey/flops.h>
+#include <marey/table.h>
 
 #include "base/golden_fixture.h"
 #include "base/strict_json.h"
 #include "trace/trace_assembler.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 using Json = StrictJson::Value;
@@ -167,7 +167,7 @@ bool is_mended_quirk(const std::string& quirk) {
 
 // Q12 Q13 Q14 Q15 Q16 Q17 Q18
 TEST(TableParity, IsWhatUpstreamPrintsCharacterForCharacter) {
-    std::ifstream file(std::filesystem::path(KYMO_SOURCE_DIR) / "tests" / "parity" / "table_cases.json");
+    std::ifstream file(std::filesystem::path(MAREY_SOURCE_DIR) / "tests" / "parity" / "table_cases.json");
     const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
     Json cases;
     ASSERT_EQ(StrictJson::parse(text, cases), "");
@@ -196,4 +196,4 @@ TEST(TableParity, IsWhatUpstreamPrintsCharacterForCharacter) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

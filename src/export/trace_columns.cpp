@@ -7,12 +7,12 @@
 #include <type_traits>
 #include <utility>
 
-#include <kymo/error.h>
-#include <kymo/export.h>
+#include <marey/error.h>
+#include <marey/export.h>
 
 #include "trace/saved_format.h"
 
-namespace kymo {
+namespace marey {
 
 // ---- reading ----
 
@@ -553,4 +553,4 @@ const TraceTable& trace_table(std::string_view name) {
     throw Error("a trace has no table '" + std::string(name) + "'; it has: " + known);
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -7,11 +7,11 @@
 #include <string_view>
 #include <vector>
 
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
 #include "trace/trace_data.h"
 
-namespace kymo {
+namespace marey {
 
 /// What a cell is. Numbers, booleans and doubles are given as 64 bits.
 enum class CellType : std::uint8_t {
@@ -77,10 +77,10 @@ struct TraceTable {
 };
 
 std::span<const TraceTable> trace_tables() noexcept;
-/// Throws kymo::Error, which lists the known ones, when there is none of that name.
+/// Throws marey::Error, which lists the known ones, when there is none of that name.
 const TraceTable& trace_table(std::string_view name);
 
 /// The text of a cell of type String, Name or Text that is not null: any bytes.
 std::string_view cell_text(const TableSource& source, const TraceColumn& column, std::size_t row);
 
-}  // namespace kymo
+}  // namespace marey

@@ -1,10 +1,10 @@
 // trace_info.cpp: what a trace is about, as JSON text.
-#include <kymo/export.h>
+#include <marey/export.h>
 
 #include "base/json_writer.h"
 #include "export/problems_json.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 constexpr int kIndent = 2;
@@ -90,4 +90,4 @@ std::string trace_info_json(const Trace& trace) {
     return out;
 }
 
-}  // namespace kymo
+}  // namespace marey

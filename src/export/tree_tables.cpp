@@ -1,9 +1,9 @@
 // tree_tables.cpp: call trees and heavy paths as JSON text.
-#include <kymo/export.h>
+#include <marey/export.h>
 
 #include "base/json_writer.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 constexpr int kIndent = 2;
@@ -71,4 +71,4 @@ std::string hot_paths_json(const Trace& trace, const CallTree& tree, std::size_t
     return out;
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -1,13 +1,13 @@
 // tree_tables_test.cpp: trees, heavy paths and steps as JSON.
 #include <gtest/gtest.h>
 
-#include <kymo/export.h>
+#include <marey/export.h>
 
 #include "analyze/trace_fixture.h"
 #include "base/golden_fixture.h"
 #include "base/strict_json.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 TEST(TreeTablesTest, AreStrictJson) {
@@ -30,4 +30,4 @@ TEST(TreeTablesTest, AreStrictJson) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

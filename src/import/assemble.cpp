@@ -1,17 +1,17 @@
 // assemble.cpp: described events to lanes, ranges, links and reports.
-#include <kymo/assemble.h>
+#include <marey/assemble.h>
 
 #include <algorithm>
 #include <limits>
 #include <map>
 #include <tuple>
 
-#include <kymo/error.h>
+#include <marey/error.h>
 
 #include "base/demangle.h"
 #include "trace/trace_assembler.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 class Assembly {
@@ -186,4 +186,4 @@ std::string readable_symbol(const std::string& symbol) {
     return demangle(symbol).value_or(symbol);
 }
 
-}  // namespace kymo
+}  // namespace marey

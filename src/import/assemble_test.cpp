@@ -3,10 +3,10 @@
 
 #include <limits>
 
-#include <kymo/assemble.h>
-#include <kymo/error.h>
+#include <marey/assemble.h>
+#include <marey/error.h>
 
-namespace kymo {
+namespace marey {
 namespace {
 
 DescribedEvent event(const char* name, std::int64_t start, std::int64_t end, std::int64_t thread = 1) {
@@ -90,4 +90,4 @@ TEST(Assemble, NothingIsAnEmptyTrace) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

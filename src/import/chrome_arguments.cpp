@@ -8,7 +8,7 @@
 #include "base/text_hash.h"
 #include "import/chrome_inputs.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 struct NamedKey {
@@ -379,4 +379,4 @@ std::vector<Argument> ImportedArguments::positional_values(ChromeKey first, Argu
     return values;
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -9,14 +9,14 @@
 #include <string_view>
 #include <vector>
 
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
 #include "base/json_cursor.h"
 #include "base/json_members.h"
 #include "import/value_cache.h"
 #include "trace/trace_assembler.h"
 
-namespace kymo {
+namespace marey {
 
 /// The keys that may mean more than a value of their name.
 enum class ChromeKey : std::uint8_t {
@@ -154,4 +154,4 @@ class ImportedArguments {
     std::string key_;
 };
 
-}  // namespace kymo
+}  // namespace marey

@@ -5,7 +5,7 @@
 
 #include "base/text_hash.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 // 73 years around zero: sums and differences of times never overflow.
@@ -508,4 +508,4 @@ void ChromeBuilder::add_problems() {
     add("unread_metadata", "metadata events of unknown names", unread_metadata_);
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
 #include "import/chrome_arguments.h"
 #include "import/chrome_event.h"
@@ -16,7 +16,7 @@
 #include "import/chrome_sites.h"
 #include "trace/trace_assembler.h"
 
-namespace kymo {
+namespace marey {
 
 /// Facts of the file that are no events.
 struct ChromeFacts {
@@ -136,4 +136,4 @@ class ChromeBuilder {
     std::uint64_t unread_metadata_ = 0;
 };
 
-}  // namespace kymo
+}  // namespace marey

@@ -12,7 +12,7 @@
 
 #include "base/json_scanner.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 /// Nanoseconds of a number of microseconds, exact for what has up to three decimals; none: no finite time.
@@ -434,4 +434,4 @@ void check_chrome_json(std::string_view text, FindingList& findings) {
     ChromeCheck(text, findings).run();
 }
 
-}  // namespace kymo
+}  // namespace marey

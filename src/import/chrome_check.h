@@ -8,7 +8,7 @@
 
 #include "analyze/finding_list.h"
 
-namespace kymo {
+namespace marey {
 
 /// Whether a file that begins with these bytes looks like JSON.
 bool looks_like_json(std::span<const std::byte> head) noexcept;
@@ -17,4 +17,4 @@ bool looks_like_json(std::span<const std::byte> head) noexcept;
 /// its arrows.
 void check_chrome_json(std::string_view text, FindingList& findings);
 
-}  // namespace kymo
+}  // namespace marey

@@ -5,11 +5,11 @@
 #include "import/chrome_check.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-    kymo::FindingList findings;
-    kymo::check_chrome_json({reinterpret_cast<const char*>(data), size}, findings);
-    for (const kymo::Finding& finding : findings.take()) {
+    marey::FindingList findings;
+    marey::check_chrome_json({reinterpret_cast<const char*>(data), size}, findings);
+    for (const marey::Finding& finding : findings.take()) {
         bool is_known = false;
-        for (const kymo::ValidationRule& rule : kymo::validation_rules())
+        for (const marey::ValidationRule& rule : marey::validation_rules())
             is_known |= rule.name == finding.rule;
         if (!is_known || finding.count == 0) std::abort();
     }

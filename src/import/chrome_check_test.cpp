@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace kymo {
+namespace marey {
 namespace {
 
 /// The rules that a text breaks, with their counts: "row_nesting 1, window 2".
@@ -127,4 +127,4 @@ TEST(ChromeCheck, EventsLieInTheWindow) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

@@ -6,7 +6,7 @@
 
 #include "base/text_hash.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 constexpr int kMicrosToNanos = 3;  // decimals
@@ -276,4 +276,4 @@ bool ChromeEventReader::read_id2(JsonCursor& cursor, ChromeEvent& event) {
     return cursor.take('}');
 }
 
-}  // namespace kymo
+}  // namespace marey

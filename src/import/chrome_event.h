@@ -6,14 +6,14 @@
 #include <limits>
 #include <string_view>
 
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
 #include "base/json_cursor.h"
 #include "base/json_members.h"
 #include "import/chrome_arguments.h"
 #include "trace/trace_assembler.h"
 
-namespace kymo {
+namespace marey {
 
 /// A pid or a tid: a number, or a text that is none.
 struct ChromeId {
@@ -103,4 +103,4 @@ class ChromeEventReader {
     const char* cause_ = "";
 };
 
-}  // namespace kymo
+}  // namespace marey

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace kymo {
+namespace marey {
 
 void ImportedFlows::finish() {
     // The points of one key, chained in a table: most keys have just two, near to each other in the file.
@@ -103,4 +103,4 @@ void ImportedFlows::link_launches() {
     std::vector<Launch>().swap(launches_);
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -5,12 +5,12 @@
 #include <unordered_map>
 #include <vector>
 
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
 #include "base/expected_room.h"
 #include "trace/trace_assembler.h"
 
-namespace kymo {
+namespace marey {
 
 /// Points come in any order. Of those with one key, in order of their times: a start begins a chain, a step
 /// and an end get an arrow from the point before; after an end more ends may follow, all from the same point.
@@ -67,4 +67,4 @@ class ImportedFlows {
     std::vector<std::uint64_t> known_;
 };
 
-}  // namespace kymo
+}  // namespace marey

@@ -6,7 +6,7 @@
 
 #include "base/json_cursor.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 struct NamedType {
@@ -243,4 +243,4 @@ std::vector<Argument> read_chrome_inputs(TraceAssembler& assembler, const Chrome
     return values;
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -5,11 +5,11 @@
 #include <string_view>
 #include <vector>
 
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
 #include "trace/trace_assembler.h"
 
-namespace kymo {
+namespace marey {
 
 /// The JSON texts of "Input Dims", "Input type", "Input Strides" and "Concrete Inputs"; empty: not there.
 struct ChromeInputTexts {
@@ -22,7 +22,7 @@ struct ChromeInputTexts {
 std::vector<Argument> read_chrome_inputs(TraceAssembler& assembler, const ChromeInputTexts& texts,
                                          ArgumentRole role);
 
-/// The element type of a name as PyTorch, NumPy or Kymo write it ("long int", "c10::Half", "float32").
+/// The element type of a name as PyTorch, NumPy or Marey write it ("long int", "c10::Half", "float32").
 DType dtype_of_name(std::string_view name);
 
-}  // namespace kymo
+}  // namespace marey

@@ -5,14 +5,14 @@
 #include <span>
 #include <string_view>
 
-#include <kymo/error.h>
+#include <marey/error.h>
 
 #include "base/json_scanner.h"
 #include "base/json_writer.h"
 #include "import/chrome_builder.h"
 #include "import/formats.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 constexpr std::size_t kLargestEvent = 64 << 20;
@@ -195,7 +195,7 @@ class ChromeReader {
         bool is_ours = false;
         each_member(json, [&](const std::string& key, JsonCursor& cursor) {
             std::string_view text;
-            if (key == "producer" && cursor.read_string(text)) return is_ours = text == "kymo";
+            if (key == "producer" && cursor.read_string(text)) return is_ours = text == "marey";
             return false;
         });
         if (!is_ours) return false;
@@ -391,4 +391,4 @@ bool is_chrome_json(std::span<const std::byte> head) noexcept {
                               : text[second] == '{' || text[second] == ']';
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -5,15 +5,15 @@
 #include <memory>
 #include <string>
 
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
 #include "base/input_text.h"
 
-namespace kymo {
+namespace marey {
 
 /// `name` stands in errors. The text passes through memory in pieces of `piece_bytes`, or of what the longest
-/// event needs. Throws kymo::Error when it is no such trace.
+/// event needs. Throws marey::Error when it is no such trace.
 Trace read_chrome_json(const std::string& name, std::unique_ptr<ByteSource> source,
                        std::size_t piece_bytes = 128 << 10);
 
-}  // namespace kymo
+}  // namespace marey

@@ -5,9 +5,9 @@
 #include <sstream>
 #include <string>
 
-#include <kymo/error.h>
-#include <kymo/export.h>
-#include <kymo/validate.h>
+#include <marey/error.h>
+#include <marey/export.h>
+#include <marey/validate.h>
 
 #include "import/chrome_json.h"
 #include "trace/trace_dump.h"
@@ -31,20 +31,20 @@ bool is_structural(std::string_view rule) {
 /// The dump of what was read; empty when it was an error.
 std::string read(const std::string& text, std::size_t piece, bool exports) {
     try {
-        const kymo::Trace trace = kymo::read_chrome_json("input", kymo::memory_source(text), piece);
-        for (const kymo::Finding& finding : kymo::validate(trace))
+        const marey::Trace trace = marey::read_chrome_json("input", marey::memory_source(text), piece);
+        for (const marey::Finding& finding : marey::validate(trace))
             require(!is_structural(finding.rule),
                     "the tables hold together:", finding.rule + ": " + finding.example);
         if (exports) {
             std::ostringstream out;
-            kymo::write_chrome_json(trace, out);
+            marey::write_chrome_json(trace, out);
             const std::string first = out.str();
-            const kymo::Trace again = kymo::read_chrome_json("ours", kymo::memory_source(first), piece);
+            const marey::Trace again = marey::read_chrome_json("ours", marey::memory_source(first), piece);
             require(again.ranges().size() == trace.ranges().size(), "no range is lost on the way");
             require(again.instants().size() == trace.instants().size(), "no instant is lost on the way");
         }
-        return kymo::testing::dump_trace(trace);
-    } catch (const kymo::Error&) {
+        return marey::testing::dump_trace(trace);
+    } catch (const marey::Error&) {
         return "";
     }
 }
@@ -55,6 +55,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::string text(reinterpret_cast<const char*>(data), size);
     const std::string whole = read(text, 1 << 20, true);
     require(read(text, 16, false) == whole, "the size of pieces does not matter");
-    read(R"({"otherData":{"producer":"kymo"},"traceEvents":[)" + text + "]}", 64, true);
+    read(R"({"otherData":{"producer":"marey"},"traceEvents":[)" + text + "]}", 64, true);
     return 0;
 }

@@ -9,14 +9,14 @@
 #include <iterator>
 #include <map>
 
-#include <kymo/error.h>
-#include <kymo/import.h>
-#include <kymo/validate.h>
+#include <marey/error.h>
+#include <marey/import.h>
+#include <marey/validate.h>
 
 #include "base/golden_fixture.h"
 #include "trace/trace_dump.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 using testing::dump_trace;
@@ -30,7 +30,7 @@ Trace read_events(const std::string& events) {
 }
 
 std::filesystem::path sample(const std::string& name) {
-    return std::filesystem::path(KYMO_SOURCE_DIR) / "tests" / "corpus" / "chrome" / name;
+    return std::filesystem::path(MAREY_SOURCE_DIR) / "tests" / "corpus" / "chrome" / name;
 }
 std::string contents(const std::filesystem::path& path) {
     std::ifstream file(path, std::ios::binary);
@@ -447,4 +447,4 @@ TEST(ChromeJson, TheVizTracerSampleHasTheCallsThatWereMade) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

@@ -6,14 +6,14 @@
 #include <random>
 #include <sstream>
 
-#include <kymo/export.h>
+#include <marey/export.h>
 
 #include "import/chrome_json.h"
 #include "trace/device_waits_fixture.h"
 #include "trace/trace_assembler.h"
 #include "trace/trace_dump.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 using testing::dump_trace;
@@ -317,4 +317,4 @@ TEST(ChromeRoundTrip, WhatWaitsForADeviceStaysAsyncOnItsQueue) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

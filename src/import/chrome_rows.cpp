@@ -6,7 +6,7 @@
 
 #include "base/text_hash.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 /// The number at the end of "GPU 3"; -1: there is none.
@@ -221,4 +221,4 @@ void ImportedRows::finish(bool is_ours) {
     }
 }
 
-}  // namespace kymo
+}  // namespace marey

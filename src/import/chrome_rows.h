@@ -7,12 +7,12 @@
 #include <unordered_map>
 #include <vector>
 
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
 #include "import/chrome_event.h"
 #include "trace/trace_assembler.h"
 
-namespace kymo {
+namespace marey {
 
 /// What a row is, as far as is known.
 struct ImportedRow {
@@ -105,4 +105,4 @@ class ImportedRows {
     std::uint32_t first_host_ = ImportedRow::kNone;
 };
 
-}  // namespace kymo
+}  // namespace marey

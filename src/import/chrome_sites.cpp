@@ -7,7 +7,7 @@
 #include "base/text_hash.h"
 #include "trace/chrome_categories.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 using Place = CategoryMeaning::Place;
@@ -134,4 +134,4 @@ std::uint32_t ImportedSites::make(const ChromeSiteKey& key) {
     return assembler_.site(info);
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -5,11 +5,11 @@
 #include <string_view>
 #include <vector>
 
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
 #include "trace/trace_assembler.h"
 
-namespace kymo {
+namespace marey {
 
 /// What a category says of its events.
 struct CategoryMeaning {
@@ -56,4 +56,4 @@ class ImportedSites {
     std::size_t known_count_ = 0;
 };
 
-}  // namespace kymo
+}  // namespace marey

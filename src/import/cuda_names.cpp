@@ -5,7 +5,7 @@
 #include <iterator>
 #include <span>
 
-namespace kymo {
+namespace marey {
 namespace {
 
 struct CallName {
@@ -138,4 +138,4 @@ std::string driver_call_name(std::int64_t number) {
     return call_name(kDriverCalls, number, "CUDA driver call ");
 }
 
-}  // namespace kymo
+}  // namespace marey

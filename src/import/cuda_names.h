@@ -7,7 +7,7 @@
 
 #include "base/cuda_words.h"  // what profiles share with recordings
 
-namespace kymo {
+namespace marey {
 
 /// The number of cudaLaunchKernel among the calls of the CUDA runtime.
 inline constexpr std::int64_t kLaunchKernelCall = 211;
@@ -16,4 +16,4 @@ inline constexpr std::int64_t kLaunchKernelCall = 211;
 std::string runtime_call_name(std::int64_t number);
 std::string driver_call_name(std::int64_t number);
 
-}  // namespace kymo
+}  // namespace marey

@@ -6,7 +6,7 @@
 #include <limits>
 #include <set>
 
-namespace kymo {
+namespace marey {
 
 std::int64_t add_numbers(std::int64_t a, std::int64_t b) noexcept {
     std::int64_t sum = 0;
@@ -263,4 +263,4 @@ void RowValues::triple(StringId key, const TableRows& row, int first_column) {
     values_.push_back(value);
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -14,12 +14,12 @@
 #include <utility>
 #include <vector>
 
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
 #include "import/sqlite_file.h"
 #include "trace/trace_assembler.h"
 
-namespace kymo {
+namespace marey {
 
 /// The strings of a profile, which its other tables name by numbers.
 class ProfileStrings {
@@ -145,4 +145,4 @@ class RowValues {
     std::vector<Argument> values_;
 };
 
-}  // namespace kymo
+}  // namespace marey

@@ -3,7 +3,7 @@
 
 #include "import/cuda_names.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 /// Every table is asked for these first.
@@ -205,4 +205,4 @@ void DeviceWork::count_problems() {
     profile_.count("kernel_without_call", "Kernels name no call that launched them.", lost_kernels_);
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -12,7 +12,7 @@
 #include "import/device_profile.h"
 #include "import/sqlite_file.h"
 
-namespace kymo {
+namespace marey {
 
 /// The lowest 24 bits of a "globalTid" are the thread's number, the next 24 the process's; what is above them
 /// tells machines apart, so that all but the thread's is a key of the process.
@@ -74,4 +74,4 @@ class DeviceWork {
     std::uint64_t lost_kernels_ = 0;
 };
 
-}  // namespace kymo
+}  // namespace marey

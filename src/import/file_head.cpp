@@ -7,11 +7,11 @@
 #include <cstring>
 #include <memory>
 
-#include <kymo/error.h>
+#include <marey/error.h>
 
 #include "base/input_text.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 constexpr std::size_t kHeadBytes = 64 * 1024;
@@ -37,4 +37,4 @@ std::vector<std::byte> read_file_head(const std::string& path) {
     return head;
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-namespace kymo {
+namespace marey {
 
 /// Up to 64 KiB, decompressed where the file is gzip; what comes before a damage, which is for the reader to
-/// tell. Empty for what cannot be read twice (a pipe). Throws kymo::Error when nothing can be read.
+/// tell. Empty for what cannot be read twice (a pipe). Throws marey::Error when nothing can be read.
 std::vector<std::byte> read_file_head(const std::string& path);
 
-}  // namespace kymo
+}  // namespace marey

@@ -3,17 +3,17 @@
 #include <cstring>
 #include <filesystem>
 
-#include <kymo/error.h>
-#include <kymo/import.h>
+#include <marey/error.h>
+#include <marey/import.h>
 
 #include "import/file_head.h"
 #include "import/formats.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 bool is_capture(std::span<const std::byte> head) noexcept {
-    return head.size() >= 4 && std::memcmp(head.data(), "KYMO", 4) == 0;
+    return head.size() >= 5 && std::memcmp(head.data(), "MAREY", 5) == 0;
 }
 
 Trace read_capture_file(const std::string& path) {
@@ -21,7 +21,7 @@ Trace read_capture_file(const std::string& path) {
 }
 
 constexpr ImportFormat kFormats[] = {
-    {"kymo", "Kymo's own captures", is_capture, read_capture_file},
+    {"marey", "Marey's own captures", is_capture, read_capture_file},
     {"chrome", "Chrome's trace JSON, of any maker (.json, .json.gz)", is_chrome_json, read_chrome_json_file},
     {"perfetto", "Perfetto's protobuf (track events)", is_perfetto, read_perfetto},
     {"nvprof", "SQLite databases of nvprof", is_sqlite_profile, read_sqlite_profile},
@@ -71,7 +71,7 @@ Trace open_trace(const std::string& path, std::string_view name) {
     if (const ImportFormat* const format = import_format(path)) return format->read(path);
     if (!std::filesystem::is_regular_file(path)) return read_pipe(path);
     if (std::filesystem::file_size(path) == 0) throw Error(path + ": is empty");
-    throw Error(path + ": no format that Kymo reads (" + known_formats() + ")");
+    throw Error(path + ": no format that Marey reads (" + known_formats() + ")");
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -5,9 +5,9 @@
 #include <span>
 #include <string>
 
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
-namespace kymo {
+namespace marey {
 
 bool is_chrome_json(std::span<const std::byte> head) noexcept;
 Trace read_chrome_json_file(const std::string& path);
@@ -17,4 +17,4 @@ Trace read_perfetto(const std::string& path);
 bool is_sqlite_profile(std::span<const std::byte> head) noexcept;
 Trace read_sqlite_profile(const std::string& path);
 
-}  // namespace kymo
+}  // namespace marey

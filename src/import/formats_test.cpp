@@ -10,20 +10,20 @@
 #include <string>
 #include <thread>
 
-#include <kymo/error.h>
-#include <kymo/import.h>
+#include <marey/error.h>
+#include <marey/import.h>
 
-#if KYMO_HAVE_ZLIB
+#if MAREY_HAVE_ZLIB
 #include <zlib.h>
 #endif
 
-namespace kymo {
+namespace marey {
 namespace {
 
 class ImportFormatsTest : public ::testing::Test {
   protected:
     void SetUp() override {
-        folder_ = std::filesystem::temp_directory_path() / ("kymo-formats-" + std::to_string(getpid()));
+        folder_ = std::filesystem::temp_directory_path() / ("marey-formats-" + std::to_string(getpid()));
         std::filesystem::create_directories(folder_);
     }
     void TearDown() override { std::filesystem::remove_all(folder_); }
@@ -49,7 +49,7 @@ class ImportFormatsTest : public ::testing::Test {
 };
 
 TEST_F(ImportFormatsTest, WhatIsOfNoFormatIsToldSoWithTheFormatsThereAre) {
-    const std::string expected = "no format that Kymo reads (kymo, chrome, perfetto, nvprof, nsight)";
+    const std::string expected = "no format that Marey reads (marey, chrome, perfetto, nvprof, nsight)";
     std::string noise = "\x01";
     std::mt19937 random(3);
     for (int i = 0; i < 4000; ++i) noise += static_cast<char>(random());
@@ -57,13 +57,13 @@ TEST_F(ImportFormatsTest, WhatIsOfNoFormatIsToldSoWithTheFormatsThereAre) {
     EXPECT_EQ(failure(write("table.csv", "name,start\na,1\n")), expected);
     EXPECT_EQ(failure(write("noise.bin", noise)), expected);
     EXPECT_EQ(failure(write("brackets.json", "[[[[")), expected);
-    EXPECT_EQ(failure(write("junk.kymo", std::string(100, '\0'))), expected);
+    EXPECT_EQ(failure(write("junk.marey", std::string(100, '\0'))), expected);
 }
 
 TEST_F(ImportFormatsTest, EmptyFilesAndBrokenCapturesAreToldSo) {
     EXPECT_EQ(failure(write("empty.pftrace", "")), "is empty");
-    EXPECT_EQ(failure(write("empty.kymo", "")), "is empty");
-    EXPECT_EQ(failure(write("begin.kymo", "KYMOnothing")), "not a Kymo capture");
+    EXPECT_EQ(failure(write("empty.marey", "")), "is empty");
+    EXPECT_EQ(failure(write("begin.marey", "MAREYnothing")), "not a Marey capture");
     EXPECT_EQ(failure(path("missing")), "No such file or directory");
     EXPECT_EQ(failure(path("")), "Is a directory");
 }
@@ -75,14 +75,14 @@ TEST_F(ImportFormatsTest, APipeThatIsNoCaptureNeedsItsFormat) {
     const auto fill = [&] { std::ofstream(pipe) << text; };
     std::thread writer(fill);
     EXPECT_EQ(failure(pipe),
-              "not a Kymo capture; a pipe is read as a capture unless --from tells its format");
+              "not a Marey capture; a pipe is read as a capture unless --from tells its format");
     writer.join();
     writer = std::thread(fill);
     EXPECT_EQ(open_trace(pipe, "chrome").ranges().size(), 1u);
     writer.join();
 }
 
-#if KYMO_HAVE_ZLIB
+#if MAREY_HAVE_ZLIB
 
 TEST_F(ImportFormatsTest, OfDamagedGzipComesWhatIsWholeWithTheDamage) {
     std::string events = "[";
@@ -116,4 +116,4 @@ TEST_F(ImportFormatsTest, GzipThatIsDamagedAtOnceIsToldSo) {
 #endif
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

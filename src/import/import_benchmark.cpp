@@ -12,11 +12,11 @@
 #include <string_view>
 #include <vector>
 
-#include <kymo/import.h>
+#include <marey/import.h>
 
 #include "base/output_file.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 /// Writes events as PyTorch does: operators three deep with shapes, runtime calls, kernels and their arrows.
@@ -149,7 +149,7 @@ double python_ns(const std::string& path) {
 constexpr int kRepetitions = 7;
 
 int run(int argc, char** argv) {
-    const std::string path = argc > 1 ? argv[1] : KYMO_BENCH_DIR "/bench_import.json";
+    const std::string path = argc > 1 ? argv[1] : MAREY_BENCH_DIR "/bench_import.json";
     const std::uint64_t thousands = argc > 2 ? std::strtoul(argv[2], nullptr, 10) : 1000;
     TorchFile file(path);
     file.make(thousands * 1000);
@@ -177,8 +177,8 @@ int run(int argc, char** argv) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey
 
 int main(int argc, char** argv) {
-    return kymo::run(argc, argv);
+    return marey::run(argc, argv);
 }

@@ -4,7 +4,7 @@
 #include <map>
 #include <unordered_map>
 
-#include <kymo/error.h>
+#include <marey/error.h>
 
 #include "import/cuda_names.h"
 #include "import/device_profile.h"
@@ -12,7 +12,7 @@
 #include "import/nsight_facts.h"
 #include "import/sqlite_profiles.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 /// Kinds of rows of NVTX_EVENTS.
@@ -270,4 +270,4 @@ Trace read_nsight(const SqliteFile& file) {
     return NsightReader(file).read();
 }
 
-}  // namespace kymo
+}  // namespace marey

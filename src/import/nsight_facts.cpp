@@ -8,7 +8,7 @@
 #include "base/json_writer.h"
 #include "import/device_work.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 class NsightFacts {
@@ -223,4 +223,4 @@ std::vector<std::string> read_nsight_facts(const SqliteFile& file, DeviceProfile
     return NsightFacts(file, profile, strings).read();
 }
 
-}  // namespace kymo
+}  // namespace marey

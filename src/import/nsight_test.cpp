@@ -1,5 +1,5 @@
 // nsight_test.cpp: exports of Nsight Systems, of this year and of years before.
-#if KYMO_HAVE_SQLITE
+#if MAREY_HAVE_SQLITE
 
 #include <algorithm>
 #include <map>
@@ -8,7 +8,7 @@
 #include "base/strict_json.h"
 #include "import/sqlite_fixture.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 /// Hardly a column of each table: the least that old exports and cut-down ones have.
@@ -197,6 +197,6 @@ TEST(Nsight, WhatIsInTheWriteAheadLogBelongsToTheTrace) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey
 
 #endif

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <unordered_map>
 
-#include <kymo/error.h>
+#include <marey/error.h>
 
 #include "base/json_writer.h"
 #include "import/cuda_names.h"
@@ -12,7 +12,7 @@
 #include "import/device_work.h"
 #include "import/sqlite_profiles.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 // CUPTI's numbers.
@@ -331,4 +331,4 @@ Trace read_nvprof(const SqliteFile& file) {
     return NvprofReader(file).read();
 }
 
-}  // namespace kymo
+}  // namespace marey

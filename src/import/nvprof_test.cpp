@@ -1,15 +1,15 @@
 // nvprof_test.cpp: what nvprof wrote, rule by rule.
-#if KYMO_HAVE_SQLITE
+#if MAREY_HAVE_SQLITE
 
 #include <map>
 #include <random>
 
-#include <kymo/analyze.h>
+#include <marey/analyze.h>
 
 #include "base/golden_fixture.h"
 #include "import/sqlite_fixture.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 /// Only what PyTorch's own reader asks for: no threads, no flags.
@@ -283,6 +283,6 @@ TEST(Nvprof, SumsOfKernelsByMarkerAreThoseOfSql) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey
 
 #endif

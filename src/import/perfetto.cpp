@@ -5,12 +5,12 @@
 #include <cstdint>
 #include <iterator>
 
-#include <kymo/error.h>
+#include <marey/error.h>
 
 #include "base/mapped_file.h"
 #include "import/formats.h"
 
-#if KYMO_HAVE_PROTOZERO
+#if MAREY_HAVE_PROTOZERO
 
 #include <charconv>
 #include <map>
@@ -26,13 +26,13 @@
 #include "import/perfetto_wire.h"
 #include "trace/perfetto_fields.h"
 
-namespace kymo {
+namespace marey {
 
 using namespace perfetto;
 
 namespace {
 
-/// What the packets hold that Kymo does not read, by the numbers of their fields.
+/// What the packets hold that Marey does not read, by the numbers of their fields.
 std::string data_name(std::uint32_t field) {
     static const std::map<std::uint32_t, const char*> kNames = {
         {1, "ftrace_events"},
@@ -477,21 +477,21 @@ Trace read_perfetto_bytes(std::string_view bytes, const std::string& name) {
     return PerfettoReader(name).read(bytes);
 }
 
-}  // namespace kymo
+}  // namespace marey
 
 #else
 
-namespace kymo {
+namespace marey {
 
 Trace read_perfetto_bytes(std::string_view, const std::string& name) {
-    throw Error(name + ": this Kymo was built without protozero and cannot read Perfetto traces");
+    throw Error(name + ": this Marey was built without protozero and cannot read Perfetto traces");
 }
 
-}  // namespace kymo
+}  // namespace marey
 
 #endif
 
-namespace kymo {
+namespace marey {
 
 Trace read_perfetto(const std::string& path) {
     const auto file = MappedFile::open(path);
@@ -536,4 +536,4 @@ bool is_perfetto(std::span<const std::byte> head) noexcept {
            (end >= head.size() ? end == head.size() || head.size() >= kWholeHead : byte(end) == 0x0a);
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -4,12 +4,12 @@
 #include <string>
 #include <string_view>
 
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
-namespace kymo {
+namespace marey {
 
-/// `bytes`: a whole file, plain or gzip. Throws kymo::Error, which begins with `name`, when it holds no
+/// `bytes`: a whole file, plain or gzip. Throws marey::Error, which begins with `name`, when it holds no
 /// packet at all.
 Trace read_perfetto_bytes(std::string_view bytes, const std::string& name);
 
-}  // namespace kymo
+}  // namespace marey

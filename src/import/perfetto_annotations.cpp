@@ -1,7 +1,7 @@
 // perfetto_annotations.cpp: annotations to a small tree, and the tree to values.
 #include "import/perfetto_annotations.h"
 
-#if KYMO_HAVE_PROTOZERO
+#if MAREY_HAVE_PROTOZERO
 
 #include <algorithm>
 #include <charconv>
@@ -10,7 +10,7 @@
 #include "import/perfetto_wire.h"
 #include "trace/perfetto_fields.h"
 
-namespace kymo {
+namespace marey {
 
 using namespace perfetto;
 
@@ -373,6 +373,6 @@ void PerfettoValues::read(std::string_view message, const PerfettoSequence& sequ
         flatten(node, node.name, values);
 }
 
-}  // namespace kymo
+}  // namespace marey
 
 #endif

@@ -6,12 +6,12 @@
 #include <string_view>
 #include <vector>
 
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
 #include "import/perfetto_sequence.h"
 #include "trace/trace_assembler.h"
 
-namespace kymo {
+namespace marey {
 
 /// What a file of ours says of a range beyond its values.
 struct ReadFacts {
@@ -36,7 +36,7 @@ class PerfettoValues {
     /// The assembler must outlive this.
     explicit PerfettoValues(TraceAssembler& assembler) : assembler_(assembler) {}
 
-    /// Appends what a DebugAnnotation message holds. `is_ours`: the file was written by Kymo. Damage is a
+    /// Appends what a DebugAnnotation message holds. `is_ours`: the file was written by Marey. Damage is a
     /// protozero::exception.
     void read(std::string_view message, const PerfettoSequence& sequence, bool is_ours,
               std::vector<Argument>& values, ReadFacts& facts);
@@ -75,4 +75,4 @@ class PerfettoValues {
     std::uint64_t unnamed_ = 0;
 };
 
-}  // namespace kymo
+}  // namespace marey

@@ -5,7 +5,7 @@
 
 #include "trace/perfetto_fields.h"
 
-namespace kymo {
+namespace marey {
 
 using namespace perfetto;
 
@@ -84,4 +84,4 @@ std::int64_t PerfettoClocks::time_of(std::uint32_t sequence, std::uint32_t clock
     return static_cast<std::int64_t>(result);
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace kymo {
+namespace marey {
 
 /// Each snapshot tells what several clocks showed at the same moment. Times are given in the trace's clock:
 /// the one that a snapshot calls primary, else the boot clock. Times before a clock's first snapshot use that
@@ -53,4 +53,4 @@ class PerfettoClocks {
     std::uint64_t unknown_ = 0;
 };
 
-}  // namespace kymo
+}  // namespace marey

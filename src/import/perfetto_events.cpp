@@ -1,7 +1,7 @@
 // perfetto_events.cpp: reading events. perfetto_matching.cpp puts them together.
 #include "import/perfetto_events.h"
 
-#if KYMO_HAVE_PROTOZERO
+#if MAREY_HAVE_PROTOZERO
 
 #include <algorithm>
 #include <string>
@@ -9,7 +9,7 @@
 #include "import/perfetto_wire.h"
 #include "trace/perfetto_fields.h"
 
-namespace kymo {
+namespace marey {
 
 using namespace perfetto;
 
@@ -443,6 +443,6 @@ void PerfettoEvents::add(std::string_view message, const PerfettoSequence& seque
     }
 }
 
-}  // namespace kymo
+}  // namespace marey
 
 #endif

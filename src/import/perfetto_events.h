@@ -8,14 +8,14 @@
 #include <unordered_map>
 #include <vector>
 
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
 #include "import/perfetto_annotations.h"
 #include "import/perfetto_sequence.h"
 #include "import/perfetto_track_table.h"
 #include "trace/trace_assembler.h"
 
-namespace kymo {
+namespace marey {
 
 namespace perfetto {
 class Message;
@@ -138,4 +138,4 @@ class PerfettoEvents {
                   lone_flows_ = 0;
 };
 
-}  // namespace kymo
+}  // namespace marey

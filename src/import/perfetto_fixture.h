@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace kymo::testing {
+namespace marey::testing {
 
 /// Proto().number(8, 100).message(11, Proto().number(9, 1)).bytes(): fields in the order they are given.
 class Proto {
@@ -52,4 +52,4 @@ class Proto {
     std::string bytes_;
 };
 
-}  // namespace kymo::testing
+}  // namespace marey::testing

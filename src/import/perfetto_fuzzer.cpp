@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include <kymo/error.h>
-#include <kymo/export.h>
+#include <marey/error.h>
+#include <marey/export.h>
 
 #include "import/formats.h"
 #include "import/perfetto.h"
@@ -20,25 +20,25 @@ void require(bool holds, const char* what) {
     std::abort();
 }
 
-void check_value(const kymo::Trace& trace, const kymo::Argument& value) {
+void check_value(const marey::Trace& trace, const marey::Argument& value) {
     require(value.key < trace.string_count(), "keys are strings of the trace");
-    if (value.kind == kymo::ValueKind::String)
+    if (value.kind == marey::ValueKind::String)
         require(value.string < trace.string_count(), "texts are strings of the trace");
-    if (value.kind == kymo::ValueKind::List) {
+    if (value.kind == marey::ValueKind::List) {
         const std::size_t count = trace.list_items().size();
         require(value.list.first <= count && value.list.count <= count - value.list.first,
                 "lists have their items");
     }
-    if (value.kind == kymo::ValueKind::Array)
+    if (value.kind == marey::ValueKind::Array)
         require(value.array < trace.arrays().size(), "arrays are in the trace");
 }
 
-void check(const kymo::Trace& trace) {
-    const kymo::RangeColumns ranges = trace.ranges();
-    for (const kymo::TrackInfo& track : trace.tracks()) {
+void check(const marey::Trace& trace) {
+    const marey::RangeColumns ranges = trace.ranges();
+    for (const marey::TrackInfo& track : trace.tracks()) {
         require(track.thread < trace.threads().size(), "tracks have a thread");
-        std::vector<kymo::Row> open;
-        for (kymo::Row row = track.first_range; row < track.first_range + track.range_count; ++row) {
+        std::vector<marey::Row> open;
+        for (marey::Row row = track.first_range; row < track.first_range + track.range_count; ++row) {
             require(ranges.duration_ns[row] >= 0, "durations are not negative");
             require(ranges.site[row] < trace.sites().size(), "ranges have a site");
             require(ranges.depth[row] <= open.size(), "depths grow by one");
@@ -51,34 +51,34 @@ void check(const kymo::Trace& trace) {
                         "ranges lie within the times of their parents");
             }
             open.push_back(row);
-            for (const kymo::Argument& value : trace.range_arguments(row)) check_value(trace, value);
+            for (const marey::Argument& value : trace.range_arguments(row)) check_value(trace, value);
         }
     }
-    for (const kymo::Argument& value : trace.list_items()) check_value(trace, value);
-    for (kymo::Row row = 0; row < trace.instants().size(); ++row) {
+    for (const marey::Argument& value : trace.list_items()) check_value(trace, value);
+    for (marey::Row row = 0; row < trace.instants().size(); ++row) {
         require(trace.instants().thread[row] < trace.threads().size(), "instants have a thread");
-        for (const kymo::Argument& value : trace.instant_arguments(row)) check_value(trace, value);
+        for (const marey::Argument& value : trace.instant_arguments(row)) check_value(trace, value);
     }
-    for (const kymo::LinkInfo& link : trace.links())
+    for (const marey::LinkInfo& link : trace.links())
         require(link.from < ranges.size() && link.to < ranges.size(), "links join ranges");
 }
 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-    kymo::is_perfetto({reinterpret_cast<const std::byte*>(data), size});
+    marey::is_perfetto({reinterpret_cast<const std::byte*>(data), size});
     try {
-        const kymo::Trace trace =
-            kymo::read_perfetto_bytes({reinterpret_cast<const char*>(data), size}, "fuzzed");
+        const marey::Trace trace =
+            marey::read_perfetto_bytes({reinterpret_cast<const char*>(data), size}, "fuzzed");
         check(trace);
         std::ostringstream out;
-        kymo::write_perfetto(trace, out);
-        const kymo::Trace again = kymo::read_perfetto_bytes(out.str(), "written");
+        marey::write_perfetto(trace, out);
+        const marey::Trace again = marey::read_perfetto_bytes(out.str(), "written");
         check(again);
         require(again.ranges().size() == trace.ranges().size(), "every range is written and read");
         require(again.instants().size() == trace.instants().size(), "so is every instant");
         require(again.counters().size() == trace.counters().size(), "and every counter value");
-    } catch (const kymo::Error&) {
+    } catch (const marey::Error&) {
     }
     return 0;
 }

@@ -5,9 +5,9 @@
 #include "import/perfetto_events.h"
 #include "trace/perfetto_fields.h"
 
-#if KYMO_HAVE_PROTOZERO
+#if MAREY_HAVE_PROTOZERO
 
-namespace kymo {
+namespace marey {
 
 using namespace perfetto;
 
@@ -164,8 +164,8 @@ void PerfettoEvents::add_problems() {
     const auto add = [&](const char* code, const char* text, std::uint64_t count) {
         if (count != 0) assembler_.add_problem(code, text, count);
     };
-    add("unknown_events", "Track events of kinds that Kymo does not know were left out.", unknown_types_);
-    add("unread_fields", "Fields of track events that Kymo does not know were left out.",
+    add("unknown_events", "Track events of kinds that Marey does not know were left out.", unknown_types_);
+    add("unread_fields", "Fields of track events that Marey does not know were left out.",
         unread_fields_ + values_.unread());
     add("missing_names", "Names were not in the file: their packets were lost.",
         unnamed_ + values_.unnamed());
@@ -176,6 +176,6 @@ void PerfettoEvents::add_problems() {
     add("undescribed_tracks", "Tracks have events, but nothing tells what they are.", tracks_.undescribed());
 }
 
-}  // namespace kymo
+}  // namespace marey
 
 #endif

@@ -3,15 +3,15 @@
 
 #include <algorithm>
 
-#include <kymo/error.h>
+#include <marey/error.h>
 
-#if KYMO_HAVE_ZLIB
+#if MAREY_HAVE_ZLIB
 #include <zlib.h>
 #endif
 
-namespace kymo {
+namespace marey {
 
-#if KYMO_HAVE_ZLIB
+#if MAREY_HAVE_ZLIB
 /// Holds what was decompressed and not yet used.
 class PerfettoPackets::Inflater {
   public:
@@ -64,7 +64,7 @@ class PerfettoPackets::Inflater {
 class PerfettoPackets::Inflater {
   public:
     Inflater(std::string_view, const std::string& name) {
-        throw Error(name + ": this Kymo was built without zlib and cannot read compressed files");
+        throw Error(name + ": this Marey was built without zlib and cannot read compressed files");
     }
     std::string_view more(std::string_view rest, std::size_t) { return rest; }
     bool is_whole() const { return true; }
@@ -122,4 +122,4 @@ bool PerfettoPackets::next(std::string_view& packet) {
     return true;
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -6,13 +6,13 @@
 #include <string>
 #include <string_view>
 
-namespace kymo {
+namespace marey {
 
 /// Splits bytes, which are read as they come and may be gzip or zlib, into packets. The bytes must outlive
 /// this.
 class PerfettoPackets {
   public:
-    /// Throws kymo::Error, naming `name`, when they are compressed and this build has no zlib.
+    /// Throws marey::Error, naming `name`, when they are compressed and this build has no zlib.
     PerfettoPackets(std::string_view bytes, const std::string& name, bool is_compressed);
     ~PerfettoPackets();
     PerfettoPackets(const PerfettoPackets&) = delete;
@@ -41,4 +41,4 @@ class PerfettoPackets {
     bool damaged_ = false;
 };
 
-}  // namespace kymo
+}  // namespace marey

@@ -9,16 +9,16 @@
 #include <string>
 #include <vector>
 
-#include <kymo/export.h>
-#include <kymo/import.h>
+#include <marey/export.h>
+#include <marey/import.h>
 
 #include "import/perfetto.h"
 #include "trace/device_waits_fixture.h"
 #include "trace/random_trace_fixture.h"
 
-#if KYMO_HAVE_PROTOZERO
+#if MAREY_HAVE_PROTOZERO
 
-namespace kymo {
+namespace marey {
 namespace {
 
 /// The projection of a trace that a Perfetto file keeps, as sorted lines.
@@ -203,7 +203,7 @@ class PerfettoRoundTripTest : public ::testing::Test {
     ~PerfettoRoundTripTest() override { std::filesystem::remove_all(folder_); }
 
     static std::string make_folder() {
-        std::string pattern = (std::filesystem::temp_directory_path() / "kymo_perfetto_XXXXXX").string();
+        std::string pattern = (std::filesystem::temp_directory_path() / "marey_perfetto_XXXXXX").string();
         return ::mkdtemp(pattern.data()) != nullptr ? pattern : ".";
     }
     static Trace round(const Trace& trace) {
@@ -248,7 +248,7 @@ TEST_F(PerfettoRoundTripTest, FilesAreKnownByTheirSuffixAndTheirFirstBytes) {
     EXPECT_EQ(difference(round_through_file(trace, "a.perfetto-trace"), trace), "");
 }
 
-#if KYMO_HAVE_ZLIB
+#if MAREY_HAVE_ZLIB
 TEST_F(PerfettoRoundTripTest, CompressedFilesAreReadToo) {
     const Trace trace = testing::random_trace(11, {.most_ranges = 2000});
     const Trace again = round_through_file(trace, "a.perfetto-trace.gz");
@@ -257,6 +257,6 @@ TEST_F(PerfettoRoundTripTest, CompressedFilesAreReadToo) {
 #endif
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey
 
 #endif

@@ -6,9 +6,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
-namespace kymo {
+namespace marey {
 
 /// Values by the numbers that a sequence gave them; most are small.
 template <class T>
@@ -78,4 +78,4 @@ struct PerfettoSequence {
     }
 };
 
-}  // namespace kymo
+}  // namespace marey

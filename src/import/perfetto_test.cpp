@@ -3,17 +3,17 @@
 
 #include <string>
 
-#include <kymo/error.h>
-#include <kymo/import.h>
+#include <marey/error.h>
+#include <marey/import.h>
 
 #include "import/formats.h"
 #include "import/perfetto.h"
 #include "import/perfetto_fixture.h"
 #include "trace/perfetto_fields.h"
 
-#if KYMO_HAVE_PROTOZERO
+#if MAREY_HAVE_PROTOZERO
 
-namespace kymo {
+namespace marey {
 namespace {
 
 using namespace perfetto;
@@ -330,7 +330,7 @@ TEST_F(PerfettoTest, ADamagedPacketIsLeftOutAndTheNextIsRead) {
 }
 
 TEST_F(PerfettoTest, FilesOfPerfettosOwnMakersAreRead) {
-    const std::string folder = KYMO_SOURCE_DIR "/tests/corpus/perfetto/";
+    const std::string folder = MAREY_SOURCE_DIR "/tests/corpus/perfetto/";
     const Trace sdk = open_trace(folder + "sdk.pftrace");
     EXPECT_EQ(outline(sdk), "t: n 6000-31000 >n 11000-26000 >>n 16000-21000\n");
     EXPECT_EQ(sdk.links().size(), 2u);
@@ -343,7 +343,7 @@ TEST_F(PerfettoTest, FilesOfPerfettosOwnMakersAreRead) {
               "thread 1: x 103000-106000 x 109000-113000\nc: x 112000-115000 x 124000-133000\n");
     EXPECT_EQ(problem(phases, "unread_packets"), 1u);
     EXPECT_EQ(problem(phases, "unknown_events"), 1u);  // a counter without values
-#if KYMO_HAVE_ZLIB
+#if MAREY_HAVE_ZLIB
     EXPECT_EQ(outline(open_trace(folder + "compressed.pftrace")), outline(phases));
 #endif
 }
@@ -358,12 +358,12 @@ TEST_F(PerfettoTest, OtherFilesAreNoPerfettoTraces) {
     EXPECT_TRUE(is(file_.bytes()));
     EXPECT_FALSE(is("\n{\"traceEvents\":[]}"));
     EXPECT_FALSE(is("\n\n\n\n[]"));
-    EXPECT_FALSE(is("KYMO"));
+    EXPECT_FALSE(is("MAREY"));
     EXPECT_FALSE(is("SQLite format 3"));
     EXPECT_FALSE(is(""));
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey
 
 #endif

@@ -1,7 +1,7 @@
 // perfetto_track_table.cpp: descriptors to processes, threads and lanes.
 #include "import/perfetto_track_table.h"
 
-#if KYMO_HAVE_PROTOZERO
+#if MAREY_HAVE_PROTOZERO
 
 #include <charconv>
 
@@ -9,7 +9,7 @@
 #include "import/perfetto_wire.h"
 #include "trace/perfetto_fields.h"
 
-namespace kymo {
+namespace marey {
 
 using namespace perfetto;
 
@@ -411,6 +411,6 @@ std::uint32_t PerfettoTrackTable::lane_of(std::uint32_t track) {
     return tracks_[track].lane;
 }
 
-}  // namespace kymo
+}  // namespace marey
 
 #endif

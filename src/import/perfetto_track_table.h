@@ -11,11 +11,11 @@
 #include <utility>
 #include <vector>
 
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
 #include "trace/trace_assembler.h"
 
-namespace kymo {
+namespace marey {
 
 /// Collects descriptors, which may come in any order and after the events of their tracks; place() then makes
 /// the processes, threads and lanes.
@@ -121,4 +121,4 @@ class PerfettoTrackTable {
     std::uint64_t undescribed_ = 0;
 };
 
-}  // namespace kymo
+}  // namespace marey

@@ -5,7 +5,7 @@
 #include <protozero/pbf_reader.hpp>
 #include <string_view>
 
-namespace kymo::perfetto {
+namespace marey::perfetto {
 
 template <class Field>
 constexpr std::uint32_t varint(Field field) {
@@ -28,4 +28,4 @@ class Message : public protozero::pbf_reader {
     std::uint32_t next_field() { return next() ? tag_and_type() : 0; }
 };
 
-}  // namespace kymo::perfetto
+}  // namespace marey::perfetto

@@ -12,13 +12,13 @@
 #include <system_error>
 #include <utility>
 
-#include <kymo/error.h>
+#include <marey/error.h>
 
-#if KYMO_HAVE_SQLITE
+#if MAREY_HAVE_SQLITE
 #include <sqlite3.h>
 #endif
 
-namespace kymo {
+namespace marey {
 namespace {
 
 constexpr std::string_view kMagic("SQLite format 3\0", 16);
@@ -62,7 +62,7 @@ SqliteMaker SqliteFile::maker() const {
     return SqliteMaker::Unknown;
 }
 
-#if KYMO_HAVE_SQLITE
+#if MAREY_HAVE_SQLITE
 
 namespace {
 
@@ -311,7 +311,7 @@ std::string_view TableRows::text(int) const noexcept {
 }
 
 SqliteFile::SqliteFile(const std::string& path) : path_(path) {
-    throw Error(path + ": is a SQLite database, and this build of Kymo was made without SQLite");
+    throw Error(path + ": is a SQLite database, and this build of Marey was made without SQLite");
 }
 SqliteFile::~SqliteFile() = default;
 std::vector<std::string> SqliteFile::columns(const std::string&) const {
@@ -330,4 +330,4 @@ std::uint64_t SqliteFile::row_count(const std::string& table) const {
     return count;
 }
 
-}  // namespace kymo
+}  // namespace marey

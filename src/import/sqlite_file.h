@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace kymo {
+namespace marey {
 
 struct SqliteConnection;  // libsqlite3's side
 
@@ -28,7 +28,7 @@ class TableRows {
     TableRows& operator=(TableRows&&) = delete;
     ~TableRows();
 
-    /// Goes to the first row, then to the one after; false when there are no more. Throws kymo::Error when
+    /// Goes to the first row, then to the one after; false when there are no more. Throws marey::Error when
     /// the database is damaged.
     bool next();
     bool is_null(int column) const noexcept;
@@ -47,10 +47,10 @@ class TableRows {
 
 /// Opened for reading only, without locks, and nothing is written beside it; what is in its write-ahead log
 /// is read, too. Only ordinary tables and their stored columns are looked at. What a damaged or hostile
-/// database can cost is bounded by its size: it ends in a kymo::Error.
+/// database can cost is bounded by its size: it ends in a marey::Error.
 class SqliteFile {
   public:
-    /// Throws kymo::Error (path: cause) when there is no such file, it is no database, or it is compressed.
+    /// Throws marey::Error (path: cause) when there is no such file, it is no database, or it is compressed.
     explicit SqliteFile(const std::string& path);
     SqliteFile(const SqliteFile&) = delete;
     SqliteFile& operator=(const SqliteFile&) = delete;
@@ -78,4 +78,4 @@ class SqliteFile {
     bool is_settled_ = true;
 };
 
-}  // namespace kymo
+}  // namespace marey

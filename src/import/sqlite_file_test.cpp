@@ -1,13 +1,13 @@
 // sqlite_file_test.cpp: databases of any state: sound, foreign, damaged, hostile.
 #include "import/sqlite_file.h"
 
-#if KYMO_HAVE_SQLITE
+#if MAREY_HAVE_SQLITE
 
 #include <random>
 
 #include "import/sqlite_fixture.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 std::string failure_to_open(const std::string& path) {
@@ -166,7 +166,7 @@ TEST(SqliteFile, RandomDamageNeverCrashesAndFailsWithItsPath) {
 
 TEST(SqliteFile, EveryDatabaseOfTheCorpusIsReadOrRefusedByName) {
     int databases = 0;
-    for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(KYMO_SOURCE_DIR) /
+    for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(MAREY_SOURCE_DIR) /
                                                                  "tests/corpus/sqlite")) {
         const std::string path = entry.path().string();
         if (!path.ends_with(".sqlite")) continue;
@@ -230,10 +230,10 @@ TEST(SqliteFile, IsKnownByItsHeadAndEitherNameReadsEither) {
     nsight.run_file("nsight_schema").run_file("nsight_rows");
     EXPECT_EQ(open_trace(nvprof.path(), "nsight").ranges().size(), nvprof.read().ranges().size());
     EXPECT_EQ(open_trace(nsight.path(), "nvprof").ranges().size(), nsight.read().ranges().size());
-    EXPECT_THROW(open_trace(nsight.path(), "kymo"), Error);
+    EXPECT_THROW(open_trace(nsight.path(), "marey"), Error);
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey
 
 #endif

@@ -11,11 +11,11 @@
 #include <string>
 #include <vector>
 
-#include <kymo/error.h>
-#include <kymo/import.h>
-#include <kymo/trace.h>
+#include <marey/error.h>
+#include <marey/import.h>
+#include <marey/trace.h>
 
-namespace kymo {
+namespace marey {
 
 /// A database in a file of its own, which goes with it.
 class SqliteSample {
@@ -23,7 +23,7 @@ class SqliteSample {
     SqliteSample() {
         static int number = 0;
         path_ = (std::filesystem::temp_directory_path() /
-                 ("kymo-sample-" + std::to_string(getpid()) + "-" + std::to_string(++number) + ".sqlite"))
+                 ("marey-sample-" + std::to_string(getpid()) + "-" + std::to_string(++number) + ".sqlite"))
                     .string();
         remove();
         EXPECT_EQ(sqlite3_open(path_.c_str(), &database_), SQLITE_OK);
@@ -45,7 +45,7 @@ class SqliteSample {
     }
     /// tests/samples/`name`.sql
     SqliteSample& run_file(const std::string& name) {
-        std::ifstream file(std::filesystem::path(KYMO_SOURCE_DIR) / "tests" / "samples" / (name + ".sql"));
+        std::ifstream file(std::filesystem::path(MAREY_SOURCE_DIR) / "tests" / "samples" / (name + ".sql"));
         EXPECT_TRUE(file.good()) << name;
         return run({std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()});
     }
@@ -176,4 +176,4 @@ inline std::uint64_t problem_count(const Trace& trace, std::string_view code) {
     return count;
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -12,7 +12,7 @@
 #include <span>
 #include <string>
 
-#include <kymo/error.h>
+#include <marey/error.h>
 
 #include "import/formats.h"
 
@@ -24,39 +24,39 @@ void require(bool holds, const char* what, const std::string& detail = "") {
     std::abort();
 }
 
-void check_value(const kymo::Trace& trace, const kymo::Argument& value) {
+void check_value(const marey::Trace& trace, const marey::Argument& value) {
     require(value.key < trace.string_count(), "keys are known");
-    if (value.kind == kymo::ValueKind::String)
+    if (value.kind == marey::ValueKind::String)
         require(value.string < trace.string_count(), "texts are known");
-    if (value.kind != kymo::ValueKind::List) return;
+    if (value.kind != marey::ValueKind::List) return;
     require(std::size_t{value.list.first} + value.list.count <= trace.list_items().size(), "lists are known");
 }
 
-void check(const kymo::Trace& trace) {
-    const kymo::RangeColumns ranges = trace.ranges();
-    const kymo::WindowInfo& window = trace.window();
-    kymo::Row next = 0;
-    for (const kymo::TrackInfo& track : trace.tracks()) {
+void check(const marey::Trace& trace) {
+    const marey::RangeColumns ranges = trace.ranges();
+    const marey::WindowInfo& window = trace.window();
+    marey::Row next = 0;
+    for (const marey::TrackInfo& track : trace.tracks()) {
         require(track.first_range == next && track.range_count > 0, "tracks follow one another");
         require(track.thread < trace.threads().size(), "tracks have threads");
         next += track.range_count;
     }
     require(next == ranges.size(), "every range has a track");
-    for (kymo::Row row = 0; row < ranges.size(); ++row) {
+    for (marey::Row row = 0; row < ranges.size(); ++row) {
         require(ranges.duration_ns[row] >= 0, "durations are not negative");
         require(ranges.start_ns[row] >= window.start_ns, "ranges start in the window");
         require(ranges.duration_ns[row] <= window.end_ns - ranges.start_ns[row], "ranges end in the window");
         require(ranges.site[row] < trace.sites().size(), "sites are known");
-        require(ranges.parent[row] == kymo::kNoRow || ranges.parent[row] < row, "parents come first");
-        for (const kymo::Argument& value : trace.range_arguments(row)) check_value(trace, value);
+        require(ranges.parent[row] == marey::kNoRow || ranges.parent[row] < row, "parents come first");
+        for (const marey::Argument& value : trace.range_arguments(row)) check_value(trace, value);
     }
-    for (const kymo::LinkInfo& link : trace.links())
+    for (const marey::LinkInfo& link : trace.links())
         require(link.from < ranges.size() && link.to < ranges.size(), "links lead to ranges");
-    for (const kymo::ThreadInfo& thread : trace.threads())
+    for (const marey::ThreadInfo& thread : trace.threads())
         require(thread.process < trace.processes().size(), "threads have processes");
-    for (const kymo::ProblemInfo& problem : trace.problems())
+    for (const marey::ProblemInfo& problem : trace.problems())
         require(problem.count > 0 && !problem.text.empty(), "problems are counted");
-    for (const kymo::MetadataInfo& fact : trace.metadata())
+    for (const marey::MetadataInfo& fact : trace.metadata())
         require(fact.json.starts_with('[') && fact.json.ends_with(']'), "metadata is a list:", fact.json);
 }
 
@@ -210,13 +210,13 @@ class Recipe {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-    static const std::string path = "/dev/shm/kymo-sqlite-fuzzer-" + std::to_string(getpid());
+    static const std::string path = "/dev/shm/marey-sqlite-fuzzer-" + std::to_string(getpid());
     std::string image(reinterpret_cast<const char*>(data), size);
-    if (!kymo::is_sqlite_profile(std::as_bytes(std::span(image)))) image = Recipe({data, size}).cook();
+    if (!marey::is_sqlite_profile(std::as_bytes(std::span(image)))) image = Recipe({data, size}).cook();
     std::ofstream(path, std::ios::binary | std::ios::trunc) << image;
     try {
-        check(kymo::read_sqlite_profile(path));
-    } catch (const kymo::Error& error) {
+        check(marey::read_sqlite_profile(path));
+    } catch (const marey::Error& error) {
         require(std::string(error.what()).starts_with(path + ": "), "failures name the file:", error.what());
     }
     unlink(path.c_str());

@@ -1,11 +1,11 @@
 // sqlite_profiles.cpp: which maker's database it is.
 #include "import/sqlite_profiles.h"
 
-#include <kymo/error.h>
+#include <marey/error.h>
 
 #include "import/formats.h"
 
-namespace kymo {
+namespace marey {
 
 bool is_sqlite_profile(std::span<const std::byte> head) noexcept {
     return is_sqlite_head(head);
@@ -24,4 +24,4 @@ Trace read_sqlite_profile(const std::string& path) {
     throw Error(path + ": a SQLite database with no table of nvprof or Nsight Systems");
 }
 
-}  // namespace kymo
+}  // namespace marey

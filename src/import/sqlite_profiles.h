@@ -1,17 +1,17 @@
 // sqlite_profiles.h: the two makers of SQLite profiles that can be read.
 #pragma once
 
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
 #include "import/sqlite_file.h"
 
-namespace kymo {
+namespace marey {
 
-/// What nvprof wrote: markers, calls of the CUDA runtime and driver, kernels, copies. Throws kymo::Error when
-/// a marker, or a marker and a launching call, is there twice.
+/// What nvprof wrote: markers, calls of the CUDA runtime and driver, kernels, copies. Throws marey::Error
+/// when a marker, or a marker and a launching call, is there twice.
 Trace read_nvprof(const SqliteFile& file);
 
 /// What `nsys export --type sqlite` wrote.
 Trace read_nsight(const SqliteFile& file);
 
-}  // namespace kymo
+}  // namespace marey

@@ -1,22 +1,22 @@
-// validate_file.cpp: kymo::validate_file: files of any format, Chrome's JSON as a text first.
-#include <kymo/validate.h>
+// validate_file.cpp: marey::validate_file: files of any format, Chrome's JSON as a text first.
+#include <marey/validate.h>
 
 #include <algorithm>
 #include <memory>
 
-#include <kymo/error.h>
-#include <kymo/import.h>
+#include <marey/error.h>
+#include <marey/import.h>
 
 #include "analyze/finding_list.h"
 #include "base/mapped_file.h"
 #include "import/chrome_check.h"
 #include "import/file_head.h"
 
-#if KYMO_HAVE_ZLIB
+#if MAREY_HAVE_ZLIB
 #include <zlib.h>
 #endif
 
-namespace kymo {
+namespace marey {
 namespace {
 
 std::string_view text_of(std::span<const std::byte> bytes) {
@@ -27,7 +27,7 @@ bool is_gzip(std::string_view text) {
     return text.starts_with("\x1f\x8b");
 }
 
-#if KYMO_HAVE_ZLIB
+#if MAREY_HAVE_ZLIB
 std::string unpacked(const std::string& path) {
     std::string text;
     const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(::gzopen(path.c_str(), "rbe"), ::gzclose);
@@ -44,7 +44,7 @@ std::string unpacked(const std::string& path) {
 }
 #else
 std::string unpacked(const std::string& path) {
-    throw Error(path + ": this Kymo was built without zlib and cannot read .gz files");
+    throw Error(path + ": this Marey was built without zlib and cannot read .gz files");
 }
 #endif
 
@@ -85,4 +85,4 @@ std::vector<Finding> validate_file(const std::string& path, std::string_view for
     return all.take();
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -8,11 +8,11 @@
 #include <string_view>
 #include <vector>
 
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
 #include "base/text_hash.h"
 
-namespace kymo {
+namespace marey {
 
 /// Remembers what texts meant, so that each distinct one is read, and its lists and arrays are stored, once.
 /// Stops learning when it has learnt a lot.
@@ -67,4 +67,4 @@ class ValueCache {
     std::vector<Argument> values_;
 };
 
-}  // namespace kymo
+}  // namespace marey

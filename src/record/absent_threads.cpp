@@ -8,7 +8,7 @@
 #include "record/thread_log.h"
 #include "record/value_encoding.h"
 
-namespace kymo {
+namespace marey {
 
 void Recorder::set_absent(std::vector<AbsentStack> stacks) noexcept {
     std::lock_guard lock(mutex_);
@@ -95,4 +95,4 @@ std::vector<OpenRange> Recorder::open_of_absent() noexcept {
     return open;
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -8,7 +8,7 @@
 #include "record/recorder.h"
 #include "record/thread_log.h"
 
-namespace kymo {
+namespace marey {
 
 using detail::kBlockBytes;
 using detail::kLargeBlocks;
@@ -60,7 +60,7 @@ bool Recorder::wants_extent() noexcept {
 }
 
 void Recorder::background_loop() noexcept {
-    pthread_setname_np(pthread_self(), "kymo");
+    pthread_setname_np(pthread_self(), "marey");
     detail::current_thread = &idle_thread;
     std::unique_lock lock(mutex_);
     bool out_of_space = false;
@@ -112,4 +112,4 @@ void Recorder::background_loop() noexcept {
     }
 }
 
-}  // namespace kymo
+}  // namespace marey

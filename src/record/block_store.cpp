@@ -12,13 +12,13 @@
 #include <new>
 #include <span>
 
-#include <kymo/detail/counter.h>
+#include <marey/detail/counter.h>
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
 
-namespace kymo {
+namespace marey {
 
 using detail::BlockHeader;
 using detail::kBlockBytes;
@@ -271,4 +271,4 @@ void BlockStore::trim() noexcept {
     if (fd < 0 || ftruncate(fd, static_cast<off_t>(end)) != 0) return;  // longer than needed, nothing lost
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include <kymo/detail/log_format.h>
+#include <marey/detail/log_format.h>
 
 #include "record/held_file.h"
 
-namespace kymo {
+namespace marey {
 
 class BlockStore;
 
@@ -126,4 +126,4 @@ class BlockStore {
     std::vector<Block*> free_large_;  // the cold ones first
 };
 
-}  // namespace kymo
+}  // namespace marey

@@ -18,7 +18,7 @@
 
 #include <gtest/gtest.h>
 
-namespace kymo {
+namespace marey {
 namespace {
 
 using detail::BlockHeader;
@@ -267,7 +267,7 @@ TEST(BlockStore, SaysWhyItCannotGrow) {
 class BlockStoreDescriptor : public ::testing::Test {
   protected:
     void SetUp() override {
-        char name[] = "/tmp/kymo-block-store-XXXXXX";
+        char name[] = "/tmp/marey-block-store-XXXXXX";
         fd_ = mkstemp(name);
         ASSERT_GE(fd_, 0);
         path_ = name;
@@ -376,4 +376,4 @@ TEST(BlockStore, AbandonsAFileWithoutTouchingIt) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

@@ -1,13 +1,13 @@
 // c_api.cpp: the C functions and the writer table.
-#include <kymo/c.h>
+#include <marey/c.h>
 
 #include <cstring>
 #include <new>
 #include <utility>
 
-#include <kymo/context.h>
-#include <kymo/memory.h>
-#include <kymo/range.h>
+#include <marey/context.h>
+#include <marey/memory.h>
+#include <marey/range.h>
 
 #include "record/clock.h"
 #include "record/observers.h"
@@ -15,7 +15,7 @@
 #include "record/recorder.h"
 #include "record/thread_log.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 using detail::kNotOpen;
@@ -130,7 +130,7 @@ void end(std::uint32_t site) noexcept {
 
 // Runs `append(state)` on the log given, or on the calling thread's, if something records there.
 template <class Append>
-int with_log(kymo_log* log, Append append) noexcept {
+int with_log(marey_log* log, Append append) noexcept {
     if (log != nullptr) return with_owned_log(*reinterpret_cast<ThreadEntry*>(log), append) ? 1 : 0;
     if (!is_on()) return 0;
     SlowPath path;
@@ -139,12 +139,12 @@ int with_log(kymo_log* log, Append append) noexcept {
     return state != nullptr && is_recording(*state) && append(*state) ? 1 : 0;
 }
 
-bool write_at(ThreadState& state, RecordKind kind, kymo_site site, std::uint64_t ticks, std::uint64_t word2,
+bool write_at(ThreadState& state, RecordKind kind, marey_site site, std::uint64_t ticks, std::uint64_t word2,
               std::span<const std::byte> payload) noexcept {
     return write_long(state, {kind, 0, site, ticks, word2, state.depth}, payload);
 }
 
-int write_range_at(kymo_log* log, kymo_site site, std::uint64_t start, std::uint64_t end_ticks,
+int write_range_at(marey_log* log, marey_site site, std::uint64_t start, std::uint64_t end_ticks,
                    std::uint32_t depth) noexcept {
     if (site == 0) return 0;
     return with_log(log, [&](ThreadState& state) {
@@ -158,14 +158,14 @@ int write_range_at(kymo_log* log, kymo_site site, std::uint64_t start, std::uint
     });
 }
 
-int write_instant_at(kymo_log* log, kymo_site site, std::uint64_t ticks) noexcept {
+int write_instant_at(marey_log* log, marey_site site, std::uint64_t ticks) noexcept {
     if (site == 0) return 0;
     return with_log(log, [&](ThreadState& state) {
         return write_at(state, RecordKind::LongInstant, site, ticks, 0, {});
     });
 }
 
-int write_counter_at(kymo_log* log, kymo_site site, std::uint64_t ticks, double value) noexcept {
+int write_counter_at(marey_log* log, marey_site site, std::uint64_t ticks, double value) noexcept {
     if (site == 0) return 0;
     std::uint64_t bits;
     std::memcpy(&bits, &value, sizeof bits);
@@ -173,7 +173,7 @@ int write_counter_at(kymo_log* log, kymo_site site, std::uint64_t ticks, double 
         log, [&](ThreadState& state) { return write_at(state, RecordKind::Counter, site, ticks, bits, {}); });
 }
 
-int write_blob_at(kymo_log* log, kymo_site site, std::uint64_t ticks, std::uint64_t tag, const void* data,
+int write_blob_at(marey_log* log, marey_site site, std::uint64_t ticks, std::uint64_t tag, const void* data,
                   std::size_t bytes) noexcept {
     if (bytes > detail::kMaxPayloadBytes) return 0;
     const std::span payload(static_cast<const std::byte*>(data), bytes);
@@ -182,11 +182,11 @@ int write_blob_at(kymo_log* log, kymo_site site, std::uint64_t ticks, std::uint6
     });
 }
 
-kymo_log* create_log(const char* name) noexcept {
-    return reinterpret_cast<kymo_log*>(Recorder::get().make_log(name != nullptr ? name : ""));
+marey_log* create_log(const char* name) noexcept {
+    return reinterpret_cast<marey_log*>(Recorder::get().make_log(name != nullptr ? name : ""));
 }
 
-void close_log(kymo_log* log) noexcept {
+void close_log(marey_log* log) noexcept {
     if (log != nullptr) Recorder::get().end_log(reinterpret_cast<ThreadEntry*>(log));
 }
 
@@ -194,56 +194,64 @@ std::uint64_t now() noexcept {
     return Clock::now();
 }
 
-constexpr kymo_writer kWriter = {
-    KYMO_WRITER_VERSION, sizeof(kymo_writer), now,
-    kymo_intern,         kymo_begin,          kymo_end,
-    create_log,          close_log,           write_range_at,
-    write_instant_at,    write_counter_at,    write_blob_at,
+constexpr marey_writer kWriter = {
+    MAREY_WRITER_VERSION,
+    sizeof(marey_writer),
+    now,
+    marey_intern,
+    marey_begin,
+    marey_end,
+    create_log,
+    close_log,
+    write_range_at,
+    write_instant_at,
+    write_counter_at,
+    write_blob_at,
 };
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey
 
-using namespace kymo;
+using namespace marey;
 
-struct kymo_context {
+struct marey_context {
     Context context;
 };
 
-struct kymo_adoption {
-    explicit kymo_adoption(const Context& adopted) noexcept : context(adopted), adoption(context) {}
+struct marey_adoption {
+    explicit marey_adoption(const Context& adopted) noexcept : context(adopted), adoption(context) {}
     Context context;  // so that the caller may free his
     ContextAdoption adoption;
 };
 
 extern "C" {
 
-kymo_site kymo_intern(const char* name, const char* file, std::uint32_t line, std::uint8_t scope) {
+marey_site marey_intern(const char* name, const char* file, std::uint32_t line, std::uint8_t scope) {
     if (name == nullptr || scope >= kScopeCount) return 0;
     SlowPath path;
     if (!path) return 0;
     return Recorder::get().intern_site(name, file != nullptr ? file : "", line, static_cast<Scope>(scope));
 }
 
-void kymo_begin(kymo_site site) {
+void marey_begin(marey_site site) {
     begin(site);
 }
 
-void kymo_begin_named(const char* name) {
+void marey_begin_named(const char* name) {
     const bool wanted = name != nullptr && is_on();
     const std::uint32_t site = wanted ? detail::dynamic_site(name, Scope::User) : 0;
     begin(site);
 }
 
-void kymo_end(void) {
+void marey_end(void) {
     end(0);
 }
 
-void kymo_end_site(kymo_site site) {
+void marey_end_site(marey_site site) {
     if (site != 0) end(site);
 }
 
-std::uint64_t kymo_async_begin(kymo_site site) {
+std::uint64_t marey_async_begin(marey_site site) {
     if (site == 0 || !is_on()) return 0;
     SlowPath path;
     if (!path) return 0;
@@ -253,7 +261,7 @@ std::uint64_t kymo_async_begin(kymo_site site) {
     return write_at(*state, RecordKind::AsyncBegin, site, Clock::now(), id, {}) ? id : 0;
 }
 
-void kymo_async_end(kymo_site site, std::uint64_t id) {
+void marey_async_end(marey_site site, std::uint64_t id) {
     if (id == 0 || (!is_on() && !Recorder::get().has_open_session())) return;
     SlowPath path;
     if (!path) return;
@@ -263,40 +271,40 @@ void kymo_async_end(kymo_site site, std::uint64_t id) {
     }
 }
 
-void kymo_instant(const char* name) {
+void marey_instant(const char* name) {
     if (name != nullptr) instant(name);
 }
 
-void kymo_counter_double(const char* name, double value) {
+void marey_counter_double(const char* name, double value) {
     if (name != nullptr) counter(name, value);
 }
 
-void kymo_counter_int(const char* name, std::int64_t value) {
+void marey_counter_int(const char* name, std::int64_t value) {
     if (name != nullptr) counter(name, value);
 }
 
-void kymo_report_allocation(const void* address, std::int64_t bytes, std::int64_t total_allocated,
-                            std::int64_t total_reserved, std::uint8_t device_type,
-                            std::int32_t device_index) {
+void marey_report_allocation(const void* address, std::int64_t bytes, std::int64_t total_allocated,
+                             std::int64_t total_reserved, std::uint8_t device_type,
+                             std::int32_t device_index) {
     report_allocation(address, bytes, total_allocated, total_reserved,
                       {static_cast<DeviceType>(device_type), device_index});
 }
 
-void kymo_report_out_of_memory(std::int64_t bytes, std::int64_t total_allocated, std::int64_t total_reserved,
-                               std::uint8_t device_type, std::int32_t device_index) {
+void marey_report_out_of_memory(std::int64_t bytes, std::int64_t total_allocated, std::int64_t total_reserved,
+                                std::uint8_t device_type, std::int32_t device_index) {
     report_out_of_memory(bytes, total_allocated, total_reserved,
                          {static_cast<DeviceType>(device_type), device_index});
 }
 
-void kymo_thread_name(const char* name) {
+void marey_thread_name(const char* name) {
     if (name != nullptr) thread_name(name);
 }
 
-int kymo_is_recording(void) {
+int marey_is_recording(void) {
     return is_recording() ? 1 : 0;
 }
 
-std::uint64_t kymo_session_start(const char* options, char* error, std::size_t error_bytes) {
+std::uint64_t marey_session_start(const char* options, char* error, std::size_t error_bytes) {
     try {
         return Recorder::get().start(parse_options(options != nullptr ? options : "")).id;
     } catch (const std::exception& failure) {
@@ -308,32 +316,32 @@ std::uint64_t kymo_session_start(const char* options, char* error, std::size_t e
     }
 }
 
-kymo_context* kymo_context_capture(void) {
+marey_context* marey_context_capture(void) {
     try {
-        return new kymo_context{Context::current()};
+        return new marey_context{Context::current()};
     } catch (const std::bad_alloc&) {
         return nullptr;
     }
 }
 
-void kymo_context_free(kymo_context* context) {
+void marey_context_free(marey_context* context) {
     delete context;
 }
 
-kymo_adoption* kymo_context_adopt(const kymo_context* context) {
-    return new (std::nothrow) kymo_adoption(context != nullptr ? context->context : Context());
+marey_adoption* marey_context_adopt(const marey_context* context) {
+    return new (std::nothrow) marey_adoption(context != nullptr ? context->context : Context());
 }
 
-void kymo_context_restore(kymo_adoption* adoption) {
+void marey_context_restore(marey_adoption* adoption) {
     delete adoption;
 }
 
-void kymo_session_stop(std::uint64_t session) {
+void marey_session_stop(std::uint64_t session) {
     Recorder::get().discard(session);
 }
 
-const kymo_writer* kymo_writer_table(std::uint32_t version) {
-    return version <= KYMO_WRITER_VERSION ? &kWriter : nullptr;
+const marey_writer* marey_writer_table(std::uint32_t version) {
+    return version <= MAREY_WRITER_VERSION ? &kWriter : nullptr;
 }
 
 }  // extern "C"

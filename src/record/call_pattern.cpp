@@ -1,7 +1,7 @@
 // call_pattern.cpp: what is wrong with a pattern, for all who take one.
-#include <kymo/call_pattern.h>
+#include <marey/call_pattern.h>
 
-namespace kymo {
+namespace marey {
 
 std::size_t detail::end_of_pattern_set(std::string_view text, std::size_t at) noexcept {
     std::size_t first = at + 1;
@@ -20,4 +20,4 @@ const char* fault_of_call_pattern(std::string_view text) noexcept {
     return nullptr;
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -1,20 +1,20 @@
 // call_stack.cpp: captured frames as the numbers that a log has for them.
-#include <kymo/call_stack.h>
+#include <marey/call_stack.h>
 
 #include <algorithm>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
 
-#include <kymo/detail/log_format.h>
-#include <kymo/detail/python_stacks.h>
+#include <marey/detail/log_format.h>
+#include <marey/detail/python_stacks.h>
 
 #include "base/loaded_modules.h"
 #include "record/python_stacks.h"
 #include "record/recorder.h"
 #include "record/thread_log.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 /// Words of addresses, known until the loader loads or unloads something. Never waited for: whoever does not
@@ -118,4 +118,4 @@ CallStack::CallStack(const CapturedTraceback& traceback) noexcept {
     add(traceback);
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-namespace kymo {
+namespace marey {
 namespace {
 
 std::atomic<std::uint64_t (*)() noexcept> injected{nullptr};
@@ -150,4 +150,4 @@ void Clock::inject(std::uint64_t (*function)() noexcept) noexcept {
     counts_.store(false, std::memory_order_relaxed);  // until it is asked for again
 }
 
-}  // namespace kymo
+}  // namespace marey

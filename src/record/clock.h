@@ -4,10 +4,10 @@
 #include <atomic>
 #include <cstdint>
 
-#include <kymo/detail/counter.h>
-#include <kymo/detail/log_format.h>
+#include <marey/detail/counter.h>
+#include <marey/detail/log_format.h>
 
-namespace kymo {
+namespace marey {
 
 /// Decided once per process: the counter register when the processor's flags and the kernel's own clock
 /// source both vouch for it, CLOCK_MONOTONIC_RAW otherwise. All functions are safe from any thread.
@@ -40,4 +40,4 @@ class Clock {
     static std::atomic<bool> counts_;
 };
 
-}  // namespace kymo
+}  // namespace marey

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace kymo {
+namespace marey {
 namespace {
 
 std::atomic<std::uint64_t> fake_ticks{0};
@@ -77,4 +77,4 @@ TEST_F(InjectedClock, GivesTheTicksItIsTold) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

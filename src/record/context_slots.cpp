@@ -2,13 +2,13 @@
 #include <utility>
 #include <vector>
 
-#include <kymo/context.h>
+#include <marey/context.h>
 
 #include "record/contexts.h"
 #include "record/recorder.h"
 #include "record/thread_log.h"
 
-namespace kymo {
+namespace marey {
 
 namespace detail {
 inline namespace layout1 {
@@ -213,4 +213,4 @@ void adopt(const Context& context) {
     apply_extras(extras_of(data.get()));
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -4,15 +4,15 @@
 #include <algorithm>
 #include <mutex>
 
-#include <kymo/observe.h>
-#include <kymo/session.h>
+#include <marey/observe.h>
+#include <marey/session.h>
 
 #include "record/clock.h"
 #include "record/journal.h"
 #include "record/recorder.h"
 #include "record/thread_log.h"
 
-namespace kymo {
+namespace marey {
 
 using detail::load_relaxed;
 using detail::ThreadState;
@@ -187,4 +187,4 @@ void apply_extras(const detail::ThreadExtras& extras) noexcept {
     if (extras.enabled != (detail::current_thread != &disabled_thread)) set_enabled(extras.enabled);
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -7,11 +7,11 @@
 #include <thread>
 #include <vector>
 
-#include <kymo/detail/context_node.h>
-#include <kymo/detail/thread_state.h>
-#include <kymo/session.h>
+#include <marey/detail/context_node.h>
+#include <marey/detail/thread_state.h>
+#include <marey/session.h>
 
-namespace kymo {
+namespace marey {
 
 /// A session of one thread and its tasks, as contexts know it. Outlives the session.
 struct TasksSession {
@@ -84,4 +84,4 @@ struct ContextData {
 }  // namespace layout1
 }  // namespace detail
 
-}  // namespace kymo
+}  // namespace marey

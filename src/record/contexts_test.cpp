@@ -5,11 +5,11 @@
 #include <thread>
 
 #include <gtest/gtest.h>
-#include <kymo/kymo.h>
+#include <marey/marey.h>
 
 #include "record/recorder.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 std::shared_ptr<TasksSession> make_session(std::uint64_t id, std::uint64_t armed) {
@@ -111,4 +111,4 @@ TEST(Contexts, KeepASessionsSetAliveAsLongAsAThreadMayReturnToIt) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

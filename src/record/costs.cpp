@@ -3,15 +3,15 @@
 #include <memory>
 #include <vector>
 
-#include <kymo/memory.h>
-#include <kymo/range.h>
+#include <marey/memory.h>
+#include <marey/range.h>
 
 #include "record/clock.h"
 #include "record/journal.h"
 #include "record/recorder.h"
 #include "record/thread_log.h"
 
-namespace kymo {
+namespace marey {
 
 using detail::ThreadState;
 
@@ -69,8 +69,8 @@ std::uint64_t measure(PrivateLog& log, Event event) {
 // Needs source_mutex_ (so that it happens once), not mutex_.
 void Recorder::measure_costs() noexcept {
     if (!costs_.empty() || Clock::source() == detail::ClockSource::Injected) return;
-    static detail::Site plain{"kymo.cost", __FILE__, __LINE__, Scope::User};
-    static detail::Site valued{"kymo.cost.values", __FILE__, __LINE__, Scope::User};
+    static detail::Site plain{"marey.cost", __FILE__, __LINE__, Scope::User};
+    static detail::Site valued{"marey.cost.values", __FILE__, __LINE__, Scope::User};
     plain.id = 1;  // any number: nobody reads this log
     valued.id = 1;
     detail::KeyIds keys;
@@ -81,8 +81,8 @@ void Recorder::measure_costs() noexcept {
         measure(
             log,
             [&keys] { detail::ScopedRange range(valued, Scope::User, detail::push_values(keys, "n", 1)); }),
-        measure(log, [] { instant("kymo.cost"); }),
-        measure(log, [] { counter("kymo.cost", 1); }),
+        measure(log, [] { instant("marey.cost"); }),
+        measure(log, [] { counter("marey.cost", 1); }),
         measure(log, [] { report_allocation(&plain, 1, 1, 1); }),
     };
     for (std::uint32_t kind = 0; kind < std::size(ticks); ++kind) {
@@ -98,4 +98,4 @@ void Recorder::journal_costs() noexcept {
     for (const detail::CostRecord& cost : costs_) journal(detail::JournalKind::Cost, cost);
 }
 
-}  // namespace kymo
+}  // namespace marey

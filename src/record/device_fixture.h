@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include <kymo/kymo.h>
+#include <marey/marey.h>
 
-namespace kymo::testing {
+namespace marey::testing {
 
 /// Writes down what it is told.
 class FakeDevice : public DeviceRuntime, public DeviceActivitySource {
@@ -110,4 +110,4 @@ inline std::map<std::string, int> counts(const Trace& trace) {
     return found;
 }
 
-}  // namespace kymo::testing
+}  // namespace marey::testing

@@ -3,13 +3,13 @@
 #include <cstring>
 #include <limits>
 
-#include <kymo/device.h>
+#include <marey/device.h>
 
 #include "record/clock.h"
 #include "record/owned_log.h"
 #include "record/value_encoding.h"
 
-namespace kymo {
+namespace marey {
 
 using detail::DevicePlace;
 using detail::RecordKind;
@@ -187,4 +187,4 @@ void DeviceLog::count_lost(std::uint64_t records) noexcept {
     });
 }
 
-}  // namespace kymo
+}  // namespace marey

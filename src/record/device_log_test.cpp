@@ -10,11 +10,11 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <kymo/kymo.h>
+#include <marey/marey.h>
 
 #include "record/device_fixture.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 using testing::counts;
@@ -32,7 +32,7 @@ TEST(DeviceLog, ShowsWorkToTheSessionsThatAskedForIt) {
     call.os_tid = gettid();
     call.correlation = 3;
     {
-        KYMO_RANGE("range");
+        MAREY_RANGE("range");
         call.start = device_ticks();
         while (device_ticks() < call.start + 4) {
         }
@@ -153,7 +153,7 @@ TEST(DeviceLog, GoesOnInTheChildOfAFork) {
 class DeviceCapture : public ::testing::Test {
   protected:
     DeviceCapture() {
-        char name[] = "/tmp/kymo-test-XXXXXX";
+        char name[] = "/tmp/marey-test-XXXXXX";
         folder_ = mkdtemp(name);
     }
     ~DeviceCapture() override { std::filesystem::remove_all(folder_); }
@@ -166,7 +166,7 @@ TEST_F(DeviceCapture, OfAKilledProgramHoldsWhatTheDeviceHandedOver) {
     if (child == 0) {
         FakeDevice& device = fake();
         SessionOptions options = with_fake();
-        options.output = path("killed.kymo");
+        options.output = path("killed.marey");
         Session session(options);
         for (int i = 0; i < 3000; ++i) device.work("work");
         device.to->write_fact(device.type(), "fake_name", "\"abacus\"");
@@ -175,7 +175,7 @@ TEST_F(DeviceCapture, OfAKilledProgramHoldsWhatTheDeviceHandedOver) {
     int status = 0;
     waitpid(child, &status, 0);
     ASSERT_TRUE(WIFSIGNALED(status));
-    const Trace trace = Trace::load(path("killed.kymo"));
+    const Trace trace = Trace::load(path("killed.marey"));
     EXPECT_GE(trace.ranges().size(), 2999u);  // a thread may miss its last record
     EXPECT_EQ(trace.tracks()[0].kind, TrackKind::Device);
     EXPECT_FALSE(trace.window().finished);
@@ -186,7 +186,7 @@ TEST_F(DeviceCapture, OfAKilledProgramHoldsWhatTheDeviceHandedOver) {
 TEST_F(DeviceCapture, HoldsAFactOnceHoweverOftenItIsTold) {
     FakeDevice& device = fake();
     SessionOptions options = with_fake();
-    options.output = path("facts.kymo");
+    options.output = path("facts.marey");
     Session session(options);
     device.to->write_fact(device.type(), "fake_name", "1");
     const auto before = std::filesystem::file_size(options.output);
@@ -200,12 +200,12 @@ TEST_F(DeviceCapture, HoldsAFactOnceHoweverOftenItIsTold) {
 TEST_F(DeviceCapture, IsTheSameWhenLoadedAndWhenSaved) {
     FakeDevice& device = fake();
     SessionOptions options = with_fake();
-    options.output = path("a.kymo");
+    options.output = path("a.marey");
     Session session(options);
     for (int i = 0; i < 100; ++i) device.work(i % 2 == 0 ? "even" : "odd");
     const Trace trace = session.stop();
-    trace.save(path("b.kymo"));
-    for (const char* name : {"a.kymo", "b.kymo"}) {
+    trace.save(path("b.marey"));
+    for (const char* name : {"a.marey", "b.marey"}) {
         const Trace loaded = Trace::load(path(name));
         EXPECT_EQ(counts(loaded), counts(trace)) << name;
         EXPECT_EQ(loaded.tracks()[0].stream, 7) << name;
@@ -215,4 +215,4 @@ TEST_F(DeviceCapture, IsTheSameWhenLoadedAndWhenSaved) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

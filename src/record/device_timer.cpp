@@ -14,15 +14,15 @@
 #include <utility>
 #include <vector>
 
-#include <kymo/error.h>
-#include <kymo/observe.h>
+#include <marey/error.h>
+#include <marey/observe.h>
 
 #include "record/clock.h"
 #include "record/devices.h"
 #include "record/recorder.h"
 #include "record/source_writer.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 using Deadline = std::chrono::steady_clock::time_point;
@@ -285,4 +285,4 @@ std::shared_ptr<Source> make_device_timer(std::shared_ptr<DeviceRuntime> device)
     return std::make_shared<DeviceTimer>(std::move(device));
 }
 
-}  // namespace kymo
+}  // namespace marey

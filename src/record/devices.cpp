@@ -7,14 +7,14 @@
 #include <atomic>
 #include <mutex>
 
-#include <kymo/device.h>
-#include <kymo/error.h>
+#include <marey/device.h>
+#include <marey/error.h>
 
 #include "record/device_timer.h"
 #include "record/recorder.h"
 #include "record/source_writer.h"
 
-namespace kymo {
+namespace marey {
 
 DeviceRuntime::~DeviceRuntime() = default;
 
@@ -92,7 +92,7 @@ std::string library_of(std::string_view name) {
     if (dladdr(reinterpret_cast<const void*>(&find_device), &info) != 0 && info.dli_fname != nullptr)
         path = info.dli_fname;
     path.resize(path.rfind('/') + 1);  // npos + 1: none of it
-    return path + "libkymo_" + std::string(name) + ".so";
+    return path + "libmarey_" + std::string(name) + ".so";
 }
 
 /// What keeps a library of ours from being loaded; empty: it has registered its device, or there is none.
@@ -109,8 +109,8 @@ std::string load_own(std::string_view name) {
         return why != nullptr ? why : "unknown cause";
     }
     using Register = void (*)();
-    const auto make_known = reinterpret_cast<Register>(dlsym(library, "kymo_register_device"));
-    if (make_known == nullptr) return "it has no kymo_register_device";
+    const auto make_known = reinterpret_cast<Register>(dlsym(library, "marey_register_device"));
+    if (make_known == nullptr) return "it has no marey_register_device";
     {
         std::lock_guard lock(registry().mutex);
         auto& asked_for = registry().asked_for;
@@ -173,7 +173,7 @@ std::string device_trouble(std::string_view name) {
     if (find_registered(name) == nullptr) {
         const std::string why = load_own(name);
         if (!why.empty())
-            return "Kymo's part for the device '" + std::string(name) + "' cannot be loaded: " + why;
+            return "Marey's part for the device '" + std::string(name) + "' cannot be loaded: " + why;
     }
     const std::shared_ptr<DeviceRuntime> device = find_registered(name);
     if (device == nullptr) return "There is no device called '" + std::string(name) + "'.";
@@ -226,4 +226,4 @@ void device_begins(std::string_view name) noexcept {
     if (const std::shared_ptr<DeviceRuntime> device = find_registered(name)) device->begins();
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include <kymo/value.h>
+#include <marey/value.h>
 
-namespace kymo {
+namespace marey {
 
 inline std::uint32_t device_bit(DeviceType type) noexcept {
     const auto number = static_cast<unsigned>(type);
@@ -28,4 +28,4 @@ WantedDevices find_devices(std::span<const std::string> names, std::uint32_t dev
 /// The program initialises that device's library. Loads nothing.
 void device_begins(std::string_view name) noexcept;
 
-}  // namespace kymo
+}  // namespace marey

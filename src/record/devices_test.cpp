@@ -5,13 +5,13 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <kymo/kymo.h>
+#include <marey/marey.h>
 
 #include "record/device_fixture.h"
 
 extern "C" int InitializeInjection();
 
-namespace kymo {
+namespace marey {
 namespace {
 
 using testing::fake;
@@ -64,7 +64,7 @@ TEST(Devices, AreFoundByTheirNames) {
     // Its library is not beside this program.
     EXPECT_EQ(find_device("simulated"), nullptr);
     EXPECT_EQ(
-        device_trouble("simulated").rfind("Kymo's part for the device 'simulated' cannot be loaded: ", 0),
+        device_trouble("simulated").rfind("Marey's part for the device 'simulated' cannot be loaded: ", 0),
         0u);
 }
 
@@ -72,7 +72,7 @@ TEST(Devices, ThatCannotBeHadAreLeftOutAndTheTraceSaysWhy) {
     SessionOptions options;
     options.devices = {"abacus"};
     Session session(options);
-    { KYMO_RANGE("range"); }
+    { MAREY_RANGE("range"); }
     const Trace trace = session.stop();
     EXPECT_EQ(problem_text(trace, "device_unavailable"), "There is no device called 'abacus'.");
     EXPECT_EQ(trace.ranges().size(), 1u);
@@ -151,4 +151,4 @@ TEST(Devices, GiveFactsToTheSessionsThatAskedForThem) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

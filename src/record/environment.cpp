@@ -9,17 +9,17 @@
 #include <utility>
 #include <vector>
 
-#include <kymo/call_pattern.h>
-#include <kymo/error.h>
-#include <kymo/execution_trace.h>
+#include <marey/call_pattern.h>
+#include <marey/error.h>
+#include <marey/execution_trace.h>
 
 #include "record/environment.h"
 #include "record/recorder.h"
 
-/// Defined by the command `kymo` alone, which uses this library and must not record itself.
-extern "C" __attribute__((weak, visibility("default"))) const char kymo_is_the_command;
+/// Defined by the command `marey` alone, which uses this library and must not record itself.
+extern "C" __attribute__((weak, visibility("default"))) const char marey_is_the_command;
 
-namespace kymo {
+namespace marey {
 namespace {
 
 // Splits at commas; "\," stands for a comma.
@@ -226,7 +226,7 @@ SessionOptions parse_options(std::string_view text) {
 }
 
 void say(std::string_view text) noexcept {
-    const std::string line = "kymo: " + std::string(text) + "\n";
+    const std::string line = "marey: " + std::string(text) + "\n";
     if (write(STDERR_FILENO, line.data(), line.size()) < 0) return;  // nobody to tell
 }
 
@@ -237,26 +237,26 @@ std::string environment_text(const char* name) {
 
 ExecutionTraceRequest execution_trace_request() {
     ExecutionTraceRequest request;
-    const std::string own = environment_text("KYMO_EXECUTION_TRACE");
+    const std::string own = environment_text("MAREY_EXECUTION_TRACE");
     const std::string there = environment_text("ENABLE_PYTORCH_EXECUTION_TRACE");
     request.is_wanted = own.empty() ? there == "1" : own != "0";
     if (own != "0" && own != "1") request.path = own;
-    const std::string extras = environment_text("KYMO_EXECUTION_TRACE_EXTRAS");
+    const std::string extras = environment_text("MAREY_EXECUTION_TRACE_EXTRAS");
     request.with_resources =
         (extras.empty() ? environment_text("ENABLE_PYTORCH_EXECUTION_TRACE_EXTRAS") : extras) == "1";
     return request;
 }
 
 void start_environment_session() noexcept {
-    const char* const text = getenv("KYMO");
-    if (text == nullptr || *text == '\0' || &kymo_is_the_command != nullptr) return;
+    const char* const text = getenv("MAREY");
+    if (text == nullptr || *text == '\0' || &marey_is_the_command != nullptr) return;
     try {
         SessionOptions options = parse_options(text);
         if (options.output.empty()) throw Error("out= is missing: where shall the capture go?");
         Recorder::get().start_for_environment(options);
     } catch (const std::exception& error) {
-        say(std::string("not recording: KYMO=") + text + ": " + error.what());
+        say(std::string("not recording: MAREY=") + text + ": " + error.what());
     }
 }
 
-}  // namespace kymo
+}  // namespace marey

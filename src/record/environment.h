@@ -1,11 +1,11 @@
-// environment.h: what the environment says beyond KYMO. Read where KYMO is, listed in docs/environment.md.
+// environment.h: what the environment says beyond MAREY. Read where MAREY is, listed in docs/environment.md.
 #pragma once
 
 #include <string>
 
-namespace kymo {
+namespace marey {
 
 /// The value of a variable, now; "" when it is not set.
 std::string environment_text(const char* name);
 
-}  // namespace kymo
+}  // namespace marey

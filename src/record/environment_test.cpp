@@ -1,11 +1,11 @@
 // environment_test.cpp: the text form of a session's options.
 #include <gtest/gtest.h>
-#include <kymo/error.h>
-#include <kymo/execution_trace.h>
+#include <marey/error.h>
+#include <marey/execution_trace.h>
 
 #include "record/recorder.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 std::string error_of(std::string_view text) {
@@ -31,8 +31,8 @@ TEST(ParseOptions, NothingGivesTheDefaults) {
 
 TEST(ParseOptions, TakesEveryKeyInAnyOrder) {
     const SessionOptions options = parse_options(
-        "values=off,name=night run,scopes=user|function,policy=ring,max=512MB,out=/tmp/app.kymo");
-    EXPECT_EQ(options.output, "/tmp/app.kymo");
+        "values=off,name=night run,scopes=user|function,policy=ring,max=512MB,out=/tmp/app.marey");
+    EXPECT_EQ(options.output, "/tmp/app.marey");
     EXPECT_EQ(options.name, "night run");
     EXPECT_EQ(options.max_bytes, std::uint64_t{512} << 20);
     EXPECT_EQ(options.policy, Policy::Ring);
@@ -59,7 +59,7 @@ TEST(ParseOptions, TheLastOfAKeyCounts) {
 }
 
 TEST(ParseOptions, ABackslashKeepsWhatFollows) {
-    EXPECT_EQ(parse_options("out=a\\,b.kymo,name=x").output, "a,b.kymo");
+    EXPECT_EQ(parse_options("out=a\\,b.marey,name=x").output, "a,b.marey");
     EXPECT_EQ(parse_options("out=a\\\\b").output, "a\\b");
     EXPECT_EQ(parse_options("out=a\\").output, "a\\");
     EXPECT_EQ(parse_options("out=a=b").output, "a=b");
@@ -161,7 +161,7 @@ TEST(ParseOptions, NamesTheKeyThatItDoesNotKnow) {
 // E4
 TEST(ExecutionTraceRequest, IsAskedForByOurVariableOrElseByTheOtherOne) {
     const auto request = [](const char* own, const char* other) {
-        own != nullptr ? setenv("KYMO_EXECUTION_TRACE", own, 1) : unsetenv("KYMO_EXECUTION_TRACE");
+        own != nullptr ? setenv("MAREY_EXECUTION_TRACE", own, 1) : unsetenv("MAREY_EXECUTION_TRACE");
         other != nullptr ? setenv("ENABLE_PYTORCH_EXECUTION_TRACE", other, 1)
                          : unsetenv("ENABLE_PYTORCH_EXECUTION_TRACE");
         return execution_trace_request();
@@ -174,11 +174,11 @@ TEST(ExecutionTraceRequest, IsAskedForByOurVariableOrElseByTheOtherOne) {
     EXPECT_EQ(request("1", nullptr).path, "");
     EXPECT_EQ(request("/tmp/x.json", "0").path, "/tmp/x.json");
     EXPECT_FALSE(request("1", nullptr).with_resources);
-    setenv("KYMO_EXECUTION_TRACE_EXTRAS", "1", 1);
+    setenv("MAREY_EXECUTION_TRACE_EXTRAS", "1", 1);
     EXPECT_TRUE(request("1", nullptr).with_resources);
-    unsetenv("KYMO_EXECUTION_TRACE_EXTRAS");
+    unsetenv("MAREY_EXECUTION_TRACE_EXTRAS");
     request(nullptr, nullptr);
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

@@ -4,7 +4,7 @@
 #include <span>
 #include <utility>
 
-#include <kymo/range.h>
+#include <marey/range.h>
 
 #include "record/clock.h"
 #include "record/observers.h"
@@ -13,7 +13,7 @@
 #include "record/source_writer.h"
 #include "record/thread_log.h"
 
-namespace kymo {
+namespace marey {
 
 using detail::RecordKind;
 using detail::ThreadState;
@@ -146,4 +146,4 @@ void thread_name(std::string_view name) noexcept {
     if (path) Recorder::get().name_current_thread(name);
 }
 
-}  // namespace kymo
+}  // namespace marey

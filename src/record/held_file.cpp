@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <mutex>
 
-namespace kymo {
+namespace marey {
 
 int move_out_of_the_way(int fd) noexcept {
     constexpr rlim_t kFirst = 512;
@@ -79,4 +79,4 @@ int HeldFile::let_go() noexcept {
     return error;
 }
 
-}  // namespace kymo
+}  // namespace marey

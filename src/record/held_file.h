@@ -8,7 +8,7 @@
 
 #include "record/inside_mutex.h"
 
-namespace kymo {
+namespace marey {
 
 /// The same file under a high number, where a program that opens files does not come by; the given
 /// descriptor is closed then. Where there is no such number, the given one.
@@ -56,4 +56,4 @@ class HeldFile {
     std::atomic<int> reopen_error_{0};
 };
 
-}  // namespace kymo
+}  // namespace marey

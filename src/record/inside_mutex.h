@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <mutex>
 
-namespace kymo {
+namespace marey {
 
 /// How deep the calling thread is inside the recorder: slow paths, and holders of its lock. A signal handler
 /// that finds it above 0 has interrupted the recorder on its own thread; what it would record is dropped and
@@ -27,4 +27,4 @@ class InsideMutex {
     std::mutex mutex_;
 };
 
-}  // namespace kymo
+}  // namespace marey

@@ -8,7 +8,7 @@
 
 #include "record/recorder.h"
 
-namespace kymo {
+namespace marey {
 
 template <class Record>
 void Recorder::journal(detail::JournalKind kind, Record record, std::span<const std::byte> tail) noexcept {
@@ -22,4 +22,4 @@ void Recorder::journal(detail::JournalKind kind, Record record, std::span<const 
     write_journal(whole);
 }
 
-}  // namespace kymo
+}  // namespace marey

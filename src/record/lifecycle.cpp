@@ -12,7 +12,7 @@
 #include <new>
 #include <utility>
 
-#include <kymo/nvtx.h>
+#include <marey/nvtx.h>
 
 #include "record/devices.h"
 #include "record/environment.h"
@@ -22,15 +22,15 @@
 #include "record/thread_log.h"
 
 /// Found by name in other copies of the library: the first copy to start becomes active, the others stay off.
-struct KymoCopyMark {
+struct MareyCopyMark {
     unsigned active;
 };
 /// This copy's own, under a name of its own: the exported one leads to the first copy's in every copy.
-extern "C" __attribute__((visibility("hidden"))) KymoCopyMark kymo_own_copy_mark;
-KymoCopyMark kymo_own_copy_mark = {0};
-extern "C" __attribute__((visibility("default"), alias("kymo_own_copy_mark"))) KymoCopyMark kymo_copy_mark;
+extern "C" __attribute__((visibility("hidden"))) MareyCopyMark marey_own_copy_mark;
+MareyCopyMark marey_own_copy_mark = {0};
+extern "C" __attribute__((visibility("default"), alias("marey_own_copy_mark"))) MareyCopyMark marey_copy_mark;
 
-namespace kymo {
+namespace marey {
 
 using detail::ThreadState;
 
@@ -43,12 +43,12 @@ bool is_same_library(const void* one, const void* other) noexcept {
            of_one.dli_fbase == of_other.dli_fbase;
 }
 
-// Looks for an active copy of Kymo in every loaded object.
+// Looks for an active copy of Marey in every loaded object.
 int find_active_copy(dl_phdr_info* info, std::size_t, void* found) {
     void* const handle = dlopen(info->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
     if (handle == nullptr) return 0;
-    auto* const mark = static_cast<KymoCopyMark*>(dlsym(handle, "kymo_copy_mark"));
-    const bool is_active = mark != nullptr && mark != &kymo_own_copy_mark && mark->active != 0;
+    auto* const mark = static_cast<MareyCopyMark*>(dlsym(handle, "marey_copy_mark"));
+    const bool is_active = mark != nullptr && mark != &marey_own_copy_mark && mark->active != 0;
     if (is_active) {
         *static_cast<bool*>(found) = true;
         void* const entry = dlsym(handle, "InitializeInjectionNvtx2");
@@ -58,7 +58,7 @@ int find_active_copy(dl_phdr_info* info, std::size_t, void* found) {
     return is_active ? 1 : 0;
 }
 
-/// Loaded by NVTX or CUDA, as kymo run asks them to: the program's own copy records.
+/// Loaded by NVTX or CUDA, as marey run asks them to: the program's own copy records.
 bool is_brought_by_tool() {
     return nvtx::is_library(environment_text(kNvtxVariable)) ||
            nvtx::is_library(environment_text("CUDA_INJECTION64_PATH"));
@@ -73,10 +73,10 @@ __attribute__((constructor)) void on_load() {
         is_second_copy = true;
         Recorder::get().disable(
             is_brought_by_tool() ? ""
-                                 : "a second copy of Kymo was loaded into this process; it does not record");
+                                 : "a second copy of Marey was loaded into this process; it does not record");
         return;
     }
-    kymo_own_copy_mark.active = 1;
+    marey_own_copy_mark.active = 1;
     is_started = true;
     pthread_atfork([] { Recorder::get().before_fork(); }, [] { Recorder::get().after_fork_in_parent(); },
                    [] { Recorder::get().after_fork_in_child(); });
@@ -234,12 +234,12 @@ void Recorder::after_fork_in_child() noexcept {
     source_mutex_.unlock();
 }
 
-}  // namespace kymo
+}  // namespace marey
 
 /// What CUDA's driver calls, when a program initialises it, in the library that CUDA_INJECTION64_PATH names.
-/// That has been loaded by then, and records if the variable KYMO asks for it. 1: all is well.
-extern "C" KYMO_API int InitializeInjection() {
-    kymo::attach_thread();  // a forked child begins to record here, if it has not before
-    kymo::device_begins("cuda");
+/// That has been loaded by then, and records if the variable MAREY asks for it. 1: all is well.
+extern "C" MAREY_API int InitializeInjection() {
+    marey::attach_thread();  // a forked child begins to record here, if it has not before
+    marey::device_begins("cuda");
     return 1;
 }

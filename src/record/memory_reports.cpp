@@ -1,5 +1,5 @@
 // memory_reports.cpp: what allocators say, into the log and to observers.
-#include <kymo/memory.h>
+#include <marey/memory.h>
 
 #include <algorithm>
 #include <cstring>
@@ -9,7 +9,7 @@
 #include "record/recorder.h"
 #include "record/thread_log.h"
 
-namespace kymo::detail {
+namespace marey::detail {
 
 namespace {
 
@@ -64,4 +64,4 @@ void report_memory(const MemoryReport& report) noexcept {
     store_relaxed(state.busy, 0u);
 }
 
-}  // namespace kymo::detail
+}  // namespace marey::detail

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include <kymo/detail/log_format.h>
+#include <marey/detail/log_format.h>
 
-namespace kymo {
+namespace marey {
 namespace {
 
 template <class T>
@@ -143,4 +143,4 @@ std::uint32_t NameTable::intern_dynamic(std::string_view name, Scope scope, std:
     return site;
 }
 
-}  // namespace kymo
+}  // namespace marey

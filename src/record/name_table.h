@@ -12,9 +12,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include <kymo/scope.h>
+#include <marey/scope.h>
 
-namespace kymo {
+namespace marey {
 
 /// A text as four words: the first and the last sixteen bytes, which overlap when it is short (zeros fill up
 /// what is missing below sixteen). With the length they tell all texts of up to 32 bytes apart. They are also
@@ -199,4 +199,4 @@ class NameTable {
     std::vector<std::unique_ptr<Line[]>> tables_;  // outgrown ones stay: a reader may be in one
 };
 
-}  // namespace kymo
+}  // namespace marey

@@ -10,9 +10,9 @@
 #include <unordered_set>
 
 #include <gtest/gtest.h>
-#include <kymo/detail/log_format.h>
+#include <marey/detail/log_format.h>
 
-namespace kymo {
+namespace marey {
 namespace {
 
 TEST(NameTable, GivesEqualTextsEqualIdsFromOneOn) {
@@ -225,4 +225,4 @@ TEST(NameTable, IsSearchedWhileItGrows) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

@@ -1,15 +1,15 @@
-// nvtx_hearing.cpp: whether the NVTX of this process speaks to Kymo.
+// nvtx_hearing.cpp: whether the NVTX of this process speaks to Marey.
 #include "record/nvtx_hearing.h"
 
 #include <dlfcn.h>
 
 #include <filesystem>
 
-#include <kymo/nvtx.h>
+#include <marey/nvtx.h>
 
 #include "record/environment.h"
 
-namespace kymo {
+namespace marey {
 
 std::atomic<bool> nvtx_is_heard{false};
 NvtxEntry entry_of_first_copy = nullptr;
@@ -18,9 +18,9 @@ constinit thread_local bool EmitterCall::is_inside = false;
 
 namespace {
 
-// Another copy of libkymo hands over to this one.
-bool is_kymo(const std::string& path) {
-    return std::filesystem::path(path).filename().string().starts_with("libkymo.so") ||
+// Another copy of libmarey hands over to this one.
+bool is_marey(const std::string& path) {
+    return std::filesystem::path(path).filename().string().starts_with("libmarey.so") ||
            nvtx::is_library(path);
 }
 
@@ -33,8 +33,8 @@ std::string why_nvtx_is_silent() {
         return std::string(
                    "ranges of NVTX are not heard: a library looks for its listener at its first call "
                    "of NVTX, and ") +
-               kNvtxVariable + " was not set; start the program with kymo run --nvtx";
-    if (is_kymo(path)) return {};
+               kNvtxVariable + " was not set; start the program with marey run --nvtx";
+    if (is_marey(path)) return {};
     return std::string("ranges of NVTX are not heard: ") + kNvtxVariable +
            " names the library of another tool, " + path;
 }
@@ -60,4 +60,4 @@ bool is_library(const std::string& path) {
 }
 
 }  // namespace nvtx
-}  // namespace kymo
+}  // namespace marey

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-namespace kymo {
+namespace marey {
 
 /// The variable in which NVTX looks for its listener.
 inline constexpr const char* kNvtxVariable = "NVTX_INJECTION64_PATH";
@@ -19,12 +19,12 @@ std::string why_nvtx_is_silent();
 /// What NVTX calls in the library that it has loaded.
 using NvtxGetTable = const void* (*)(std::uint32_t table);
 using NvtxEntry = int (*)(NvtxGetTable get_table);
-/// In a second copy of Kymo, which records nothing: the entry of the one that does. Set when the library is
+/// In a second copy of Marey, which records nothing: the entry of the one that does. Set when the library is
 /// loaded.
 extern NvtxEntry entry_of_first_copy;
 extern bool is_second_copy;
 
-/// While it lives the calling thread passes ranges on to a tool. Where that tool is Kymo itself, it must not
+/// While it lives the calling thread passes ranges on to a tool. Where that tool is Marey itself, it must not
 /// record them again.
 class EmitterCall {
   public:
@@ -39,4 +39,4 @@ class EmitterCall {
     bool was_inside_;
 };
 
-}  // namespace kymo
+}  // namespace marey

@@ -5,7 +5,7 @@
 #include <new>
 #include <vector>
 
-#include <kymo/detail/values.h>
+#include <marey/detail/values.h>
 
 #include "record/clock.h"
 #include "record/observer_calls.h"
@@ -14,7 +14,7 @@
 #include "record/thread_log.h"
 #include "record/value_encoding.h"
 
-namespace kymo {
+namespace marey {
 
 using detail::load_relaxed;
 using detail::ThreadState;
@@ -374,4 +374,4 @@ bool observers_want_inputs(Scope scope) noexcept {
 }  // namespace layout1
 }  // namespace detail
 
-}  // namespace kymo
+}  // namespace marey

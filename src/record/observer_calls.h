@@ -7,7 +7,7 @@
 
 #include "record/observers.h"
 
-namespace kymo {
+namespace marey {
 
 constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
@@ -99,4 +99,4 @@ inline ThreadObservers* part_of(const detail::ThreadState& state) noexcept {
     return static_cast<ThreadObservers*>(state.observers);
 }
 
-}  // namespace kymo
+}  // namespace marey

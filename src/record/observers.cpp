@@ -11,13 +11,13 @@
 #include <thread>
 #include <utility>
 
-#include <kymo/error.h>
+#include <marey/error.h>
 
 #include "record/observer_calls.h"
 #include "record/recorder.h"
 #include "record/thread_log.h"
 
-namespace kymo {
+namespace marey {
 
 using detail::load_relaxed;
 using detail::ThreadState;
@@ -426,4 +426,4 @@ void seed_sampling_for_testing(std::uint64_t seed) noexcept {
     recorder.observers().seed(recorder, seed);
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -7,10 +7,10 @@
 #include <span>
 #include <vector>
 
-#include <kymo/detail/hot_path.h>
-#include <kymo/observe.h>
+#include <marey/detail/hot_path.h>
+#include <marey/observe.h>
 
-namespace kymo {
+namespace marey {
 
 class Recorder;
 struct ThreadEntry;
@@ -237,4 +237,4 @@ void observe_instant(std::uint32_t site, Scope scope) noexcept;
 /// neither id nor values, or there is no room.
 std::uint32_t push_range_id(std::uint64_t id, std::span<const std::byte> values) noexcept;
 
-}  // namespace kymo
+}  // namespace marey

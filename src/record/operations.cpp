@@ -1,11 +1,11 @@
 // operations.cpp: ranges with inputs and outputs, sequence numbers, node and thread ids.
-#include <kymo/operation.h>
+#include <marey/operation.h>
 
-#include <kymo/call_stack.h>
-#include <kymo/detail/operator_path.h>
-#include <kymo/detail/values.h>
-#include <kymo/error.h>
-#include <kymo/observe.h>
+#include <marey/call_stack.h>
+#include <marey/detail/operator_path.h>
+#include <marey/detail/values.h>
+#include <marey/error.h>
+#include <marey/observe.h>
 
 #include "record/clock.h"
 #include "record/observers.h"
@@ -13,7 +13,7 @@
 #include "record/thread_log.h"
 #include "record/value_encoding.h"
 
-namespace kymo {
+namespace marey {
 
 using detail::load_relaxed;
 using detail::ThreadState;
@@ -218,4 +218,4 @@ std::uint32_t current_thread_id() noexcept {
     return static_cast<ThreadEntry*>(state->owner)->id;
 }
 
-}  // namespace kymo
+}  // namespace marey

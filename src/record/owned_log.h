@@ -8,7 +8,7 @@
 #include "record/recorder.h"
 #include "record/thread_log.h"
 
-namespace kymo {
+namespace marey {
 
 /// Whether ranges of this log's owner are recorded now.
 inline bool is_recording(const detail::ThreadState& state) noexcept {
@@ -55,4 +55,4 @@ inline bool write_long(detail::ThreadState& state, const LongWords& words,
     return true;
 }
 
-}  // namespace kymo
+}  // namespace marey

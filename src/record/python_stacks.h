@@ -1,11 +1,11 @@
 // python_stacks.h: the Python extension's part of tracebacks, where it is loaded.
 #pragma once
 
-#include <kymo/detail/python_stacks.h>
+#include <marey/detail/python_stacks.h>
 
-namespace kymo {
+namespace marey {
 
 /// Null: no Python here.
 const detail::PythonStacks* python_stacks() noexcept;
 
-}  // namespace kymo
+}  // namespace marey

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include <kymo/detail/log_format.h>
+#include <marey/detail/log_format.h>
 
-namespace kymo {
+namespace marey {
 
 /// Whole records of a log chunk. `data` is `bytes` long and does not change while the RawLog lives.
 struct LogSpan {
@@ -63,4 +63,4 @@ struct RawLog {
     std::shared_ptr<const void> keep_alive;  ///< owns what the spans point into
 };
 
-}  // namespace kymo
+}  // namespace marey

@@ -14,7 +14,7 @@
 #include "record/journal.h"
 #include "record/thread_log.h"
 
-namespace kymo {
+namespace marey {
 
 using detail::BlockHeader;
 using detail::BlockKind;
@@ -600,7 +600,7 @@ void Recorder::publish_names() noexcept {
 std::uint32_t Recorder::register_site(const detail::Site& site) noexcept {
     if (site.layout != detail::kLayoutNumber) {
         note("layout_mismatch",
-             std::string("a library was built with another version of Kymo's headers (layout ") +
+             std::string("a library was built with another version of Marey's headers (layout ") +
                  std::to_string(site.layout) + ", this is " + std::to_string(detail::kLayoutNumber) +
                  "); its ranges stay off");
         return 0;
@@ -716,4 +716,4 @@ void Recorder::disable(const char* why) noexcept {
     if (*why != '\0') say(why);
 }
 
-}  // namespace kymo
+}  // namespace marey

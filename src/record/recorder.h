@@ -17,8 +17,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include <kymo/detail/hot_path.h>
-#include <kymo/session.h>
+#include <marey/detail/hot_path.h>
+#include <marey/session.h>
 
 #include "record/block_store.h"
 #include "record/contexts.h"
@@ -29,7 +29,7 @@
 #include "record/source.h"
 #include "record/spool.h"
 
-namespace kymo {
+namespace marey {
 
 /// A thread (or another owner of a log), as the recorder knows it.
 /// `state` is written by its owner alone (but for `armed`); the rest is guarded by the recorder's lock,
@@ -117,7 +117,7 @@ class Recorder {
         std::uint64_t id;
         std::string output_path;
     };
-    /// Throws kymo::Error when the capture cannot be made.
+    /// Throws marey::Error when the capture cannot be made.
     Started start(const SessionOptions& options);
     /// The same, remembered as the one that the environment asked for: a forked child starts one of its own.
     void start_for_environment(const SessionOptions& options);
@@ -129,13 +129,13 @@ class Recorder {
     void discard(std::uint64_t id) noexcept;
     bool is_running(std::uint64_t id) noexcept;
     /// Journals a message, which the caller has checked, for session `id`; fills in what `record` lacks
-    /// (session, prefix, length). Throws kymo::Error when the session is not running or would outgrow its
+    /// (session, prefix, length). Throws marey::Error when the session is not running or would outgrow its
     /// max_bytes.
     void add_remote_events(std::uint64_t id, detail::RemoteEventsRecord record, std::string_view prefix,
                            std::span<const std::byte> message);
-    /// Whether the devices of a session are recorded for it now. Throws kymo::Error when it is not running.
+    /// Whether the devices of a session are recorded for it now. Throws marey::Error when it is not running.
     void record_devices(std::uint64_t id, bool is_wanted);
-    /// A fact for the session's trace. Throws kymo::Error when it is not running.
+    /// A fact for the session's trace. Throws marey::Error when it is not running.
     void add_metadata(std::uint64_t id, std::string_view key, std::span<const std::byte> json);
     /// A fact for the sessions that asked for devices of this type.
     void add_device_fact(DeviceType type, std::string_view key, std::string_view json) noexcept;
@@ -165,7 +165,7 @@ class Recorder {
     void arm(ThreadEntry& entry) noexcept;
     /// Some session is open, whether or not it sees the calling thread.
     bool has_open_session() const noexcept { return has_open_session_.load(std::memory_order_relaxed); }
-    /// kymo::active_options.
+    /// marey::active_options.
     SessionOptions active_options() noexcept;
 
     // -- names --
@@ -353,13 +353,13 @@ class Recorder {
     bool forking_enabled_ = true;
 };
 
-/// The options of a session in the text form of the KYMO environment variable,
-/// "out=app.kymo,max=512MB,policy=ring". Throws kymo::Error naming what it does not understand.
+/// The options of a session in the text form of the MAREY environment variable,
+/// "out=app.marey,max=512MB,policy=ring". Throws marey::Error naming what it does not understand.
 SessionOptions parse_options(std::string_view text);
 /// Starts the session that the environment asks for, if it does. Called once, when the library is loaded, and
 /// in a forked child when it first records.
 void start_environment_session() noexcept;
-/// A line on standard error, "kymo: ...": the only way in which recording ever speaks up.
+/// A line on standard error, "marey: ...": the only way in which recording ever speaks up.
 void say(std::string_view text) noexcept;
 
-}  // namespace kymo
+}  // namespace marey

@@ -3,9 +3,9 @@
 #include <new>
 #include <string>
 
-#include <kymo/error.h>
-#include <kymo/range.h>
-#include <kymo/remote.h>
+#include <marey/error.h>
+#include <marey/range.h>
+#include <marey/remote.h>
 
 #include "record/clock.h"
 #include "record/devices.h"
@@ -13,7 +13,7 @@
 #include "record/recorder.h"
 #include "record/thread_log.h"
 
-namespace kymo {
+namespace marey {
 
 RemoteCall::RemoteCall() noexcept {
     if (is_recording()) {
@@ -84,4 +84,4 @@ void Recorder::journal_fact(std::uint64_t session, std::string_view key, std::sp
     journal(detail::JournalKind::Metadata, record, json);
 }
 
-}  // namespace kymo
+}  // namespace marey

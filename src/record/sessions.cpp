@@ -7,7 +7,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include <kymo/error.h>
+#include <marey/error.h>
 
 #include "record/clock.h"
 #include "record/devices.h"
@@ -16,7 +16,7 @@
 #include "record/recorder.h"
 #include "record/thread_log.h"
 
-namespace kymo {
+namespace marey {
 
 using detail::JournalKind;
 using detail::load_acquire;
@@ -109,7 +109,7 @@ Recorder::Started Recorder::start(const SessionOptions& options) {
     {
         std::unique_lock lock(mutex_);
         if (disabled_)
-            throw Error("this copy of Kymo does not record: another one is loaded in this process");
+            throw Error("this copy of Marey does not record: another one is loaded in this process");
         auto session = std::make_unique<SessionEntry>();
         session->id = next_session_++;
         session->options = options;
@@ -555,4 +555,4 @@ void Recorder::add_source(std::shared_ptr<Source> source) {
     sources_.push_back(std::move(source));
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <kymo/kymo.h>
+#include <marey/marey.h>
 
 #include "record/clock.h"
 #include "record/inside_mutex.h"
@@ -26,7 +26,7 @@ extern "C" __attribute__((visibility("default"))) const char* __tsan_default_opt
 }
 #endif
 
-namespace kymo {
+namespace marey {
 namespace {
 
 // ---- sources ----
@@ -43,7 +43,7 @@ class FakeSource : public Source {
         calls.push_back("flush");
         timeout = timeout_ns;
         if (records_when_flushed) {
-            KYMO_RANGE("flushed");
+            MAREY_RANGE("flushed");
         }
     }
     void forked() noexcept override { calls.push_back("forked"); }
@@ -161,7 +161,7 @@ TEST(Sources, AreToldWhenACeilingEndsASession) {
     FakeSource& fake = source();
     Session session(SessionOptions{.max_bytes = 1 << 20});
     for (int i = 0; i < 100'000; ++i) {
-        KYMO_RANGE("more");
+        MAREY_RANGE("more");
     }
     EXPECT_FALSE(is_recording());
     Session other(SessionOptions{.scopes = {Scope::Step}});  // at the next change at the latest
@@ -214,16 +214,16 @@ TEST_F(ExactTimes, OfNestedRanges) {
     Session session(SessionOptions{});
     {
         at(1100);
-        KYMO_RANGE("outer");
+        MAREY_RANGE("outer");
         {
             at(1150);
-            KYMO_RANGE("inner", "n", 1);
+            MAREY_RANGE("inner", "n", 1);
             at(1170);
         }
         at(1180);
-        kymo::instant("point");
-        kymo::counter("level", 3);
-        { KYMO_RANGE("nothing at all"); }
+        marey::instant("point");
+        marey::counter("level", 3);
+        { MAREY_RANGE("nothing at all"); }
         at(1200);
     }
     at(1300);
@@ -245,13 +245,13 @@ TEST_F(ExactTimes, OfARangeAcrossTwoSessions) {
     Trace after;
     {
         at(1100);
-        KYMO_RANGE("across");
+        MAREY_RANGE("across");
         at(1200);
         before = first.stop();
         at(1300);
         first.start();
         at(1350);
-        { KYMO_RANGE("child"); }
+        { MAREY_RANGE("child"); }
         at(1400);
     }
     at(1500);
@@ -356,7 +356,7 @@ TEST_F(ExactTimes, OfAClockThatGoesBackwards) {
     Session session(SessionOptions{});
     {
         at(1100);
-        KYMO_RANGE("backwards");
+        MAREY_RANGE("backwards");
         at(1050);
     }
     at(1300);
@@ -366,14 +366,14 @@ TEST_F(ExactTimes, OfAClockThatGoesBackwards) {
 }
 
 TEST_F(ExactTimes, OfAFileAreThoseOfTheTrace) {
-    char name[] = "/tmp/kymo-exact-XXXXXX";
-    const std::string path = std::string(mkdtemp(name)) + "/exact.kymo";
+    char name[] = "/tmp/marey-exact-XXXXXX";
+    const std::string path = std::string(mkdtemp(name)) + "/exact.marey";
     Session session(SessionOptions{.output = path});
     {
         at(1100);
-        KYMO_RANGE("outer");
+        MAREY_RANGE("outer");
         at(1150);
-        { KYMO_RANGE("inner"); }
+        { MAREY_RANGE("inner"); }
         at(1200);
     }
     at(1300);
@@ -392,13 +392,13 @@ TEST_F(ExactTimes, OfAFileAreThoseOfTheTrace) {
 TEST(Usage, ComesBackToNothingWhenTheLastSessionEnds) {
     {
         Session session(SessionOptions{});
-        KYMO_RANGE("first");  // from now on this thread is known
+        MAREY_RANGE("first");  // from now on this thread is known
     }
     const std::size_t threads = Recorder::get().usage().threads;  // and logs of devices, if tests made some
     for (int i = 0; i < 3; ++i) {
         Session first(SessionOptions{});
         Session second(SessionOptions{});
-        { KYMO_RANGE("used"); }
+        { MAREY_RANGE("used"); }
         EXPECT_EQ(Recorder::get().usage().sessions, 2u);
         EXPECT_GT(Recorder::get().usage().journal_bytes, 0u);
     }
@@ -412,7 +412,7 @@ TEST(Sessions, AThreadThatEndsLeavesNoChunkOfAnEarlierRecordingToTheNext) {
     std::promise<void> may_end;
     const Recorder::Started first = Recorder::get().start(SessionOptions{});
     std::thread old([&] {
-        { KYMO_RANGE("old"); }
+        { MAREY_RANGE("old"); }
         recorded.set_value();
         may_end.get_future().wait();
     });
@@ -422,22 +422,22 @@ TEST(Sessions, AThreadThatEndsLeavesNoChunkOfAnEarlierRecordingToTheNext) {
     Session session(SessionOptions{});
     may_end.set_value();
     old.join();
-    std::thread([] { KYMO_RANGE("new"); }).join();
+    std::thread([] { MAREY_RANGE("new"); }).join();
     const Trace trace = session.stop();
     ASSERT_EQ(trace.ranges().size(), 1u);
     EXPECT_EQ(trace.range_name(0), "new");
 }
 
 TEST(Usage, AThreadRemembersNoChunkOfAFileThatIsFinished) {
-    char name[] = "/tmp/kymo-usage-XXXXXX";
-    const std::string path = std::string(mkdtemp(name)) + "/file.kymo";
+    char name[] = "/tmp/marey-usage-XXXXXX";
+    const std::string path = std::string(mkdtemp(name)) + "/file.marey";
     {
         Session session(SessionOptions{.output = path});
-        { KYMO_RANGE("in the file"); }
+        { MAREY_RANGE("in the file"); }
     }
     for (int i = 0; i < 2; ++i) {
         Session session(SessionOptions{});
-        { KYMO_RANGE("in memory"); }
+        { MAREY_RANGE("in memory"); }
         const auto* const entry = static_cast<const ThreadEntry*>(detail::current_thread->owner);
         // Sanitizers see more: its blocks have been freed.
         EXPECT_TRUE(i != 0 || entry->last_full == nullptr);
@@ -449,8 +449,8 @@ TEST(Usage, AThreadRemembersNoChunkOfAFileThatIsFinished) {
 // As a signal handler does that lands where its thread holds the recorder's lock.
 TEST(Sessions, WhatCannotBeClosedInsideTheRecorderIsLostAndNotLeftOpen) {
     const auto handle = [] {
-        KYMO_RANGE("in a handler");
-        KYMO_RANGE("with a value", "n", 1);
+        MAREY_RANGE("in a handler");
+        MAREY_RANGE("with a value", "n", 1);
     };
     Session session(SessionOptions{});
     handle();
@@ -460,8 +460,8 @@ TEST(Sessions, WhatCannotBeClosedInsideTheRecorderIsLostAndNotLeftOpen) {
         for (int i = 0; i < 100'000; ++i) handle();
     }
     {
-        KYMO_RANGE("outer");
-        KYMO_RANGE("inner");
+        MAREY_RANGE("outer");
+        MAREY_RANGE("inner");
     }
     const Trace trace = session.stop();
     const auto inner = static_cast<Row>(trace.ranges().size() - 1);
@@ -475,4 +475,4 @@ TEST(Sessions, WhatCannotBeClosedInsideTheRecorderIsLostAndNotLeftOpen) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <vector>
 
-#include <kymo/session.h>
+#include <marey/session.h>
 
-namespace kymo {
+namespace marey {
 
 /// A live session with Python calls, and which of them it asks for.
 struct SessionCalls {
@@ -55,4 +55,4 @@ class Source {
     virtual void forked() noexcept = 0;
 };
 
-}  // namespace kymo
+}  // namespace marey

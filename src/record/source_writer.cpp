@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include <kymo/detail/values.h>
+#include <marey/detail/values.h>
 
-#include <kymo/detail/log_format.h>
+#include <marey/detail/log_format.h>
 
 #include "record/clock.h"
 #include "record/journal.h"
@@ -16,7 +16,7 @@
 #include "record/thread_log.h"
 #include "record/value_encoding.h"
 
-namespace kymo {
+namespace marey {
 
 using detail::load_relaxed;
 using detail::Opened;
@@ -250,4 +250,4 @@ void finish_recording() noexcept {
     Recorder::get().finish_all();
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -1,5 +1,5 @@
-// source_writer.h: what a source outside libkymo calls to record: sites, threads, ranges that it has not seen
-// begin or end.
+// source_writer.h: what a source outside libmarey calls to record: sites, threads, ranges that it has not
+// seen begin or end.
 #pragma once
 
 #include <atomic>
@@ -10,22 +10,22 @@
 #include <string_view>
 #include <vector>
 
-#include <kymo/detail/export.h>
-#include <kymo/detail/hot_path.h>
-#include <kymo/range.h>
-#include <kymo/value.h>
+#include <marey/detail/export.h>
+#include <marey/detail/hot_path.h>
+#include <marey/range.h>
+#include <marey/value.h>
 
 #include "record/source.h"
 
-namespace kymo {
+namespace marey {
 
 /// Registers a source for the rest of the process.
-KYMO_API void add_source(std::shared_ptr<Source> source);
+MAREY_API void add_source(std::shared_ptr<Source> source);
 
 /// A site of a call tracer; `file` is not empty: a C function has its module there. Views of sessions that
 /// asked for no calls leave its ranges out. 0: no room.
-KYMO_API std::uint32_t traced_site(std::string_view name, std::string_view file, std::uint32_t line,
-                                   Scope scope) noexcept;
+MAREY_API std::uint32_t traced_site(std::string_view name, std::string_view file, std::uint32_t line,
+                                    Scope scope) noexcept;
 
 /// The site of a name made at run time whose category (a string id) is not its scope's: a lock-free look-up,
 /// interned the first time. 0: no room.
@@ -44,32 +44,32 @@ struct RangeOfSite {
 void name_thread(std::int64_t os_tid, std::string_view name) noexcept;
 
 /// Makes the calling thread known and up to date, so that its state may be used. False: it cannot record now.
-KYMO_API bool attach_thread() noexcept;
+MAREY_API bool attach_thread() noexcept;
 
 /// Opens a range of the calling thread that began at `start`: the open ranges that began later are inside it.
 /// `side`: values for it, by the number that detail::close_side() gave; 0: none. kNotOpen: there was no room,
 /// or nothing records.
-KYMO_API detail::Opened adopt_range(std::uint32_t site, std::uint64_t start, std::uint32_t side) noexcept;
+MAREY_API detail::Opened adopt_range(std::uint32_t site, std::uint64_t start, std::uint32_t side) noexcept;
 
 /// Says that `count` ranges are going to be adopted, the first of which began at `start`: what the thread has
 /// recorded since then lies in them.
-KYMO_API void begin_adoption(std::uint64_t start, std::uint32_t count) noexcept;
+MAREY_API void begin_adoption(std::uint64_t start, std::uint32_t count) noexcept;
 
 /// Ends the calls of the calling thread that are open, at `end`, marked unfinished. Whoever opened them may
 /// still close them: that does nothing then.
-KYMO_API void end_open_calls(std::uint64_t end) noexcept;
+MAREY_API void end_open_calls(std::uint64_t end) noexcept;
 
 /// Closes a range of the calling thread whose end was not seen: it ends now and is marked unfinished.
-KYMO_API void close_late(detail::Opened opened) noexcept;
+MAREY_API void close_late(detail::Opened opened) noexcept;
 
 /// Ends a range of the calling thread that is not to be recorded after all. What was recorded inside it, if
 /// anything was, stays.
-KYMO_API void drop_range(detail::Opened opened) noexcept;
+MAREY_API void drop_range(detail::Opened opened) noexcept;
 
 /// What is known of threads that have not had an event; replaces what was said before. Empty: nothing.
-KYMO_API void set_absent_threads(std::vector<AbsentStack> stacks) noexcept;
+MAREY_API void set_absent_threads(std::vector<AbsentStack> stacks) noexcept;
 /// A thread, by its number in the system, records its calls itself from now on.
-KYMO_API void forget_absent_thread(std::int64_t os_tid) noexcept;
+MAREY_API void forget_absent_thread(std::int64_t os_tid) noexcept;
 
 /// A number that a range is to have.
 struct KeyedNumber {
@@ -78,11 +78,11 @@ struct KeyedNumber {
 };
 
 /// Closes a range of the calling thread, with values that are known only now.
-KYMO_API void close_with_numbers(detail::Opened opened, std::span<const KeyedNumber> numbers) noexcept;
+MAREY_API void close_with_numbers(detail::Opened opened, std::span<const KeyedNumber> numbers) noexcept;
 
 /// Says, right before the end of a range of the calling thread, that the range is part of the call with this
 /// number. `start`: the range's; `flags`: PartRecordFlags.
-KYMO_API void write_part_slowly(std::uint64_t start, std::uint64_t call, std::uint8_t flags) noexcept;
+MAREY_API void write_part_slowly(std::uint64_t start, std::uint64_t call, std::uint8_t flags) noexcept;
 inline void write_part(std::uint64_t start, std::uint64_t call, std::uint8_t flags) noexcept {
     detail::ThreadState* const thread = detail::current_thread;
     constexpr std::ptrdiff_t kBoth = 4 * detail::kRecordUnit;  // with its range, whatever its shape
@@ -103,31 +103,31 @@ inline void write_part(std::uint64_t start, std::uint64_t call, std::uint8_t fla
 }
 
 /// Says that a call with parts is that of a task's coroutine.
-KYMO_API void write_task(std::uint64_t call, std::string_view name) noexcept;
+MAREY_API void write_task(std::uint64_t call, std::string_view name) noexcept;
 
 /// The same of a range that is open and may stay so until the session ends; `thread`: the recorder's number.
-KYMO_API void note_open_part(std::uint32_t thread, std::uint64_t start, std::uint64_t call,
-                             std::uint8_t flags) noexcept;
+MAREY_API void note_open_part(std::uint32_t thread, std::uint64_t start, std::uint64_t call,
+                              std::uint8_t flags) noexcept;
 
 /// Tells the running sessions that asked for calls what is known of a site of the call tracer. It is whole
 /// when all of its values have been given with one `ticks`; entries that do not fit are cut.
-KYMO_API void add_site_values(std::uint32_t site, std::uint64_t ticks,
-                              std::span<const KeyedValue> values) noexcept;
+MAREY_API void add_site_values(std::uint32_t site, std::uint64_t ticks,
+                               std::span<const KeyedValue> values) noexcept;
 
 /// Now, in the recorder's clock.
-KYMO_API std::uint64_t source_ticks() noexcept;
+MAREY_API std::uint64_t source_ticks() noexcept;
 /// How many of its ticks a time is.
-KYMO_API std::uint64_t source_ticks_of(std::uint64_t ns) noexcept;
+MAREY_API std::uint64_t source_ticks_of(std::uint64_t ns) noexcept;
 
 /// Puts a problem into the traces of the sessions that run; aloud: on standard error too, once.
-KYMO_API void note_problem(std::string_view code, std::string_view text, bool aloud = true) noexcept;
+MAREY_API void note_problem(std::string_view code, std::string_view text, bool aloud = true) noexcept;
 
 /// Starts the session that the environment asks for, if it does: for a program that had none of it when the
 /// library was loaded.
-KYMO_API void begin_environment_session() noexcept;
+MAREY_API void begin_environment_session() noexcept;
 
 /// Ends the sessions that have a file, as the end of the process does: for a process that is about to leave
 /// without one.
-KYMO_API void finish_recording() noexcept;
+MAREY_API void finish_recording() noexcept;
 
-}  // namespace kymo
+}  // namespace marey

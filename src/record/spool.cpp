@@ -13,13 +13,13 @@
 #include <cstring>
 #include <utility>
 
-#include <kymo/detail/counter.h>
-#include <kymo/error.h>
+#include <marey/detail/counter.h>
+#include <marey/error.h>
 
 #include "record/clock.h"
 #include "record/recorder.h"
 
-namespace kymo {
+namespace marey {
 
 using detail::BlockHeader;
 using detail::FileHeader;
@@ -397,4 +397,4 @@ std::string write_cut(const std::string& wanted_path, std::span<const std::byte>
     return publish_somewhere(temporary, wanted_path);
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -7,15 +7,15 @@
 
 #include "record/block_store.h"
 
-namespace kymo {
+namespace marey {
 
 /// Facts of this process, as captures carry them. Needs the recorder's lock.
 void fill_file_header(detail::FileHeader& header) noexcept;
 
-/// Finds a name that nobody has: `wanted`, then `stem.<pid>.kymo`, then `stem.<pid>.<n>.kymo`.
+/// Finds a name that nobody has: `wanted`, then `stem.<pid>.marey`, then `stem.<pid>.<n>.marey`.
 std::string alternative_path(const std::string& wanted, int attempt);
 /// The first such name that no file has and that `claimed` does not hold, for a capture that is written
-/// later. Throws kymo::Error when none can be made there.
+/// later. Throws marey::Error when none can be made there.
 std::string free_path(const std::string& wanted, std::span<const std::string> claimed);
 
 /// The process's capture file. Everything needs the recorder's lock. What has been appended survives the
@@ -23,7 +23,7 @@ std::string free_path(const std::string& wanted, std::span<const std::string> cl
 class Spool {
   public:
     /// Makes the file under the first free name; it appears with a valid header or not at all.
-    /// Throws kymo::Error naming the file and the cause.
+    /// Throws marey::Error naming the file and the cause.
     static std::shared_ptr<Spool> create(const std::string& wanted_path);
     ~Spool();
 
@@ -78,8 +78,8 @@ struct CutChunk {
     std::uint64_t committed;
 };
 /// Writes a finished capture with the given streams and chunks, under the first free name, which it returns.
-/// Throws kymo::Error.
+/// Throws marey::Error.
 std::string write_cut(const std::string& wanted_path, std::span<const std::byte> names,
                       std::span<const std::byte> journal, std::span<const CutChunk> chunks);
 
-}  // namespace kymo
+}  // namespace marey

@@ -13,9 +13,9 @@
 #include <fstream>
 
 #include <gtest/gtest.h>
-#include <kymo/error.h>
+#include <marey/error.h>
 
-namespace kymo {
+namespace marey {
 namespace {
 
 using detail::BlockHeader;
@@ -25,12 +25,12 @@ using detail::kBlockBytes;
 class SpoolTest : public ::testing::Test {
   protected:
     void SetUp() override {
-        char name[] = "/tmp/kymo-spool-XXXXXX";
+        char name[] = "/tmp/marey-spool-XXXXXX";
         folder_ = mkdtemp(name);
         pid_ = std::to_string(getpid());
     }
     void TearDown() override { std::filesystem::remove_all(folder_); }
-    std::string path(const std::string& name = "a.kymo") const { return folder_ + "/" + name; }
+    std::string path(const std::string& name = "a.marey") const { return folder_ + "/" + name; }
     std::size_t files() const {
         return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder_), {}));
     }
@@ -103,24 +103,24 @@ std::vector<std::byte> journal_of(const std::string& file) {
 }
 
 TEST_F(SpoolTest, FindsAlternativeNames) {
-    EXPECT_EQ(alternative_path("/x/app.kymo", 0), "/x/app.kymo");
-    EXPECT_EQ(alternative_path("/x/app.kymo", 1), "/x/app." + pid_ + ".kymo");
-    EXPECT_EQ(alternative_path("/x/app.kymo", 2), "/x/app." + pid_ + ".2.kymo");
+    EXPECT_EQ(alternative_path("/x/app.marey", 0), "/x/app.marey");
+    EXPECT_EQ(alternative_path("/x/app.marey", 1), "/x/app." + pid_ + ".marey");
+    EXPECT_EQ(alternative_path("/x/app.marey", 2), "/x/app." + pid_ + ".2.marey");
     EXPECT_EQ(alternative_path("app", 1), "app." + pid_);
     EXPECT_EQ(alternative_path("/x.y/app", 1), "/x.y/app." + pid_);
     EXPECT_EQ(alternative_path("/x/.hidden", 1), "/x/.hidden." + pid_);
     EXPECT_EQ(alternative_path(".hidden", 1), ".hidden." + pid_);
-    EXPECT_EQ(alternative_path("a.b.kymo", 1), "a.b." + pid_ + ".kymo");
+    EXPECT_EQ(alternative_path("a.b.marey", 1), "a.b." + pid_ + ".marey");
 }
 
 TEST_F(SpoolTest, FindsAFreeNameThatNobodyHasClaimed) {
-    const std::vector<std::string> claimed = {path("a." + pid_ + ".kymo")};
+    const std::vector<std::string> claimed = {path("a." + pid_ + ".marey")};
     EXPECT_EQ(free_path(path(), claimed), path());
     std::ofstream(path()) << "taken";
-    EXPECT_EQ(free_path(path(), claimed), path("a." + pid_ + ".2.kymo"));
-    EXPECT_EQ(free_path(path(), {}), path("a." + pid_ + ".kymo"));
+    EXPECT_EQ(free_path(path(), claimed), path("a." + pid_ + ".2.marey"));
+    EXPECT_EQ(free_path(path(), {}), path("a." + pid_ + ".marey"));
     EXPECT_EQ(files(), 1u);
-    EXPECT_THROW(free_path(path("missing/a.kymo"), {}), Error);
+    EXPECT_THROW(free_path(path("missing/a.marey"), {}), Error);
 }
 
 TEST_F(SpoolTest, AppearsWithAValidHeader) {
@@ -139,8 +139,8 @@ TEST_F(SpoolTest, AppearsWithAValidHeader) {
 
 TEST_F(SpoolTest, NeverTakesANameThatIsTaken) {
     std::ofstream(path()) << "precious";
-    EXPECT_EQ(Spool::create(path())->path(), path("a." + pid_ + ".kymo"));
-    EXPECT_EQ(Spool::create(path())->path(), path("a." + pid_ + ".2.kymo"));
+    EXPECT_EQ(Spool::create(path())->path(), path("a." + pid_ + ".marey"));
+    EXPECT_EQ(Spool::create(path())->path(), path("a." + pid_ + ".2.marey"));
     std::string text;
     std::ifstream(path()) >> text;
     EXPECT_EQ(text, "precious");
@@ -155,8 +155,8 @@ TEST_F(SpoolTest, SaysWhyItCannotBeMade) {
         }
         return "";
     };
-    EXPECT_EQ(error(path("missing/a.kymo")),
-              path("missing/a.kymo") + ": cannot create the capture: No such file or directory");
+    EXPECT_EQ(error(path("missing/a.marey")),
+              path("missing/a.marey") + ": cannot create the capture: No such file or directory");
     EXPECT_EQ(error(folder_), folder_ + ": cannot create the capture: Is a directory");
     EXPECT_EQ(error(folder_ + "/"), folder_ + "/: cannot create the capture: Is a directory");
     EXPECT_EQ(files(), 0u);
@@ -330,10 +330,10 @@ TEST_F(SpoolTest, CutsACaptureOutOfStreamsAndChunks) {
         std::memcpy(chunk->data() + at, &record, sizeof record);
     }
     chunk->header->committed = bytes + detail::kRecordUnit;  // its owner has gone on meanwhile
-    std::ofstream(path("b.kymo")) << "taken";
+    std::ofstream(path("b.marey")) << "taken";
     const CutChunk cut{chunk, bytes};
-    const std::string made = write_cut(path("b.kymo"), records(2000, 40), records(10, 80), {&cut, 1});
-    EXPECT_EQ(made, path("b." + pid_ + ".kymo"));
+    const std::string made = write_cut(path("b.marey"), records(2000, 40), records(10, 80), {&cut, 1});
+    EXPECT_EQ(made, path("b." + pid_ + ".marey"));
     EXPECT_EQ(header_of(made).finished, 1u);
     EXPECT_EQ(std::filesystem::file_size(made), header_of(made).blocks * kBlockBytes);
     EXPECT_EQ(names_of(made), records(2000, 40));
@@ -350,4 +350,4 @@ TEST_F(SpoolTest, CutsACaptureOutOfStreamsAndChunks) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

@@ -5,16 +5,16 @@
 #include <cstring>
 #include <utility>
 
-#include <kymo/detail/operator_path.h>
-#include <kymo/detail/values.h>
-#include <kymo/observe.h>
-#include <kymo/range.h>
+#include <marey/detail/operator_path.h>
+#include <marey/detail/values.h>
+#include <marey/observe.h>
+#include <marey/range.h>
 
 #include "record/clock.h"
 #include "record/observers.h"
 #include "record/recorder.h"
 
-namespace kymo {
+namespace marey {
 
 using detail::kArmedAttention;
 using detail::kArmedRecorder;
@@ -629,4 +629,4 @@ std::uint32_t intern_string(std::string_view text) noexcept {
 }  // namespace layout1
 }  // namespace detail
 
-}  // namespace kymo
+}  // namespace marey

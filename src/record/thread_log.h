@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <span>
 
-#include <kymo/detail/hot_path.h>
-#include <kymo/observe.h>
+#include <marey/detail/hot_path.h>
+#include <marey/observe.h>
 
-namespace kymo {
+namespace marey {
 
 struct ThreadEntry;
 
@@ -142,4 +142,4 @@ void close_extension(detail::ThreadState& state, detail::OpenSlot& slot, std::by
 /// Takes a handle that was not used off the side stack again.
 void drop_side(detail::ThreadState& state, std::uint32_t side) noexcept;
 
-}  // namespace kymo
+}  // namespace marey

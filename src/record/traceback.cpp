@@ -1,5 +1,5 @@
 // traceback.cpp: captures of stacks, and their lives.
-#include <kymo/traceback.h>
+#include <marey/traceback.h>
 
 #include <array>
 #include <cstdlib>
@@ -7,13 +7,13 @@
 #include <memory>
 #include <new>
 
-#include <kymo/detail/python_stacks.h>
+#include <marey/detail/python_stacks.h>
 
 #include "base/loaded_modules.h"
 #include "base/native_stack.h"
 #include "record/python_stacks.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 std::atomic<const detail::PythonStacks*> python{nullptr};
@@ -73,7 +73,7 @@ void capture_python(const detail::PythonStacks& stacks, std::size_t skip, Captur
     }
 }
 
-/// Leaves out the innermost native frames that are Kymo's own: how the extension came to capture is no part
+/// Leaves out the innermost native frames that are Marey's own: how the extension came to capture is no part
 /// of where the program is.
 void strip_own(Captured& captured, std::uintptr_t* stack_pointers) noexcept {
     const std::uintptr_t begin = own_begin.load(std::memory_order_relaxed);
@@ -272,4 +272,4 @@ CapturedTraceback from_python(_object* object) noexcept {
     return stacks != nullptr ? stacks->from_python(object) : CapturedTraceback();
 }
 
-}  // namespace kymo
+}  // namespace marey

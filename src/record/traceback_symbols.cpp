@@ -1,21 +1,21 @@
 // traceback_symbols.cpp: names for captured frames, many at once.
 #include <dlfcn.h>
 
-#include <kymo/traceback.h>
+#include <marey/traceback.h>
 
 #include <map>
 #include <tuple>
 #include <unordered_map>
 
-#include <kymo/detail/python_stacks.h>
-#include <kymo/error.h>
+#include <marey/detail/python_stacks.h>
+#include <marey/error.h>
 
 #include "base/demangle.h"
 #include "base/loaded_modules.h"
 #include "base/native_symbols.h"
 #include "record/python_stacks.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 using Frames = std::vector<TracebackFrame>;
@@ -233,4 +233,4 @@ std::vector<Frames> symbolize_locations(std::span<const NativeLocation> location
     return result;
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -8,7 +8,7 @@
 
 #include "record/name_table.h"
 
-namespace kymo {
+namespace marey {
 
 using detail::ValueHeader;
 
@@ -221,4 +221,4 @@ bool DecodedKeywords::read(std::span<const std::byte>& rest, KeyedValue& value, 
     return head.kind == detail::kValueStack && take(head.count * sizeof(std::uint64_t)) != nullptr;
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -7,10 +7,10 @@
 #include <span>
 #include <vector>
 
-#include <kymo/detail/value_encoder.h>
-#include <kymo/value.h>
+#include <marey/detail/value_encoder.h>
+#include <marey/value.h>
 
-namespace kymo {
+namespace marey {
 
 class NameTable;
 
@@ -33,4 +33,4 @@ class DecodedKeywords {
     std::deque<std::vector<std::int64_t>> extents_;
 };
 
-}  // namespace kymo
+}  // namespace marey

@@ -1,9 +1,9 @@
 // argument_fixture.h: for tests: values of ranges, written down.
 #pragma once
 
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
-namespace kymo::testing {
+namespace marey::testing {
 
 inline Argument integer(std::int64_t number) {
     Argument value;
@@ -33,4 +33,4 @@ inline Argument string_value(StringId text) {
     return value;
 }
 
-}  // namespace kymo::testing
+}  // namespace marey::testing

@@ -3,7 +3,7 @@
 
 #include <cctype>
 
-namespace kymo {
+namespace marey {
 namespace {
 
 std::string_view category_of_device_work(std::string_view name) {
@@ -55,4 +55,4 @@ Scope usual_scope(std::string_view category) {
     return Scope::User;
 }
 
-}  // namespace kymo
+}  // namespace marey

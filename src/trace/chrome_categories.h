@@ -3,10 +3,10 @@
 
 #include <string_view>
 
-#include <kymo/scope.h>
-#include <kymo/trace.h>
+#include <marey/scope.h>
+#include <marey/trace.h>
 
-namespace kymo {
+namespace marey {
 
 /// What PyTorch calls an operator: every scope of its own but that of users.
 inline bool is_operator(Scope scope) noexcept {
@@ -23,4 +23,4 @@ std::string_view chrome_category(Scope scope, std::string_view name, bool on_dev
 /// The scope that a reader of our files takes a category for, so that only others must be told.
 Scope usual_scope(std::string_view category);
 
-}  // namespace kymo
+}  // namespace marey

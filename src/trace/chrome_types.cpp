@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace kymo {
+namespace marey {
 namespace {
 
 const ArrayInfo* array_of(const Trace& trace, const Argument& value) noexcept {
@@ -49,4 +49,4 @@ std::string_view input_type_text(const Trace& trace, const Argument& value) noex
     return are_scalars ? "ScalarList" : "";
 }
 
-}  // namespace kymo
+}  // namespace marey

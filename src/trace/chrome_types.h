@@ -3,9 +3,9 @@
 
 #include <string_view>
 
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
-namespace kymo {
+namespace marey {
 
 /// A boolean, an integer, a double, or the text of another scalar; whether or not its value was asked for.
 bool is_scalar(const Argument& value) noexcept;
@@ -14,4 +14,4 @@ bool is_array_list(const Trace& trace, const Argument& value) noexcept;
 /// "float", "Scalar", "TensorList", ...; empty for what has no word.
 std::string_view input_type_text(const Trace& trace, const Argument& value) noexcept;
 
-}  // namespace kymo
+}  // namespace marey

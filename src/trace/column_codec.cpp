@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <array>
 
-#include <kymo/error.h>
+#include <marey/error.h>
 
 #include "base/byte_planes.h"
 #include "base/checksum.h"
 #include "base/compress.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 constexpr std::size_t kMostVarintBytes = 10;
@@ -216,4 +216,4 @@ UnpackedTexts unpack_texts(const ColumnEntry& entry, std::span<const std::byte> 
     return texts;
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace kymo {
+namespace marey {
 
 /// How a column's values are written.
 enum class ColumnForm : std::uint8_t {
@@ -50,7 +50,7 @@ PackedColumn pack_texts(std::uint32_t id, std::span<const std::string_view> text
 /// A frame, or the bytes as they are where that is no longer.
 std::vector<std::byte> pack_bytes(std::vector<std::byte> bytes, int level);
 
-/// The other way. `stored` are the column's bytes in the file. Throw kymo::Error on whatever no writer made.
+/// The other way. `stored` are the column's bytes in the file. Throw marey::Error on whatever no writer made.
 /// They allocate in proportion to entry.rows (and, for texts, entry.bytes), which is the caller's to check.
 std::vector<std::uint64_t> unpack_numbers(const ColumnEntry& entry, std::span<const std::byte> stored);
 /// The bytes of all texts, one after another, and where each ends.
@@ -61,4 +61,4 @@ struct UnpackedTexts {
 };
 UnpackedTexts unpack_texts(const ColumnEntry& entry, std::span<const std::byte> stored);
 
-}  // namespace kymo
+}  // namespace marey

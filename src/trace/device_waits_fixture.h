@@ -6,7 +6,7 @@
 
 #include "trace/trace_assembler.h"
 
-namespace kymo::testing {
+namespace marey::testing {
 
 /// A thread, a queue that is waited for before it works, and one that is only waited for.
 inline Trace device_waits_trace() {
@@ -48,4 +48,4 @@ inline std::multiset<std::string> places_of_ranges(const Trace& trace) {
     return lines;
 }
 
-}  // namespace kymo::testing
+}  // namespace marey::testing

@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
-namespace kymo {
+namespace marey {
 
 /// Adds a fact; one of the same key gives way to it.
 inline void put_fact(std::vector<MetadataInfo>& facts, std::string key, std::string json) {
@@ -21,4 +21,4 @@ inline void put_fact(std::vector<MetadataInfo>& facts, std::string key, std::str
     }
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace kymo::perfetto {
+namespace marey::perfetto {
 
 /// The file is a sequence of packets.
 enum class TraceField : std::uint32_t { Packet = 1 };
@@ -170,15 +170,15 @@ enum class TreeThreadField : std::uint32_t { Tid = 1, Name = 2, Pid = 3 };
 // ---------------------------------------------------------------------------------------- marks of our files
 
 /// Metadata that our files begin with. The first tells that a file is ours.
-inline constexpr std::string_view kVersionKey = "kymo.version";
-inline constexpr std::string_view kWindowStartKey = "kymo.window_start_ns";
-inline constexpr std::string_view kWindowEndKey = "kymo.window_end_ns";
-inline constexpr std::string_view kSessionKey = "kymo.session";
-inline constexpr std::string_view kFinishedKey = "kymo.finished";
+inline constexpr std::string_view kVersionKey = "marey.version";
+inline constexpr std::string_view kWindowStartKey = "marey.window_start_ns";
+inline constexpr std::string_view kWindowEndKey = "marey.window_end_ns";
+inline constexpr std::string_view kSessionKey = "marey.session";
+inline constexpr std::string_view kFinishedKey = "marey.finished";
 /// Several: "code\ncount\ntext".
-inline constexpr std::string_view kProblemKey = "kymo.problem";
+inline constexpr std::string_view kProblemKey = "marey.problem";
 /// Several, counted from 1: the names of flows that have one.
-inline constexpr std::string_view kFlowNameKey = "kymo.flow_name";
+inline constexpr std::string_view kFlowNameKey = "marey.flow_name";
 
 /// What tracks that are no threads are, as their descriptions say.
 inline constexpr std::string_view kAsyncTrack =
@@ -186,10 +186,10 @@ inline constexpr std::string_view kAsyncTrack =
 inline constexpr std::string_view kOverlapTrack = "Ranges that cross those of the first track.";
 inline constexpr std::string_view kDeviceTrack = "What a queue of this device did.";
 
-/// The annotation that holds what Kymo knows of a range beyond the values its program gave.
-inline constexpr std::string_view kFacts = "kymo";
+/// The annotation that holds what Marey knows of a range beyond the values its program gave.
+inline constexpr std::string_view kFacts = "marey";
 /// The category of allocation reports, and of the counters that show their totals.
-inline constexpr std::string_view kMemoryCategory = "kymo.memory";
+inline constexpr std::string_view kMemoryCategory = "marey.memory";
 /// What the labels of processes begin with.
 inline constexpr std::string_view kRankLabel = "rank ";
 inline constexpr std::string_view kHostLabel = "host ";
@@ -204,4 +204,4 @@ inline constexpr unsigned kFlowKindShift = 56;
 inline constexpr unsigned kFlowNameShift = 36;
 inline constexpr std::uint64_t kFlowNameMask = (std::uint64_t{1} << (kFlowKindShift - kFlowNameShift)) - 1;
 
-}  // namespace kymo::perfetto
+}  // namespace marey::perfetto

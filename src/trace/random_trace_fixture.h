@@ -13,7 +13,7 @@
 
 #include "trace/trace_assembler.h"
 
-namespace kymo::testing {
+namespace marey::testing {
 
 struct RandomTraceOptions {
     std::size_t most_ranges = 80;
@@ -127,7 +127,7 @@ class RandomTrace {
                                              "\xff\xfe",
                                              std::string("nul\0inside", 10),
                                              std::string(300, 'L'),
-                                             "kymo",
+                                             "marey",
                                              "inputs"};
         return assembler_.string(any_of(kTexts));
     }
@@ -408,4 +408,4 @@ inline Trace random_training_trace(unsigned seed, std::int64_t ranges_per_lane =
     return RandomTrace(seed).make_training(ranges_per_lane);
 }
 
-}  // namespace kymo::testing
+}  // namespace marey::testing

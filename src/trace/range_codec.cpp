@@ -3,11 +3,11 @@
 
 #include <limits>
 
-#include <kymo/error.h>
+#include <marey/error.h>
 
 #include "trace/self_times.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 /// Which site tends to follow which, where the depth changes in the same way.
@@ -190,4 +190,4 @@ void put_ranges_together(RangeNumbers numbers, std::size_t count, TraceData& dat
     }
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -8,7 +8,7 @@
 #include "trace/column_codec.h"
 #include "trace/trace_data.h"
 
-namespace kymo {
+namespace marey {
 
 /// A column of a table: where it is in a row, and how its numbers are best written.
 template <class Member>
@@ -205,4 +205,4 @@ void visit_tables(Data& data, Visitor& visit) {
 
 }  // namespace saved
 
-}  // namespace kymo
+}  // namespace marey

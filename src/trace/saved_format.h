@@ -8,14 +8,14 @@
 #include <limits>
 #include <type_traits>
 
-#include <kymo/error.h>
+#include <marey/error.h>
 
 #include "trace/column_codec.h"
 #include "trace/trace_data.h"
 
-namespace kymo::saved {
+namespace marey::saved {
 
-inline constexpr char kMagic[8] = {'K', 'Y', 'M', 'O', 'T', 'R', 'C', '\0'};
+inline constexpr char kMagic[8] = {'M', 'A', 'R', 'E', 'Y', 'T', 'R', 'C'};
 inline constexpr std::uint32_t kVersion = 1;
 inline constexpr std::size_t kHeaderBytes = 48;
 inline constexpr std::size_t kEntryBytes = 40;
@@ -117,4 +117,4 @@ inline void set_value(Argument& value, std::uint64_t number, std::uint64_t count
     }
 }
 
-}  // namespace kymo::saved
+}  // namespace marey::saved

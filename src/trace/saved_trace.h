@@ -9,20 +9,20 @@
 
 #include "trace/trace_data.h"
 
-namespace kymo {
+namespace marey {
 
 /// Whether a file that begins with these bytes is a saved trace.
 bool is_saved_trace(std::span<const std::byte> head) noexcept;
 
-/// The bytes of the file, docs/capture_format.md. Throws kymo::Error when the tables do not hold together
+/// The bytes of the file, docs/capture_format.md. Throws marey::Error when the tables do not hold together
 /// (find_damage). Compressed if this build can and `is_compressed`.
 std::vector<std::byte> pack_trace(const TraceData& data, bool is_compressed = true);
 
 /// Reads tables that are equal to those that were written. `name` stands for the file in errors. Throws
-/// kymo::Error on any damage: what it gives holds together. Memory stays in proportion to the file's size.
+/// marey::Error on any damage: what it gives holds together. Memory stays in proportion to the file's size.
 std::shared_ptr<const TraceData> unpack_trace(std::span<const std::byte> bytes, const std::string& name);
 
 /// The window alone, without reading the rest.
 WindowInfo unpack_window(std::span<const std::byte> bytes, const std::string& name);
 
-}  // namespace kymo
+}  // namespace marey

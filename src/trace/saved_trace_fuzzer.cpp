@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <kymo/error.h>
+#include <marey/error.h>
 
 #include "trace/saved_trace.h"
 #include "trace/saved_trace_repair.h"
@@ -22,15 +22,15 @@ void require(bool holds, const char* what, const std::string& detail = "") {
 
 void check(const std::vector<std::byte>& bytes) {
     try {
-        const auto data = kymo::unpack_trace(bytes, "fuzzed");
-        const std::string damage = kymo::find_damage(*data);
+        const auto data = marey::unpack_trace(bytes, "fuzzed");
+        const std::string damage = marey::find_damage(*data);
         require(damage.empty(), "what is read holds together:", damage);
-        const auto again = kymo::unpack_trace(kymo::pack_trace(*data, bytes.size() % 8 == 0), "saved");
-        const std::string difference = kymo::testing::find_difference(*data, *again);
+        const auto again = marey::unpack_trace(marey::pack_trace(*data, bytes.size() % 8 == 0), "saved");
+        const std::string difference = marey::testing::find_difference(*data, *again);
         require(difference.empty(), "saving keeps every table:", difference);
-        require(kymo::unpack_window(bytes, "fuzzed").session_id == data->window.session_id,
+        require(marey::unpack_window(bytes, "fuzzed").session_id == data->window.session_id,
                 "the window is the same");
-    } catch (const kymo::Error&) {
+    } catch (const marey::Error&) {
     }
 }
 
@@ -40,7 +40,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const auto* const first = reinterpret_cast<const std::byte*>(data);
     std::vector<std::byte> bytes(first, first + size);
     check(bytes);
-    kymo::testing::repair_checksums(bytes);
+    marey::testing::repair_checksums(bytes);
     check(bytes);
     return 0;
 }

@@ -5,7 +5,7 @@
 #include <span>
 #include <unordered_map>
 
-#include <kymo/error.h>
+#include <marey/error.h>
 
 #include "base/checksum.h"
 #include "base/compress.h"
@@ -15,7 +15,7 @@
 #include "trace/saved_trace.h"
 #include "trace/trace_damage.h"
 
-namespace kymo {
+namespace marey {
 
 using namespace saved;
 
@@ -40,7 +40,7 @@ class Contents {
         const auto stored = get<std::uint64_t>(at);
         const auto checksum = get<std::uint64_t>(at);
         if (version > kVersion)
-            throw Error("saved by a newer Kymo (saved trace " + std::to_string(version) + ")");
+            throw Error("saved by a newer Marey (saved trace " + std::to_string(version) + ")");
         if (version == 0 || header_bytes < kHeaderBytes || header_bytes > file.size())
             throw Error("its header is damaged");
         std::span<const std::byte> rest = file.subspan(header_bytes);
@@ -248,4 +248,4 @@ WindowInfo unpack_window(std::span<const std::byte> bytes, const std::string& na
     return data.window;
 }
 
-}  // namespace kymo
+}  // namespace marey

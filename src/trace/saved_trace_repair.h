@@ -9,7 +9,7 @@
 #include "base/checksum.h"
 #include "trace/saved_format.h"
 
-namespace kymo::testing {
+namespace marey::testing {
 
 inline std::uint64_t little_endian_at(std::span<const std::byte> bytes, std::size_t at, std::size_t size) {
     std::uint64_t number = 0;
@@ -52,4 +52,4 @@ inline void repair_checksums(std::vector<std::byte>& file) {
     put_little_endian(file, 32, checksum64(contents));
 }
 
-}  // namespace kymo::testing
+}  // namespace marey::testing

@@ -10,7 +10,7 @@
 #include <iterator>
 #include <random>
 
-#include <kymo/error.h>
+#include <marey/error.h>
 
 #include "base/compress.h"
 #include "trace/random_trace_fixture.h"
@@ -19,7 +19,7 @@
 #include "trace/trace_damage.h"
 #include "trace/trace_difference.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 using testing::find_difference;
@@ -99,14 +99,14 @@ TEST(SavedTrace, ThatIsDamagedOrCutOffIsAnErrorThatNamesIt) {
         std::vector<std::byte> bytes = whole;
         bytes[at] ^= std::byte{static_cast<unsigned char>(1u << random() % 8)};
         try {
-            (void)unpack_trace(bytes, "x.kymo");
+            (void)unpack_trace(bytes, "x.marey");
             ADD_FAILURE() << "byte " << at;
         } catch (const Error& error) {
-            EXPECT_EQ(std::string(error.what()).rfind("x.kymo: ", 0), 0u) << error.what();
+            EXPECT_EQ(std::string(error.what()).rfind("x.marey: ", 0), 0u) << error.what();
         }
     }
     for (std::size_t length = 0; length < whole.size(); length += 1 + random() % 50)
-        EXPECT_THROW(unpack_trace(std::span(whole).first(length), "x.kymo"), Error) << length;
+        EXPECT_THROW(unpack_trace(std::span(whole).first(length), "x.marey"), Error) << length;
 }
 
 TEST(SavedTrace, WithUnknownAndMissingColumnsLoadsWithDefaults) {
@@ -126,10 +126,10 @@ TEST(SavedTrace, OfANewerVersionIsRefusedByName) {
     std::vector<std::byte> bytes = pack_trace(*random_data(4));
     bytes[8] = std::byte{2};
     try {
-        (void)unpack_trace(bytes, "x.kymo");
+        (void)unpack_trace(bytes, "x.marey");
         ADD_FAILURE();
     } catch (const Error& error) {
-        EXPECT_NE(std::string(error.what()).find("newer Kymo"), std::string::npos) << error.what();
+        EXPECT_NE(std::string(error.what()).find("newer Marey"), std::string::npos) << error.what();
     }
 }
 
@@ -140,7 +140,7 @@ TEST(SavedTrace, ThatStatesMoreThanItsSizeJustifiesIsRefused) {
                                    testing::find_entry(bytes, saved::kRanges << 8 | saved::kDepth) + field,
                                    std::uint64_t{1} << 40);
         testing::repair_checksums(bytes);
-        EXPECT_THROW(unpack_trace(bytes, "x.kymo"), Error);
+        EXPECT_THROW(unpack_trace(bytes, "x.marey"), Error);
     }
 }
 
@@ -154,7 +154,7 @@ TEST(SavedTrace, ThatLiesIsRefusedOrHoldsTogether) {
                 static_cast<std::byte>(random());
         testing::repair_checksums(bytes);
         try {
-            EXPECT_EQ(find_damage(*unpack_trace(bytes, "x.kymo")), "");
+            EXPECT_EQ(find_damage(*unpack_trace(bytes, "x.marey")), "");
             ++read;
         } catch (const Error&) {
             ++refused;
@@ -253,12 +253,12 @@ TEST(TraceDamage, IsAListThatReachesMoreItemsThanThereAreOrNestsWithoutEnd) {
 }
 
 std::filesystem::path corpus() {
-    return std::filesystem::path(KYMO_SOURCE_DIR) / "tests/corpus/saved_trace";
+    return std::filesystem::path(MAREY_SOURCE_DIR) / "tests/corpus/saved_trace";
 }
 
 TEST(SavedTrace, SeedsOfTheFuzzerAreSurvived) {
     ASSERT_TRUE(std::filesystem::exists(corpus())) << corpus() << " is not here";
-    if (std::getenv("KYMO_WRITE_CORPUS") != nullptr) {
+    if (std::getenv("MAREY_WRITE_CORPUS") != nullptr) {
         for (std::uint32_t seed = 0; seed < 6; ++seed) {
             const auto bytes = pack_trace(seed == 0 ? TraceData() : *random_data(seed), seed % 3 == 2);
             std::ofstream(corpus() / ("random" + std::to_string(seed) + ".trace"), std::ios::binary)
@@ -281,4 +281,4 @@ TEST(SavedTrace, SeedsOfTheFuzzerAreSurvived) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

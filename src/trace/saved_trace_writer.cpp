@@ -4,7 +4,7 @@
 #include <span>
 #include <string_view>
 
-#include <kymo/error.h>
+#include <marey/error.h>
 
 #include "base/checksum.h"
 #include "base/output_file.h"
@@ -14,7 +14,7 @@
 #include "trace/saved_trace.h"
 #include "trace/trace_damage.h"
 
-namespace kymo {
+namespace marey {
 
 using namespace saved;
 
@@ -172,4 +172,4 @@ void Trace::save(const std::string& path) const {
     }
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -1,7 +1,7 @@
 // scope.cpp: the names of scopes.
-#include <kymo/scope.h>
+#include <marey/scope.h>
 
-namespace kymo {
+namespace marey {
 
 const char* scope_name(Scope scope) noexcept {
     switch (scope) {
@@ -41,4 +41,4 @@ const char* scope_name(Scope scope) noexcept {
     return "unknown";
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace kymo {
+namespace marey {
 
 std::vector<std::int64_t> self_times(const TraceData& data) {
     const std::size_t count = data.range_start_ns.size();
@@ -22,4 +22,4 @@ std::vector<std::int64_t> self_times(const TraceData& data) {
     return {self.begin(), self.end()};
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -6,10 +6,10 @@
 
 #include "trace/trace_data.h"
 
-namespace kymo {
+namespace marey {
 
 /// For each range the part of its duration in the window that no child covers. Sums wrap around; whatever the
 /// times are, nothing else happens. Parents must be rows of the table or kNoRow.
 std::vector<std::int64_t> self_times(const TraceData& data);
 
-}  // namespace kymo
+}  // namespace marey

@@ -3,7 +3,7 @@
 
 #include "base/text_hash.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 constexpr std::size_t kFewest = 64;
@@ -58,4 +58,4 @@ void StringPool::grow() {
     }
 }
 
-}  // namespace kymo
+}  // namespace marey

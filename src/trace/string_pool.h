@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
-namespace kymo {
+namespace marey {
 
 /// Adds strings to a list without repeating any. The list must outlive this and be changed by nobody else.
 class StringPool {
@@ -32,4 +32,4 @@ class StringPool {
     std::size_t taken_ = 0;
 };
 
-}  // namespace kymo
+}  // namespace marey

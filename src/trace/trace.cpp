@@ -1,16 +1,16 @@
 // trace.cpp: reading the model.
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
 #include <algorithm>
 #include <utility>
 
-#include <kymo/error.h>
+#include <marey/error.h>
 
 #include "base/json_scanner.h"
 #include "trace/facts.h"
 #include "trace/trace_data.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 std::span<const Argument> find_arguments(const TraceData& data, const std::vector<ArgumentSlice>& index,
@@ -174,4 +174,4 @@ std::int64_t Trace::clipped_duration_ns(Row range) const noexcept {
     return std::max<std::int64_t>(clipped, 0);
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -8,13 +8,13 @@
 #include <queue>
 #include <utility>
 
-#include <kymo/error.h>
+#include <marey/error.h>
 
 #include "base/demangle.h"
 #include "base/expected_room.h"
 #include "trace/self_times.h"
 
-namespace kymo {
+namespace marey {
 
 std::size_t TraceAssembler::SiteHash::operator()(const SiteInfo& site) const noexcept {
     std::size_t hash = 0;
@@ -479,4 +479,4 @@ void TraceAssembler::sort_points() {
     }
 }
 
-}  // namespace kymo
+}  // namespace marey

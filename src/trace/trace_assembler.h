@@ -9,12 +9,12 @@
 #include <utility>
 #include <vector>
 
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
 #include "trace/string_pool.h"
 #include "trace/trace_data.h"
 
-namespace kymo {
+namespace marey {
 
 /// A place where ranges happen: the calls of a thread, the queue of a device, or ranges that only span time.
 struct Lane {
@@ -53,7 +53,7 @@ class TraceAssembler {
 
     /// Times in nanoseconds; a negative duration becomes 0 and is counted as the thread's `clamped`
     /// and in the problem of that name.
-    /// Throws kymo::Error when there are more ranges than a trace holds (2^32 - 1).
+    /// Throws marey::Error when there are more ranges than a trace holds (2^32 - 1).
     RangeId add_range(std::uint32_t lane, std::int64_t start_ns, std::int64_t duration_ns, std::uint32_t site,
                       std::uint16_t flags = 0);
     void add_flags(RangeId range, std::uint16_t flags) {
@@ -173,4 +173,4 @@ class TraceAssembler {
     std::vector<TaskInfo> tasks_;  ///< `process`: a lane
 };
 
-}  // namespace kymo
+}  // namespace marey

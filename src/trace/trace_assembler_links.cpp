@@ -5,7 +5,7 @@
 
 #include "trace/trace_assembler.h"
 
-namespace kymo {
+namespace marey {
 
 /// The innermost range of a track that is open at a time; one that ends just then still is. kNoRow: none.
 Row TraceAssembler::innermost_at(const TrackInfo& track, std::int64_t time_ns) const {
@@ -73,4 +73,4 @@ void TraceAssembler::place_links() {
     links.erase(std::unique(links.begin(), links.end(), is_same), links.end());
 }
 
-}  // namespace kymo
+}  // namespace marey

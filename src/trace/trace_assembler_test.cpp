@@ -6,7 +6,7 @@
 #include <random>
 #include <string>
 
-namespace kymo {
+namespace marey {
 namespace {
 
 class TraceAssemblerTest : public ::testing::Test {
@@ -245,4 +245,4 @@ TEST_F(TraceAssemblerTest, EveryTrackNestsWhateverTheTimes) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

@@ -7,7 +7,7 @@
 
 #include "base/json_scanner.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 constexpr std::int64_t kMostTime = std::int64_t{1} << 62;
@@ -280,4 +280,4 @@ std::string find_damage(const TraceData& data) {
     return damage == nullptr ? std::string() : damage;
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -5,7 +5,7 @@
 
 #include "trace/trace_data.h"
 
-namespace kymo {
+namespace marey {
 
 /// Empty when every row that a table names exists, columns are of equal length, what is sorted is sorted,
 /// tracks hold all ranges without a gap, ranges stand in pre-order with parents before their children, lists
@@ -13,4 +13,4 @@ namespace kymo {
 /// words.
 std::string find_damage(const TraceData& data);
 
-}  // namespace kymo
+}  // namespace marey

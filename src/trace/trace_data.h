@@ -1,13 +1,13 @@
-// trace_data.h: the storage behind kymo::Trace. Filled by a builder, then never changed.
+// trace_data.h: the storage behind marey::Trace. Filled by a builder, then never changed.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
-namespace kymo {
+namespace marey {
 
 /// Rows of a sparse index: the arguments of row `row` are `arguments[first, first + count)`.
 struct ArgumentSlice {
@@ -71,4 +71,4 @@ struct TraceData {
 /// Puts tasks in order; of several of one call the first one counts.
 void sort_tasks(std::vector<TaskInfo>& tasks);
 
-}  // namespace kymo
+}  // namespace marey

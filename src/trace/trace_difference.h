@@ -9,7 +9,7 @@
 
 #include "trace/trace_data.h"
 
-namespace kymo::testing {
+namespace marey::testing {
 
 /// Values by what their kind says of them; numbers by their bits, so that a NaN equals itself.
 inline bool is_same_value(const Argument& a, const Argument& b) {
@@ -147,4 +147,4 @@ inline bool equal(const TraceData& a, const TraceData& b) {
     return find_difference(a, b).empty();
 }
 
-}  // namespace kymo::testing
+}  // namespace marey::testing

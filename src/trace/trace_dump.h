@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
-namespace kymo::testing {
+namespace marey::testing {
 
 class TraceDump {
   public:
@@ -182,4 +182,4 @@ inline std::string dump_trace(const Trace& trace) {
     return TraceDump(trace).text();
 }
 
-}  // namespace kymo::testing
+}  // namespace marey::testing

@@ -6,14 +6,14 @@
 #include <tuple>
 #include <utility>
 
-#include <kymo/error.h>
-#include <kymo/trace.h>
+#include <marey/error.h>
+#include <marey/trace.h>
 
 #include "trace/facts.h"
 #include "trace/string_pool.h"
 #include "trace/trace_data.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 /// Where the rows of one trace went.
@@ -345,4 +345,4 @@ Trace join_traces(std::span<const Trace> traces) {
     return TraceJoin().join(traces);
 }
 
-}  // namespace kymo
+}  // namespace marey

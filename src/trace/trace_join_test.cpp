@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include <kymo/error.h>
-#include <kymo/trace.h>
+#include <marey/error.h>
+#include <marey/trace.h>
 
 #include "trace/random_trace_fixture.h"
 #include "trace/trace_assembler.h"
@@ -15,7 +15,7 @@
 #include "trace/trace_data.h"
 #include "trace/trace_difference.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 // The same later: nothing of it overlaps what was before.
@@ -111,4 +111,4 @@ TEST(TraceMetadata, ALaterFactOfTheSameKeyTakesItsPlace) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

@@ -1,11 +1,11 @@
 // trace_test.cpp: the accessors of the model.
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
 #include <gtest/gtest.h>
 
 #include "trace/trace_data.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 TEST(Trace, AnEmptyTraceAnswersEverything) {
@@ -57,4 +57,4 @@ TEST(Trace, EveryScopeHasAName) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

@@ -1,13 +1,13 @@
 // value.cpp: element types and devices, and their names.
-#include <kymo/value.h>
+#include <marey/value.h>
 
 #include <charconv>
 #include <iterator>
 #include <string>
 
-#include <kymo/error.h>
+#include <marey/error.h>
 
-namespace kymo {
+namespace marey {
 
 namespace {
 
@@ -136,4 +136,4 @@ Device parse_device(std::string_view text) {
     return device;
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -1,11 +1,11 @@
 # check.bash: what every test of the command line begins with (sourced): a folder of its own, fail and check.
 set -u
 
-kymo=${KYMO_BIN:?KYMO_BIN is not set}
+marey=${MAREY_BIN:?MAREY_BIN is not set}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder" || exit 1
-unset KYMO NO_COLOR
+unset MAREY NO_COLOR
 failures=0
 
 fail() {

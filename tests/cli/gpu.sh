@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# gpu.sh: `kymo gpu` over traces of other tools, written here as PyTorch writes them. Needs KYMO_BIN.
+# gpu.sh: `marey gpu` over traces of other tools, written here as PyTorch writes them. Needs MAREY_BIN.
 . "$(dirname "$0")/check.bash"
 
-check "help" 0 'Usage: kymo gpu' "$kymo" gpu --help
-check "no file" 2 '^kymo: gpu: FILE is required' "$kymo" gpu
-check "a missing file" 2 '^kymo: missing\.kymo: .*No such file' "$kymo" gpu missing.kymo
-check "two formats" 2 '^kymo: gpu: --csv and --json exclude each other' "$kymo" gpu --csv --json x.kymo
-check "no such device" 2 '^kymo: gpu: --device: there is no device 9999999999' "$kymo" gpu --device 9999999999 x.kymo
+check "help" 0 'Usage: marey gpu' "$marey" gpu --help
+check "no file" 2 '^marey: gpu: FILE is required' "$marey" gpu
+check "a missing file" 2 '^marey: missing\.marey: .*No such file' "$marey" gpu missing.marey
+check "two formats" 2 '^marey: gpu: --csv and --json exclude each other' "$marey" gpu --csv --json x.marey
+check "no such device" 2 '^marey: gpu: --device: there is no device 9999999999' "$marey" gpu --device 9999999999 x.marey
 
 # Times in microseconds: a copy, a long pause of the thread, two kernels.
 cat >trace.json <<'JSON'
@@ -31,29 +31,29 @@ cat >trace.json <<'JSON'
  {"ph": "X", "cat": "cuda_runtime", "name": "cudaDeviceSynchronize", "pid": 100, "tid": 100, "ts": 600, "dur": 310, "args": {"correlation": 4}}
 ]}
 JSON
-check "the device" 0 '^device +cuda 0, NVIDIA A100, 108 multiprocessors$' "$kymo" gpu trace.json
-check "busy" 0 '^busy +480 us of 1\.00 ms, 48\.0%; 54\.5% between' "$kymo" gpu trace.json
-check "idle" 0 '^idle +520 us in 3 gaps; 400 us of that with nothing queued' "$kymo" gpu trace.json
-check "concurrency" 0 '^concurrency +several kernels at once for 100 us, at most 2; 1\.25 on average' "$kymo" gpu trace.json
-check "a stream" 0 '^8 +200 us +20\.0% +1 +200 us +0 +0 ns +0 +2 +700 us' "$kymo" gpu trace.json
-check "queue times" 0 "^queue, from the call's start +3 +.* 5\.00 us +15\.0 us +200 us +200 us +200 us$" "$kymo" gpu trace.json
-check "a gap" 0 '^100 us +400 us +nothing queued +.* 97\.5%  train\.py\(9\): load in train\.py\(5\): step' "$kymo" gpu trace.json
-check "a kernel" 0 '^ *500 us +86\.2% +2 +250 us +200 us +300 us +102 us +54 +128 +32 +0\.50 +3\.1%  sgemm$' "$kymo" gpu trace.json
-check "a launcher" 0 '^ *500 us +86\.2% +2  aten::mm$' "$kymo" gpu trace.json
-check "a function" 0 '^ *580 us +100\.0% +3  train\.py\(5\): step$' "$kymo" gpu trace.json
-check "bandwidth" 0 '^HtoD, pageable +1 +781 KiB +80\.0 us +10\.00$' "$kymo" gpu trace.json
-check "waits" 0 '^waiting .*: 310 us in 1 wait, 31\.0% of the window' "$kymo" gpu trace.json
-check "a finding" 0 '^host_bound \(cuda 0\): 45% of the time' "$kymo" gpu trace.json
-check "its evidence" 0 '^    the thread meanwhile: train\.py\(9\): load in train\.py\(5\): step: 390 us$' "$kymo" gpu trace.json
-check "the limit" 0 '^\.\.\. and 1 more row \(--top 0 shows all\)' "$kymo" gpu --top 1 trace.json
-"$kymo" gpu --top 0 trace.json | grep -q 'more row' && fail "--top 0 shows all"
-check "a chosen device" 0 '^device +cuda 0' "$kymo" gpu --device 0 trace.json
-check "another device" 0 '^nothing from a device 1 in this file' "$kymo" gpu --device 1 trace.json
+check "the device" 0 '^device +cuda 0, NVIDIA A100, 108 multiprocessors$' "$marey" gpu trace.json
+check "busy" 0 '^busy +480 us of 1\.00 ms, 48\.0%; 54\.5% between' "$marey" gpu trace.json
+check "idle" 0 '^idle +520 us in 3 gaps; 400 us of that with nothing queued' "$marey" gpu trace.json
+check "concurrency" 0 '^concurrency +several kernels at once for 100 us, at most 2; 1\.25 on average' "$marey" gpu trace.json
+check "a stream" 0 '^8 +200 us +20\.0% +1 +200 us +0 +0 ns +0 +2 +700 us' "$marey" gpu trace.json
+check "queue times" 0 "^queue, from the call's start +3 +.* 5\.00 us +15\.0 us +200 us +200 us +200 us$" "$marey" gpu trace.json
+check "a gap" 0 '^100 us +400 us +nothing queued +.* 97\.5%  train\.py\(9\): load in train\.py\(5\): step' "$marey" gpu trace.json
+check "a kernel" 0 '^ *500 us +86\.2% +2 +250 us +200 us +300 us +102 us +54 +128 +32 +0\.50 +3\.1%  sgemm$' "$marey" gpu trace.json
+check "a launcher" 0 '^ *500 us +86\.2% +2  aten::mm$' "$marey" gpu trace.json
+check "a function" 0 '^ *580 us +100\.0% +3  train\.py\(5\): step$' "$marey" gpu trace.json
+check "bandwidth" 0 '^HtoD, pageable +1 +781 KiB +80\.0 us +10\.00$' "$marey" gpu trace.json
+check "waits" 0 '^waiting .*: 310 us in 1 wait, 31\.0% of the window' "$marey" gpu trace.json
+check "a finding" 0 '^host_bound \(cuda 0\): 45% of the time' "$marey" gpu trace.json
+check "its evidence" 0 '^    the thread meanwhile: train\.py\(9\): load in train\.py\(5\): step: 390 us$' "$marey" gpu trace.json
+check "the limit" 0 '^\.\.\. and 1 more row \(--top 0 shows all\)' "$marey" gpu --top 1 trace.json
+"$marey" gpu --top 0 trace.json | grep -q 'more row' && fail "--top 0 shows all"
+check "a chosen device" 0 '^device +cuda 0' "$marey" gpu --device 0 trace.json
+check "another device" 0 '^nothing from a device 1 in this file' "$marey" gpu --device 1 trace.json
 check "csv" 0 '^100,0,sgemm,2,500000,250000,200000,300000,0\.86[0-9]*,102500,54x1x1,128x1x1,32,0,0\.5,2,0\.03125$' \
-    "$kymo" gpu --csv trace.json
-"$kymo" gpu trace.json | grep -q $'\e' && fail "no colour in a pipe"
+    "$marey" gpu --csv trace.json
+"$marey" gpu trace.json | grep -q $'\e' && fail "no colour in a pipe"
 if command -v python3 >/dev/null; then
-    "$kymo" gpu --json trace.json >gpu.json || fail "--json"
+    "$marey" gpu --json trace.json >gpu.json || fail "--json"
     python3 - <<'PYTHON' || fail "--json holds what the tables hold"
 import json
 use = json.load(open("gpu.json", encoding="utf-8"))
@@ -74,21 +74,21 @@ cat >bare.json <<'JSON'
  {"ph": "X", "cat": "kernel", "name": "sgemm", "pid": 0, "tid": 7, "ts": 10, "dur": 300, "args": {"device": 0, "stream": 7, "correlation": 2}}
 ]}
 JSON
-check "no range" 0 '^unattributed +1 piece of work launched outside of all ranges$' "$kymo" gpu bare.json
-check "launched in no range" 0 '^ *300 us +100\.0% +1  \(in no range\)$' "$kymo" gpu bare.json
+check "no range" 0 '^unattributed +1 piece of work launched outside of all ranges$' "$marey" gpu bare.json
+check "launched in no range" 0 '^ *300 us +100\.0% +1  \(in no range\)$' "$marey" gpu bare.json
 check "launched in no range, JSON" 0 '"ranges": \[ *\{ *"name": null, *"count": 1,' \
-    bash -c '"$1" gpu --json bare.json | tr -d "\n"' - "$kymo"
+    bash -c '"$1" gpu --json bare.json | tr -d "\n"' - "$marey"
 
 for verb in gpu info report; do
-    check "the clock of devices: $verb" 0 '^clock .*; times of devices right to 1\.57 us \(6 readings, median 1\.35 us\)$' "$kymo" $verb bare.json
-    "$kymo" $verb trace.json | grep -q 'times of devices' && fail "no clock of devices: $verb"
+    check "the clock of devices: $verb" 0 '^clock .*; times of devices right to 1\.57 us \(6 readings, median 1\.35 us\)$' "$marey" $verb bare.json
+    "$marey" $verb trace.json | grep -q 'times of devices' && fail "no clock of devices: $verb"
 done
 check "the clock, JSON" 0 '"clock": \{ *"readings": 6, *"median_error_ns": 1347, *"worst_error_ns": 1567 *\}' \
-    bash -c '"$1" gpu --json bare.json | tr -d "\n"' - "$kymo"
-check "no clock, JSON" 0 '^  "clock": null,$' "$kymo" gpu --json trace.json
+    bash -c '"$1" gpu --json bare.json | tr -d "\n"' - "$marey"
+check "no clock, JSON" 0 '^  "clock": null,$' "$marey" gpu --json trace.json
 
 echo '{"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": 0, "dur": 5}]}' >plain.json
-check "nothing from a device" 0 '^nothing from a device in this file \(kymo run --gpu records what devices do\)' "$kymo" gpu plain.json
+check "nothing from a device" 0 '^nothing from a device in this file \(marey run --gpu records what devices do\)' "$marey" gpu plain.json
 
 [ $failures = 0 ] && echo "all passed"
 exit $((failures > 0))

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# import.sh: every verb takes databases of nvprof and Nsight Systems. Needs KYMO_BIN, and python3 or sqlite3 to make the
+# import.sh: every verb takes databases of nvprof and Nsight Systems. Needs MAREY_BIN, and python3 or sqlite3 to make the
 # samples.
 samples=$(cd "$(dirname "$0")/../samples" && pwd)
 . "$(dirname "$0")/check.bash"
@@ -20,23 +20,23 @@ make_sample() {
 
 make_sample nvprof.sqlite "$samples/nvprof_schema.sql" "$samples/nvprof_rows.sql"
 make_sample nsight.sqlite "$samples/nsight_schema.sql" "$samples/nsight_rows.sql"
-if "$kymo" report nvprof.sqlite 2>&1 | grep -q 'without SQLite'; then
+if "$marey" report nvprof.sqlite 2>&1 | grep -q 'without SQLite'; then
     echo "built without SQLite: nothing is imported"
     exit 0
 fi
 
-check "nvprof: info" 0 '^process +77' "$kymo" info nvprof.sqlite
-check "nvprof: info: problems" 0 '^problem: Kernels were launched by cudaLaunch \(cbid 13\)' "$kymo" info nvprof.sqlite
-check "nvprof: report" 0 '^ *gemm\(float\*, float\*, int\) .* 0\.500us +68\.49% ' "$kymo" report nvprof.sqlite
-check "nvprof: report: csv" 0 '^aten::mm,.*,200,' "$kymo" report --csv nvprof.sqlite
-check "nvprof: tree" 0 ' {4}aten::mm$' "$kymo" tree nvprof.sqlite
-check "nsight: info" 0 '^host +box' "$kymo" info nsight.sqlite
-check "nsight: info: problems" 0 '^problem: The table SCHED_EVENTS is not read: 3 rows' "$kymo" info nsight.sqlite
-check "nsight: report" 0 '^ *step .* 0\.800us ' "$kymo" report nsight.sqlite
-check "nsight: tree" 0 ' {6}cudaLaunchKernel$' "$kymo" tree nsight.sqlite
+check "nvprof: info" 0 '^process +77' "$marey" info nvprof.sqlite
+check "nvprof: info: problems" 0 '^problem: Kernels were launched by cudaLaunch \(cbid 13\)' "$marey" info nvprof.sqlite
+check "nvprof: report" 0 '^ *gemm\(float\*, float\*, int\) .* 0\.500us +68\.49% ' "$marey" report nvprof.sqlite
+check "nvprof: report: csv" 0 '^aten::mm,.*,200,' "$marey" report --csv nvprof.sqlite
+check "nvprof: tree" 0 ' {4}aten::mm$' "$marey" tree nvprof.sqlite
+check "nsight: info" 0 '^host +box' "$marey" info nsight.sqlite
+check "nsight: info: problems" 0 '^problem: The table SCHED_EVENTS is not read: 3 rows' "$marey" info nsight.sqlite
+check "nsight: report" 0 '^ *step .* 0\.800us ' "$marey" report nsight.sqlite
+check "nsight: tree" 0 ' {6}cudaLaunchKernel$' "$marey" tree nsight.sqlite
 for maker in nvprof nsight; do
-    check "$maker: export" 0 "^$maker\.json: .* ranges" "$kymo" export $maker.sqlite -o $maker.json
-    "$kymo" info --json $maker.sqlite >$maker.info || fail "$maker: info --json"
+    check "$maker: export" 0 "^$maker\.json: .* ranges" "$marey" export $maker.sqlite -o $maker.json
+    "$marey" info --json $maker.sqlite >$maker.info || fail "$maker: info --json"
     if command -v python3 >/dev/null; then
         for file in $maker.json $maker.info; do
             check "$file: valid JSON" 0 '' python3 -c 'import json, sys; json.load(open(sys.argv[1], encoding="utf-8"))' $file
@@ -44,29 +44,29 @@ for maker in nvprof nsight; do
     fi
 done
 
-check "kept as a capture" 0 '^kept\.kymo: .* ranges' "$kymo" export nvprof.sqlite -o kept.kymo
-check "kept as a capture: report" 0 '^aten::mm,.*,200,' "$kymo" report --csv --from kymo kept.kymo
-cp kept.kymo before.kymo
-check "never over itself" 2 '^kymo: kept\.kymo: is the file to export' "$kymo" export --to kymo kept.kymo
-cmp kept.kymo before.kymo || fail "never over itself: it is as it was"
+check "kept as a capture" 0 '^kept\.marey: .* ranges' "$marey" export nvprof.sqlite -o kept.marey
+check "kept as a capture: report" 0 '^aten::mm,.*,200,' "$marey" report --csv --from marey kept.marey
+cp kept.marey before.marey
+check "never over itself" 2 '^marey: kept\.marey: is the file to export' "$marey" export --to marey kept.marey
+cmp kept.marey before.marey || fail "never over itself: it is as it was"
 
 # ---- what is none
 
 gzip -c nvprof.sqlite >nvprof.sqlite.gz
-check "a compressed database" 2 '^kymo: nvprof\.sqlite\.gz: is compressed; .* decompressed first' \
-    "$kymo" report nvprof.sqlite.gz
+check "a compressed database" 2 '^marey: nvprof\.sqlite\.gz: is compressed; .* decompressed first' \
+    "$marey" report nvprof.sqlite.gz
 echo 'CREATE TABLE t(a);' >other.sql
 make_sample other.sqlite other.sql
-check "somebody else's database" 2 '^kymo: other\.sqlite: a SQLite database with no table of' "$kymo" tree other.sqlite
+check "somebody else's database" 2 '^marey: other\.sqlite: a SQLite database with no table of' "$marey" tree other.sqlite
 head -c 5000 nsight.sqlite >cut.sqlite
-check "a database that is cut" 2 '^kymo: cut\.sqlite: ' "$kymo" info cut.sqlite
+check "a database that is cut" 2 '^marey: cut\.sqlite: ' "$marey" info cut.sqlite
 cat >twice.sql <<'SQL'
 INSERT INTO CUPTI_ACTIVITY_KIND_MARKER(flags, timestamp, id, objectKind, objectId, name, domain) VALUES
     (2, 1, 1, 2, x'4D00000064000000', 1, 0);
 SQL
 make_sample twice.sqlite "$samples/nvprof_schema.sql" "$samples/nvprof_rows.sql" twice.sql
-check "a repeated marker" 2 "^kymo: twice\.sqlite: marker 1 \('forward'\) starts more than once" \
-    "$kymo" report twice.sqlite
+check "a repeated marker" 2 "^marey: twice\.sqlite: marker 1 \('forward'\) starts more than once" \
+    "$marey" report twice.sqlite
 [ -z "$(ls | grep -E -- '-(wal|shm|journal)$')" ] || fail "nothing is written beside a database" "$(ls)"
 
 [ $failures = 0 ] && echo "all passed"

@@ -1,62 +1,62 @@
 #!/usr/bin/env bash
-# validate.sh: `kymo validate` from outside: exit codes, findings, JSON, and that what we export passes. Needs KYMO_BIN;
-# with KYMO_BUILD_DIR holding examples/, a real capture and its exports are checked too.
+# validate.sh: `marey validate` from outside: exit codes, findings, JSON, and that what we export passes. Needs MAREY_BIN;
+# with MAREY_BUILD_DIR holding examples/, a real capture and its exports are checked too.
 golden=$(cd "$(dirname "$0")/../golden" && pwd)
 . "$(dirname "$0")/check.bash"
 
 # ---- clean files, broken files, no files
 
-check "help" 0 'kymo validate' "$kymo" validate --help
-check "missing file" 2 '^kymo: missing\.json: .*No such file' "$kymo" validate missing.json
-echo 'no trace' >text.kymo
-check "not a trace" 2 '^kymo: text\.kymo: ' "$kymo" validate text.kymo
+check "help" 0 'marey validate' "$marey" validate --help
+check "missing file" 2 '^marey: missing\.json: .*No such file' "$marey" validate missing.json
+echo 'no trace' >text.marey
+check "not a trace" 2 '^marey: text\.marey: ' "$marey" validate text.marey
 echo '[]' >empty.json
-check "an empty list" 0 '^empty\.json: no findings' "$kymo" validate empty.json
+check "an empty list" 0 '^empty\.json: no findings' "$marey" validate empty.json
 echo '[{"ph":"X","name":"a","pid":1,"tid":1,"ts":0,"dur":10},' >cut.json
-check "cut short" 1 '^strict_json: 1 finding' "$kymo" validate cut.json
+check "cut short" 1 '^strict_json: 1 finding' "$marey" validate cut.json
 cat >crossing.json <<'JSON'
 [{"ph":"X","name":"a","pid":1,"tid":1,"ts":0,"dur":10},{"ph":"X","name":"b","pid":1,"tid":1,"ts":5,"dur":10},
  {"ph":"s","name":"f","cat":"f","id":1,"pid":1,"tid":1,"ts":1}]
 JSON
-check "crossing ranges" 1 "^row_nesting: 1 finding; first: 'b' at byte" "$kymo" validate crossing.json
-check "a lone arrow" 1 "^flow_without_end: 1 finding" "$kymo" validate crossing.json
-check "as JSON" 1 '"rule": "row_nesting"' "$kymo" validate --json crossing.json
+check "crossing ranges" 1 "^row_nesting: 1 finding; first: 'b' at byte" "$marey" validate crossing.json
+check "a lone arrow" 1 "^flow_without_end: 1 finding" "$marey" validate crossing.json
+check "as JSON" 1 '"rule": "row_nesting"' "$marey" validate --json crossing.json
 printf '\357\273\277[]' >marked.json
-check "a byte order mark" 1 '^strict_json: 1 finding' "$kymo" validate marked.json
-check "its format, named" 0 'no findings' "$kymo" validate --from chrome empty.json
-check "the wrong format, named" 2 '^kymo: empty\.json: ' "$kymo" validate --from kymo empty.json
-check "text, named JSON" 1 '^strict_json: 1 finding' "$kymo" validate --from chrome text.kymo
-check "no such format" 2 "^kymo: validate: --from: 'x' is none of kymo" "$kymo" validate --from x empty.json
-check "the rules" 0 '^row_nesting +0  ' "$kymo" validate --rules empty.json
+check "a byte order mark" 1 '^strict_json: 1 finding' "$marey" validate marked.json
+check "its format, named" 0 'no findings' "$marey" validate --from chrome empty.json
+check "the wrong format, named" 2 '^marey: empty\.json: ' "$marey" validate --from marey empty.json
+check "text, named JSON" 1 '^strict_json: 1 finding' "$marey" validate --from chrome text.marey
+check "no such format" 2 "^marey: validate: --from: 'x' is none of marey" "$marey" validate --from x empty.json
+check "the rules" 0 '^row_nesting +0  ' "$marey" validate --rules empty.json
 gzip -c crossing.json >crossing.json.gz
-if "$kymo" validate crossing.json.gz 2>&1 | grep -q 'without zlib'; then
+if "$marey" validate crossing.json.gz 2>&1 | grep -q 'without zlib'; then
     echo "no zlib: .gz is not read"
 else
-    check "gzip" 1 '^row_nesting: 1 finding' "$kymo" validate crossing.json.gz
+    check "gzip" 1 '^row_nesting: 1 finding' "$marey" validate crossing.json.gz
 fi
 
 # ---- what we write
 
 for file in "$golden"/chrome/*.json; do
-    check "golden $(basename "$file")" 0 'no findings' "$kymo" validate "$file"
+    check "golden $(basename "$file")" 0 'no findings' "$marey" validate "$file"
 done
-program=${KYMO_BUILD_DIR:-}/examples/pipeline
-if [ -n "${KYMO_BUILD_DIR:-}" ] && [ -x "$program" ]; then
-    "$kymo" run -o app.kymo -- "$program" >/dev/null 2>&1 || fail "run"
-    check "a capture" 0 'no findings' "$kymo" validate app.kymo
+program=${MAREY_BUILD_DIR:-}/examples/pipeline
+if [ -n "${MAREY_BUILD_DIR:-}" ] && [ -x "$program" ]; then
+    "$marey" run -o app.marey -- "$program" >/dev/null 2>&1 || fail "run"
+    check "a capture" 0 'no findings' "$marey" validate app.marey
     for bytes in 40000 294912 300000 2000000; do
-        head -c $bytes app.kymo >cut.kymo
-        check "a capture cut at $bytes" 1 '^unread: .*cut off' "$kymo" validate cut.kymo
-        check "what is said of it" 0 'problem: .*cut off' "$kymo" info cut.kymo
+        head -c $bytes app.marey >cut.marey
+        check "a capture cut at $bytes" 1 '^unread: .*cut off' "$marey" validate cut.marey
+        check "what is said of it" 0 'problem: .*cut off' "$marey" info cut.marey
     done
-    if "$kymo" export --to perfetto app.kymo -o app.pftrace 2>/dev/null; then
-        check "its Perfetto trace" 0 'no findings' "$kymo" validate app.pftrace
+    if "$marey" export --to perfetto app.marey -o app.pftrace 2>/dev/null; then
+        check "its Perfetto trace" 0 'no findings' "$marey" validate app.pftrace
         head -c -1 app.pftrace >cut.pftrace # inside the last packet: any other place may be the end of one
-        check "a Perfetto trace cut short" 1 '^unread: .*cut_short' "$kymo" validate cut.pftrace
+        check "a Perfetto trace cut short" 1 '^unread: .*cut_short' "$marey" validate cut.pftrace
     fi
-    "$kymo" export app.kymo -o app.json 2>/dev/null
-    check "its Chrome JSON" 0 'no findings' "$kymo" validate app.json
-    check "clean, as JSON" 0 '"clean": true' "$kymo" validate --json app.json
+    "$marey" export app.marey -o app.json 2>/dev/null
+    check "its Chrome JSON" 0 'no findings' "$marey" validate app.json
+    check "clean, as JSON" 0 '"clean": true' "$marey" validate --json app.json
 else
     echo "no example program: captures are not read"
 fi

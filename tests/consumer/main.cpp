@@ -5,7 +5,7 @@
 #include <string>
 #include <thread>
 
-#include <kymo/kymo.h>
+#include <marey/marey.h>
 
 namespace {
 
@@ -18,26 +18,26 @@ void expect(bool holds, const char* what) {
 }
 
 int parse(int bytes) {
-    KYMO_FUNCTION();
-    KYMO_RANGE("lex", "bytes", bytes, "file", "input.txt");
-    KYMO_RANGE("second range of one block");
+    MAREY_FUNCTION();
+    MAREY_RANGE("lex", "bytes", bytes, "file", "input.txt");
+    MAREY_RANGE("second range of one block");
     return bytes / 2;
 }
 
 void work() {
-    KYMO_THREAD_NAME("consumer worker");
-    KYMO_RANGE("work");
+    MAREY_THREAD_NAME("consumer worker");
+    MAREY_RANGE("work");
     for (int i = 0; i < 10; ++i) {
         parse(i);
-        KYMO_COUNTER("parsed", i);
+        MAREY_COUNTER("parsed", i);
     }
-    KYMO_INSTANT("done", "count", 10);
+    MAREY_INSTANT("done", "count", 10);
 }
 
 /// How often each name occurs among the ranges of a trace.
-std::map<std::string, int> count_by_name(const kymo::Trace& trace) {
+std::map<std::string, int> count_by_name(const marey::Trace& trace) {
     std::map<std::string, int> counts;
-    for (kymo::Row row = 0; row < trace.ranges().size(); ++row) ++counts[std::string(trace.range_name(row))];
+    for (marey::Row row = 0; row < trace.ranges().size(); ++row) ++counts[std::string(trace.range_name(row))];
     return counts;
 }
 
@@ -46,16 +46,16 @@ std::map<std::string, int> count_by_name(const kymo::Trace& trace) {
 int main() {
     parse(1);  // before the session: not in its trace
 
-    kymo::Session session;
+    marey::Session session;
     session.start({.name = "consumer"});
     work();
     std::thread(work).join();
-    const kymo::Trace trace = session.stop();
+    const marey::Trace trace = session.stop();
 
     parse(1);  // after it: not in its trace either
 
     auto counts = count_by_name(trace);
-#ifdef KYMO_DISABLE
+#ifdef MAREY_DISABLE
     expect(trace.ranges().size() == 0, "no macro recorded a range");
     expect(trace.instants().size() == 0 && trace.counters().size() == 0, "nor an instant or a counter");
 #else
@@ -67,14 +67,14 @@ int main() {
     expect(trace.instants().size() == 2, "2 instants");
     expect(trace.counters().size() == 20, "20 counter values");
 
-    const kymo::RangeColumns ranges = trace.ranges();
-    for (kymo::Row row = 0; row < ranges.size(); ++row) {
+    const marey::RangeColumns ranges = trace.ranges();
+    for (marey::Row row = 0; row < ranges.size(); ++row) {
         if (trace.range_name(row) != "lex") continue;
         expect(trace.range_name(ranges.parent[row]) == "parse", "'lex' lies in 'parse'");
         expect(trace.range_arguments(row).size() == 2, "'lex' has two values");
     }
     bool named = false;
-    for (const kymo::ThreadInfo& thread : trace.threads())
+    for (const marey::ThreadInfo& thread : trace.threads())
         named |= trace.string(thread.name) == "consumer worker";
     expect(named, "a thread is called 'consumer worker'");
 #endif

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# run.sh BUILD_DIR: installs the Kymo of a build folder into a temporary prefix, then builds and runs a foreign project
-# against it that knows nothing but find_package(kymo).
+# run.sh BUILD_DIR: installs the Marey of a build folder into a temporary prefix, then builds and runs a foreign project
+# against it that knows nothing but find_package(marey).
 set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
 build="$(cd "$1" && pwd)"
@@ -11,7 +11,7 @@ cached() {  # cached NAME: a variable of the build folder's cache
     sed -n "s/^$1:[^=]*=//p" "$build/CMakeCache.txt"
 }
 flags=""
-sanitize="$(cached KYMO_SANITIZE)"
+sanitize="$(cached MAREY_SANITIZE)"
 [ -n "$sanitize" ] && flags="-fsanitize=$sanitize"  # a library with a sanitizer needs a program with it
 
 cmake --install "$build" --prefix "$work/prefix" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
@@ -23,14 +23,14 @@ mv "$work/prefix" "$work/moved"
         -DCMAKE_BUILD_TYPE=Release -DCMAKE_FIND_USE_PACKAGE_REGISTRY=OFF &&
         cmake --build "$work/build"
 } >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
-grep -q "^kymo_DIR:PATH=$work/moved" "$work/build/CMakeCache.txt" || { echo "found another Kymo"; exit 1; }
+grep -q "^marey_DIR:PATH=$work/moved" "$work/build/CMakeCache.txt" || { echo "found another Marey"; exit 1; }
 
 "$work/build/consumer"
 "$work/build/consumer_disabled"
-if nm -C "$work/build/consumer_disabled" | grep -E 'kymo::detail::(ScopedRange|record_)'; then
-    echo "KYMO_DISABLE left recording code behind"
+if nm -C "$work/build/consumer_disabled" | grep -E 'marey::detail::(ScopedRange|record_)'; then
+    echo "MAREY_DISABLE left recording code behind"
     exit 1
 fi
-if [ -x "$work/moved/bin/kymo" ]; then  # finds its library next to it, wherever both were put
-    "$work/moved/bin/kymo" --version
+if [ -x "$work/moved/bin/marey" ]; then  # finds its library next to it, wherever both were put
+    "$work/moved/bin/marey" --version
 fi

@@ -2,7 +2,7 @@
 """make_perfetto.py FOLDER: small traces as Perfetto's own makers write them (pip install perfetto protobuf).
 
 Made sdk.pftrace, phases.pftrace and compressed.pftrace of tests/corpus/perfetto; the others there are made-up traces
-(src/trace/random_trace_fixture.h) that Kymo wrote.
+(src/trace/random_trace_fixture.h) that Marey wrote.
 """
 
 import sys

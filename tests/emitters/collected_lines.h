@@ -18,7 +18,7 @@ static __attribute__((format(printf, 1, 2))) void collected_line(const char* for
     va_list values;
     pthread_mutex_lock(&lines_mutex);
     if (lines_file < 0) {
-        const char* const path = getenv("KYMO_TEST_COLLECTED");
+        const char* const path = getenv("MAREY_TEST_COLLECTED");
         lines_file = open(path != NULL ? path : "/dev/null", O_WRONLY | O_CREAT | O_APPEND, 0666);
     }
     if (thread_number == 0) thread_number = ++threads_seen;

@@ -1,4 +1,4 @@
-/* nvtx_collector.c: an NVTX tool for tests. Writes what it receives to the file that KYMO_TEST_COLLECTED
+/* nvtx_collector.c: an NVTX tool for tests. Writes what it receives to the file that MAREY_TEST_COLLECTED
  * names, a line each: the thread (1, 2, ... as they appear), what, text. */
 #include <nvtx3/nvToolsExt.h>
 

@@ -1,8 +1,8 @@
-"""Kernels of a PyTorch program as Kymo and as torch.profiler record them: counts, names and times must agree.
+"""Kernels of a PyTorch program as Marey and as torch.profiler record them: counts, names and times must agree.
 
-compare_with_torch.py [--one torch|kymo]. Each profiler runs in a process of its own, in turn, on the same pattern of
+compare_with_torch.py [--one torch|marey]. Each profiler runs in a process of its own, in turn, on the same pattern of
 work: 100,000 launches on several streams and in two threads, a CUDA graph, copies and sets. Exits with 1 where names or
-counts differ, or all kernels together by more than 1 %, or where Kymo's clock is off by more than it may.
+counts differ, or all kernels together by more than 1 %, or where Marey's clock is off by more than it may.
 """
 
 import collections
@@ -73,17 +73,17 @@ def with_torch(work):
     return [(event.name, event.time_range.elapsed_us()) for event in events]
 
 
-def with_kymo(work):
-    import kymo
+def with_marey(work):
+    import marey
 
-    activities = [kymo.ProfilerActivity.CPU, kymo.ProfilerActivity.CUDA]
-    with kymo.profile(activities=activities, with_stack=True) as profiler:
+    activities = [marey.ProfilerActivity.CPU, marey.ProfilerActivity.CUDA]
+    with marey.profile(activities=activities, with_stack=True) as profiler:
         work()
     missing = {"dropped", "device_not_recorded", "device_work_missing", "device_work_without_call"}
     assert not missing & {code for code, _, _ in profiler.trace.problems}, profiler.trace.problems
     check_lines(profiler)
     check_clock(profiler.trace)
-    events = [e for e in profiler.events() if e.device_type == kymo.DeviceType.CUDA and not e.is_async]
+    events = [e for e in profiler.events() if e.device_type == marey.DeviceType.CUDA and not e.is_async]
     return [(event.name, event.time_range.elapsed_us()) for event in events]
 
 
@@ -111,7 +111,7 @@ def check_clock(trace):
 
 
 def one(which):
-    events = (with_torch if which == "torch" else with_kymo)(workload())
+    events = (with_torch if which == "torch" else with_marey)(workload())
     by_name = collections.defaultdict(lambda: [0, 0.0])
     for name, us in events:
         by_name[name][0] += 1
@@ -123,20 +123,20 @@ def main():
     if len(sys.argv) > 2 and sys.argv[1] == "--one":
         return one(sys.argv[2])
     found = {}
-    for which in ("torch", "kymo"):
+    for which in ("torch", "marey"):
         done = subprocess.run([sys.executable, __file__, "--one", which], capture_output=True, text=True, timeout=300)
         print(done.stderr[-3000:], file=sys.stderr)
         if done.returncode != 0:
             raise SystemExit(f"{which} failed")
         found[which] = json.loads(done.stdout.splitlines()[-1])
     differs = False
-    for name in sorted(set(found["torch"]) | set(found["kymo"])):
-        theirs, ours = found["torch"].get(name, [0, 0]), found["kymo"].get(name, [0, 0])
+    for name in sorted(set(found["torch"]) | set(found["marey"])):
+        theirs, ours = found["torch"].get(name, [0, 0]), found["marey"].get(name, [0, 0])
         differs |= theirs[0] != ours[0]
         print(f"{theirs[0]:6} {ours[0]:6}  {theirs[1]:10.0f} {ours[1]:10.0f} us  {name[:100]}")
     counts, totals = [[sum(row[i] for row in rows.values()) for rows in found.values()] for i in (0, 1)]
     apart = totals[1] / totals[0] - 1
-    print(f"total of {counts[1]}: {totals[0]:.0f} us (torch), {totals[1]:.0f} us (Kymo): {apart:+.2%}")
+    print(f"total of {counts[1]}: {totals[0]:.0f} us (torch), {totals[1]:.0f} us (Marey): {apart:+.2%}")
     return 1 if differs or counts[1] < LEAST or abs(apart) > MOST_APART else 0
 
 

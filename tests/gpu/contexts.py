@@ -6,7 +6,7 @@ Only CUDA's driver is used, through ctypes. Exits with 1 where something is miss
 import ctypes
 import sys
 
-import kymo
+import marey
 
 BYTES = 1 << 24
 SETS = 20
@@ -27,7 +27,7 @@ def work():
     session.snapshot()  # by now the context is known
     call("cuMemAllocManaged", ctypes.byref(shared), ctypes.c_size_t(BYTES), 1)
     ctypes.memset(shared.value, 1, BYTES)
-    with kymo.record_function("sets"):
+    with marey.record_function("sets"):
         for _ in range(SETS):
             call("cuMemsetD8Async", own, 3, ctypes.c_size_t(BYTES), None)
         call("cuMemsetD8Async", shared, 2, ctypes.c_size_t(BYTES), None)
@@ -35,7 +35,7 @@ def work():
 
 
 driver = ctypes.CDLL("libcuda.so.1")
-session = kymo.Session()
+session = marey.Session()
 session.start(devices=["cuda"], profile_memory=True)
 shared = work()
 trace = session.stop()  # waits for the sets

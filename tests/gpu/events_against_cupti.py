@@ -18,10 +18,10 @@ KERNELS = 10
 def run(which, where):
     import torch
 
-    import kymo
-    import kymo.torch
+    import marey
+    import marey.torch
 
-    kymo.torch.load()  # which knows the current stream
+    marey.torch.load()  # which knows the current stream
 
     matrices = {size: torch.randn(size, size, device="cuda") for size in SIZES}
     results = {size: torch.empty(size, size, device="cuda") for size in SIZES}
@@ -29,7 +29,7 @@ def run(which, where):
     def work():
         for _ in range(ROUNDS):
             for size in SIZES:
-                with kymo.record_function(f"{size}"):
+                with marey.record_function(f"{size}"):
                     for _ in range(KERNELS):
                         torch.mm(matrices[size], matrices[size], out=results[size])
         torch.cuda.synchronize()
@@ -38,7 +38,7 @@ def run(which, where):
     torch.cuda.synchronize()
     with torch.cuda.stream(stream):
         work()
-        with kymo.profile(use_device="cuda", use_kineto=which == "cupti") as profiler:
+        with marey.profile(use_device="cuda", use_kineto=which == "cupti") as profiler:
             work()
     print("problems:", profiler.trace.problems, file=sys.stderr)
     times = {str(size): [] for size in SIZES}

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# ncu_nvtx.sh: emit_nvtx under the vendor's own tool: Nsight Compute must see Kymo's ranges around the kernels launched in
-# them. Needs a GPU, ncu, and a Python ($PYTHON, python3) that has kymo and torch. Exits with 77 where one is missing.
+# ncu_nvtx.sh: emit_nvtx under the vendor's own tool: Nsight Compute must see Marey's ranges around the kernels launched in
+# them. Needs a GPU, ncu, and a Python ($PYTHON, python3) that has marey and torch. Exits with 77 where one is missing.
 set -u
 python=${PYTHON:-python3}
 ncu=${NCU:-ncu}
@@ -10,20 +10,20 @@ left_out() {
 }
 command -v "$ncu" >/dev/null || ncu=$(ls -d /usr/local/cuda*/bin/ncu /opt/nvidia/nsight-compute/*/ncu 2>/dev/null | tail -1)
 [ -n "$ncu" ] || left_out "ncu (Nsight Compute) is not here"
-"$python" -c 'import kymo, torch; assert kymo.nvtx.is_available() and torch.cuda.is_available()' 2>/dev/null ||
-    left_out "$python has no kymo with NVTX, no torch, or no GPU"
+"$python" -c 'import marey, torch; assert marey.nvtx.is_available() and torch.cuda.is_available()' 2>/dev/null ||
+    left_out "$python has no marey with NVTX, no torch, or no GPU"
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cat >"$folder/program.py" <<'PYTHON'
 import torch
-import kymo
+import marey
 
 a = torch.ones(256, 256, device="cuda")
 torch.cuda.synchronize()
-with kymo.emit_nvtx():
-    with kymo.record_function("outer range"):
-        with kymo.record_function("inner range"):
+with marey.emit_nvtx():
+    with marey.record_function("outer range"):
+        with marey.record_function("inner range"):
             a.add_(1)
         a.mul_(2)
         torch.cuda.synchronize()
@@ -63,17 +63,17 @@ expect "kernels in the outer range" "$(kernels_in "$all" 'outer range, op_id = [
 renamed=$(profile --print-nvtx-rename kernel)
 grep -Eq 'inner range.*Context' <<<"$renamed" || fail "no kernel is called by its range: $(tail -40 <<<"$renamed")"
 
-# The listener beside it: ncu is the tool, so `kymo run --nvtx` must leave it there and say so.
-said=$(NVTX_INJECTION64_PATH=/opt/other/libother.so "$python" -m kymo run --nvtx -q -o "$folder/a.kymo" -c 'pass' 2>&1)
+# The listener beside it: ncu is the tool, so `marey run --nvtx` must leave it there and say so.
+said=$(NVTX_INJECTION64_PATH=/opt/other/libother.so "$python" -m marey run --nvtx -q -o "$folder/a.marey" -c 'pass' 2>&1)
 grep -q 'ranges of NVTX go to another tool' <<<"$said" || fail "no word of the other tool: $said"
 
 # And alone: what torch pushes is heard.
-"$python" -m kymo run --nvtx --no-calls -q -o "$folder/b.kymo" -c '
+"$python" -m marey run --nvtx --no-calls -q -o "$folder/b.marey" -c '
 import torch
 torch.cuda.nvtx.range_push("of torch")
 torch.ones(4, device="cuda").add_(1)
-torch.cuda.nvtx.range_pop()' || fail "kymo run --nvtx failed"
-"$python" -m kymo report "$folder/b.kymo" | grep -q 'of torch' || fail "the range of torch.cuda.nvtx was not heard"
+torch.cuda.nvtx.range_pop()' || fail "marey run --nvtx failed"
+"$python" -m marey report "$folder/b.marey" | grep -q 'of torch' || fail "the range of torch.cuda.nvtx was not heard"
 
 [ $failures = 0 ] && echo "ncu_nvtx: all passed"
 exit $((failures > 0))

@@ -1,4 +1,4 @@
-"""Kymo and torch.profiler in one process, one after the other and one within the other: nobody crashes, and who gets
+"""Marey and torch.profiler in one process, one after the other and one within the other: nobody crashes, and who gets
 nothing says so.
 
 other_profilers.py [ORDER]: each order runs in a process of its own. Exits with 1 where something else came out.
@@ -13,11 +13,11 @@ LAUNCHES = 500
 PAUSE_S = 1.5
 # What each is to have of its launches: all, none, or (None) as may be. PyTorch's profiler keeps CUPTI to the end.
 ORDERS = {
-    "kymo then torch": {"kymo": "all", "torch": "all"},
-    "torch then kymo": {"torch": "all", "kymo": "refused"},
-    "torch within kymo": {"kymo": "all", "torch": None},
-    "kymo within torch": {"torch": "all", "kymo": "refused"},
-    "kymo, then kymo within torch": {"torch": "all", "kymo": "refused"},
+    "marey then torch": {"marey": "all", "torch": "all"},
+    "torch then marey": {"torch": "all", "marey": "refused"},
+    "torch within marey": {"marey": "all", "torch": None},
+    "marey within torch": {"torch": "all", "marey": "refused"},
+    "marey, then marey within torch": {"torch": "all", "marey": "refused"},
 }
 
 
@@ -46,30 +46,30 @@ def with_torch(within):
     return {"torch": kernels(profiler), **found}
 
 
-def with_kymo(within):
-    import kymo
+def with_marey(within):
+    import marey
 
-    with kymo.profile(activities=[kymo.ProfilerActivity.CPU, kymo.ProfilerActivity.CUDA]) as profiler:
-        with kymo.record_function("range"):
+    with marey.profile(activities=[marey.ProfilerActivity.CPU, marey.ProfilerActivity.CUDA]) as profiler:
+        with marey.record_function("range"):
             launch()
         found = within()
     assert any(event.name == "range" for event in profiler.events())
     codes = [code for code, _, _ in profiler.trace.problems]
-    return {"kymo": kernels(profiler), "refused": codes.count("device_not_recorded"), **found}
+    return {"marey": kernels(profiler), "refused": codes.count("device_not_recorded"), **found}
 
 
 def run(order):
     launch()
     nothing = dict
-    if order == "kymo then torch":
-        return {**with_kymo(nothing), **with_torch(nothing)}
-    if order == "torch then kymo":
-        return {**with_torch(nothing), **with_kymo(nothing)}
-    if order == "torch within kymo":
-        return with_kymo(lambda: with_torch(nothing))
-    if order == "kymo, then kymo within torch":
-        with_kymo(nothing)
-    return with_torch(lambda: with_kymo(nothing))
+    if order == "marey then torch":
+        return {**with_marey(nothing), **with_torch(nothing)}
+    if order == "torch then marey":
+        return {**with_torch(nothing), **with_marey(nothing)}
+    if order == "torch within marey":
+        return with_marey(lambda: with_torch(nothing))
+    if order == "marey, then marey within torch":
+        with_marey(nothing)
+    return with_torch(lambda: with_marey(nothing))
 
 
 def is_as_expected(order, found):

@@ -1,4 +1,4 @@
-// plain_program.cu: a program that knows nothing of Kymo. It marks its work with NVTX, and resets its device in between.
+// plain_program.cu: a program that knows nothing of Marey. It marks its work with NVTX, and resets its device in between.
 // plain_program [die|fork]: ends by SIGKILL a while after its work; does it in the child of a fork.
 #include <nvtx3/nvToolsExt.h>
 #include <signal.h>

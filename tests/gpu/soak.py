@@ -11,7 +11,7 @@ import time
 
 import torch
 
-import kymo
+import marey
 
 MOST_SLOWER = 0.03
 LEAST_KERNEL_US = 100  # at the mean: what a loop is that the GPU bounds
@@ -57,21 +57,21 @@ def slowdown(step, rounds=6, seconds=2.0):
     on, off = [], []
     for _ in range(rounds):
         off.append(time_steps(step, seconds))
-        with kymo.profile(activities=[kymo.ProfilerActivity.CPU, kymo.ProfilerActivity.CUDA]):
+        with marey.profile(activities=[marey.ProfilerActivity.CPU, marey.ProfilerActivity.CUDA]):
             on.append(time_steps(step, seconds))
     return statistics.median(on) / statistics.median(off) - 1, statistics.median(off)
 
 
 def mean_kernel_us(step):
-    with kymo.profile(activities=[kymo.ProfilerActivity.CUDA]) as profiler:
+    with marey.profile(activities=[marey.ProfilerActivity.CUDA]) as profiler:
         step()
-    times = [e.time_range.elapsed_us() for e in profiler.events() if e.device_type == kymo.DeviceType.CUDA]
+    times = [e.time_range.elapsed_us() for e in profiler.events() if e.device_type == marey.DeviceType.CUDA]
     return statistics.mean(times)
 
 
 def record_in_ring(step, seconds, found):
     """Memory over time, and what the trace says of what is no longer in it."""
-    session = kymo.Session()
+    session = marey.Session()
     session.start(devices=["cuda"], max_bytes=RING_MB << 20, policy="ring")
     memory, steps = [], 0
     end = time.monotonic() + seconds

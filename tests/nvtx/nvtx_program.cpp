@@ -1,4 +1,4 @@
-// nvtx_program.cpp: uses NVTX as libraries do, and knows nothing of Kymo. Usage: nvtx_program MODE.
+// nvtx_program.cpp: uses NVTX as libraries do, and knows nothing of Marey. Usage: nvtx_program MODE.
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -18,12 +18,12 @@ def build_extensions(source, folder):
     """Builds the CMake project `source` into `folder`; a sanitizer that this test runs under is for it too."""
     pytest.importorskip("nanobind")
     pytest.importorskip("pybind11")
-    sanitizer = os.environ.get("KYMO_TEST_SANITIZER")
+    sanitizer = os.environ.get("MAREY_TEST_SANITIZER")
     tools = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     output_of(
         "cmake",
         *("-S", source, "-B", folder, "-DCMAKE_BUILD_TYPE=Debug", f"-DPython_EXECUTABLE={sys.executable}"),
-        f"-Dkymo_DIR={output_of(sys.executable, '-m', 'kymo', '--cmake-dir')}",
+        f"-Dmarey_DIR={output_of(sys.executable, '-m', 'marey', '--cmake-dir')}",
         f"-Dnanobind_DIR={output_of(sys.executable, '-m', 'nanobind', '--cmake_dir')}",
         f"-Dpybind11_DIR={output_of(sys.executable, '-m', 'pybind11', '--cmakedir')}",
         f"-DCMAKE_CXX_FLAGS_DEBUG={f'-O0 -fsanitize={sanitizer}' if sanitizer else '-O0'}",

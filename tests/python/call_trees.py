@@ -9,7 +9,7 @@ import types
 
 import pytest
 
-from kymo import RecordScope, _kymo
+from marey import RecordScope, _marey
 
 # What c_calls may be, and whether the trace then has every call into C that sys.setprofile reports.
 MODES = pytest.mark.parametrize("c_calls", [False, True, "all"], ids=["python", "with_c", "all_c"])
@@ -62,7 +62,7 @@ def reference(program, with_c=False):
 
 def rows(prof):
     """The ranges of a profiler's trace, each under its parent's index."""
-    return _kymo.range_rows(prof.trace)
+    return _marey.range_rows(prof.trace)
 
 
 def short_name(name):

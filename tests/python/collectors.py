@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from conftest import BUILD
 
-import kymo
-from kymo import nvtx
+import marey
+from marey import nvtx
 
 BIN = BUILD / "tests"
 VARIABLES = {
@@ -20,10 +20,10 @@ VARIABLES = {
 }
 PRELUDE = """
 import array, threading
-import kymo
-from kymo import itt, nvtx
-from kymo._emitters import emit_itt, emit_nvtx
-from kymo import is_enabled as _is_profiler_enabled
+import marey
+from marey import itt, nvtx
+from marey._emitters import emit_itt, emit_nvtx
+from marey import is_enabled as _is_profiler_enabled
 def on_a_thread(function):
     thread = threading.Thread(target=function)
     thread.start()
@@ -37,14 +37,14 @@ def run(program, collector=None, tmp_path=None, **environment):
     """What the program printed, and the lines that the collector got."""
     collected = tmp_path / "collected" if tmp_path else None
     variables = {**os.environ, **environment}
-    for name in ("NVTX_INJECTION64_PATH", "INTEL_LIBITTNOTIFY64", "KYMO"):
+    for name in ("NVTX_INJECTION64_PATH", "INTEL_LIBITTNOTIFY64", "MAREY"):
         variables.pop(name, None)
     variables.update(environment)
     if collector:
         library = BIN / f"{collector}.so"
         assert library.exists(), f"{library} has not been built"
-        variables |= {VARIABLES[collector]: str(library), "KYMO_TEST_COLLECTED": str(collected)}
-    variables["PYTHONPATH"] = str(Path(kymo.__file__).parents[1])
+        variables |= {VARIABLES[collector]: str(library), "MAREY_TEST_COLLECTED": str(collected)}
+    variables["PYTHONPATH"] = str(Path(marey.__file__).parents[1])
     done = subprocess.run(
         [sys.executable, "-c", PRELUDE + textwrap.dedent(program)], env=variables, capture_output=True, text=True
     )

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).resolve().parents[2]
-BUILD = Path(os.environ.get("KYMO_BUILD_DIR", SOURCE / "build" / "release"))
+BUILD = Path(os.environ.get("MAREY_BUILD_DIR", SOURCE / "build" / "release"))
 
 # Under a sanitizer freed memory is kept back, and growth says nothing.
-needs_own_memory = pytest.mark.skipif("KYMO_TEST_SANITIZER" in os.environ, reason="the sanitizer keeps freed memory")
+needs_own_memory = pytest.mark.skipif("MAREY_TEST_SANITIZER" in os.environ, reason="the sanitizer keeps freed memory")
 
 # Programs that tests start in other folders find the same package.
 if os.environ.get("PYTHONPATH"):

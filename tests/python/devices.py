@@ -3,12 +3,12 @@
 import itertools
 import threading
 
-import kymo
+import marey
 
-US = kymo.device_ticks_per_second() / 1e6  # ticks
+US = marey.device_ticks_per_second() / 1e6  # ticks
 
 
-class Source(kymo.DeviceActivitySource):
+class Source(marey.DeviceActivitySource):
     """Tells what was launched on it, at once."""
 
     def __init__(self):
@@ -43,15 +43,15 @@ class Source(kymo.DeviceActivitySource):
         log = self.log
         if log is None:
             return
-        begin = kymo.device_ticks()
+        begin = marey.device_ticks()
         number = next(self.numbers)
-        while kymo.device_ticks() < begin + 3 * US:  # so that the call lies within the ranges around it
+        while marey.device_ticks() < begin + 3 * US:  # so that the call lies within the ranges around it
             pass
         log.call("abaxLaunch", begin, begin + int(US), correlation=number)
         log.work(name, begin + int(2 * US), begin + int((2 + us) * US), correlation=number, stream=3, **options)
 
 
-class Abax(kymo.DeviceRuntime):
+class Abax(marey.DeviceRuntime):
     """A device that tells what it does."""
 
     name = "abax"
@@ -70,11 +70,11 @@ class Point:
         self.us = us
 
 
-class Clockwork(kymo.DeviceRuntime):
+class Clockwork(marey.DeviceRuntime):
     """A device that has nothing but events, in the place of a GPU. Its time goes on when `work` says so."""
 
     name = "cuda"
-    type = kymo.DeviceType.CUDA
+    type = marey.DeviceType.CUDA
 
     def __init__(self):
         self.us = 0.0
@@ -108,5 +108,5 @@ class Clockwork(kymo.DeviceRuntime):
 
 abax = Abax()
 clockwork = Clockwork()
-kymo.register_device(abax)
-kymo.register_device(clockwork)
+marey.register_device(abax)
+marey.register_device(clockwork)

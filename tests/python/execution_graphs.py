@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import kymo
+import marey
 
 ROOT = "[pytorch|profiler|execution_trace|process]"
 THREAD = "[pytorch|profiler|execution_trace|thread]"
@@ -34,5 +34,5 @@ def attribute(node, name):
 
 
 def run(program, **environment):
-    variables = {**os.environ, "PYTHONPATH": str(Path(kymo.__file__).parents[1]), **environment}
+    variables = {**os.environ, "PYTHONPATH": str(Path(marey.__file__).parents[1]), **environment}
     return subprocess.run([sys.executable, "-c", program], env=variables, capture_output=True, text=True)

@@ -2,8 +2,8 @@
 
 import contextlib
 
-import kymo
-from kymo import _kymo
+import marey
+from marey import _marey
 
 ASYNC, UNFINISHED, BEGAN_BEFORE = 4, 2, 1
 
@@ -39,14 +39,14 @@ class Recorded:
 @contextlib.contextmanager
 def recording(**options):
     """A session around a block; gives a Recorded."""
-    session = kymo.Session()
+    session = marey.Session()
     recorded = Recorded()
     session.start(**options)
     try:
         yield recorded
     finally:
         recorded.trace = session.stop()
-        recorded.rows = _kymo.range_rows(recorded.trace)
+        recorded.rows = _marey.range_rows(recorded.trace)
 
 
 def is_async(row):
@@ -55,7 +55,7 @@ def is_async(row):
 
 def work(name="work"):
     """A range with nothing in it."""
-    with kymo.record_function(name):
+    with marey.record_function(name):
         pass
 
 

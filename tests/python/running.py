@@ -1,4 +1,4 @@
-"""Running programs with and without ``kymo run``, and looking at what was recorded."""
+"""Running programs with and without ``marey run``, and looking at what was recorded."""
 
 import collections
 import csv
@@ -11,9 +11,9 @@ import sys
 
 def environment(**changes):
     """Ours, without what makes outputs differ between runs."""
-    variables = {name: value for name, value in os.environ.items() if not name.startswith("KYMO")}
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("MAREY")}
     if not variables.get("PYTHONPATH"):
-        variables.pop("PYTHONPATH", None)  # an empty one says nothing, and is gone under `kymo run --no-children`
+        variables.pop("PYTHONPATH", None)  # an empty one says nothing, and is gone under `marey run --no-children`
     return {**variables, "PYTHONHASHSEED": "0", **changes}
 
 
@@ -23,8 +23,8 @@ def plain(arguments, folder, options=(), **settings):
 
 
 def recorded(arguments, folder, options=(), run_options=("-q",), **settings):
-    """The same under ``kymo run``."""
-    return _run([sys.executable, *options, "-m", "kymo", "run", *run_options, *arguments], folder, **settings)
+    """The same under ``marey run``."""
+    return _run([sys.executable, *options, "-m", "marey", "run", *run_options, *arguments], folder, **settings)
 
 
 def _run(command, folder, text="", **changes):
@@ -38,7 +38,7 @@ def _run(command, folder, text="", **changes):
 
 def captures(folder):
     """The captures in a folder, that of the program itself first."""
-    return sorted(folder.glob("*.kymo"), key=lambda path: (path.name.count("."), path.name))
+    return sorted(folder.glob("*.marey"), key=lambda path: (path.name.count("."), path.name))
 
 
 def functions(path):
@@ -50,7 +50,7 @@ def functions(path):
 
 
 def report(path, *options):
-    """The rows of `kymo report --csv`, without their titles."""
-    command = [sys.executable, "-m", "kymo", "report", *options, str(path)]
+    """The rows of `marey report --csv`, without their titles."""
+    command = [sys.executable, "-m", "marey", "report", *options, str(path)]
     done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True)
     return list(csv.reader(io.StringIO(done.stdout)))[1:]

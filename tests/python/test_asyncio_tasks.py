@@ -8,13 +8,13 @@ import threading
 import pytest
 from call_trees import name_of_code, short_name
 
-import kymo
+import marey
 
 EVERY_HOOK = pytest.mark.parametrize("c_calls", [False, True], ids=["python_calls", "c_calls"])
 
 
 def profiled(main, **options):
-    with kymo.profile(with_stack=True, **options) as prof:
+    with marey.profile(with_stack=True, **options) as prof:
         asyncio.run(main())
     return prof
 
@@ -79,7 +79,7 @@ def test_coroutines_without_a_loop_are_no_tasks():
     async def alone():
         return 1
 
-    with kymo.profile(with_stack=True) as prof:
+    with marey.profile(with_stack=True) as prof:
         with pytest.raises(StopIteration):
             alone().send(None)
     assert prof.trace.tasks() == []
@@ -90,7 +90,7 @@ def test_a_task_from_before_the_session_is_known_when_it_goes_on(c_calls):
     async def main():
         task = asyncio.create_task(work(4), name="early")
         await asyncio.sleep(0)
-        with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
+        with marey.profile(with_stack=True, c_calls=c_calls) as prof:
             await task
         return prof
 
@@ -142,7 +142,7 @@ def test_exports_show_a_track_for_each_task_and_read_back_the_same(tmp_path):
     wanted = prof.trace.tasks()
     for name in ("trace.json", "trace.pftrace"):
         prof.trace.export(tmp_path / name)
-        back = kymo.load(tmp_path / name)
+        back = marey.load(tmp_path / name)
         assert len(back) == len(prof.trace)
         assert [(task.name, task.number, task.steps) for task in back.tasks()] == [
             (task.name, task.number, task.steps) for task in wanted
@@ -152,8 +152,8 @@ def test_exports_show_a_track_for_each_task_and_read_back_the_same(tmp_path):
     assert any("worker 2" in track for track in tracks)
     (life,) = [event for event in events if event["name"] == "worker 3" and event["ph"] in "Xb"]
     assert life["args"]["run"] == next(task.run_ns for task in wanted if task.name == "worker 3")
-    prof.trace.save(tmp_path / "saved.kymo")
-    assert kymo.load(tmp_path / "saved.kymo").tasks() == wanted
+    prof.trace.save(tmp_path / "saved.marey")
+    assert marey.load(tmp_path / "saved.marey").tasks() == wanted
 
 
 def test_sums_do_not_count_tasks():
@@ -191,7 +191,7 @@ def test_code_of_the_program_that_runs_while_tasks_are_asked_for_may_end_tracing
 
     for hashed in range(1, 12):
         loop = Loop()
-        prof = kymo.profile(with_stack=True, c_calls=False)
+        prof = marey.profile(with_stack=True, c_calls=False)
         prof.start()
         loop.left = hashed
         try:

@@ -11,14 +11,14 @@ import pytest
 from call_trees import name_of_code, short_name
 from running import captures, environment, recorded, report
 
-import kymo
-from kymo import EventList, FunctionEvent
+import marey
+from marey import EventList, FunctionEvent
 
 EVERY_HOOK = pytest.mark.parametrize("c_calls", [False, True], ids=["python_calls", "c_calls"])
 
 
 def profiled(work, **options):
-    with kymo.profile(with_stack=True, **options) as prof:
+    with marey.profile(with_stack=True, **options) as prof:
         work()
     return prof
 
@@ -64,7 +64,7 @@ def test_every_step_of_a_recursion_is_an_event_and_a_call(c_calls, tmp_path):
     exported = json.loads(path.read_text())["traceEvents"]
     name = events[0].name
     assert sum(each.get("ph") == "X" and each["name"] == name for each in exported) == 100
-    assert count_of(kymo.load(str(path)).key_averages(), down) == 100
+    assert count_of(marey.load(str(path)).key_averages(), down) == 100
 
 
 def test_lists_that_were_changed_keep_recursive_calls():
@@ -97,7 +97,7 @@ def test_calls_made_by_hand_are_no_repetitions(what):
 
 def test_ranges_that_repeat_their_parents_stay_one_event():
     def work():
-        with kymo.record_function("again"), kymo.record_function("again"):
+        with marey.record_function("again"), marey.record_function("again"):
             pass
 
     prof = profiled(work, c_calls=False)
@@ -180,7 +180,7 @@ def test_reports_and_summaries_of_a_program_count_calls(tmp_path):
 
 
 def text_report(path, *options):
-    command = [sys.executable, "-m", "kymo", "report", *options, str(path)]
+    command = [sys.executable, "-m", "marey", "report", *options, str(path)]
     return subprocess.run(command, env=environment(), capture_output=True, text=True, check=True).stdout
 
 

@@ -9,7 +9,7 @@ import warnings
 import call_trees
 import pytest
 
-import kymo
+import marey
 
 MODES = pytest.mark.parametrize("c_calls", [False, True], ids=["python", "with_c"])
 
@@ -65,13 +65,13 @@ other = call_trees.make_module("stock", "/srv/stock.py", "def call(function):\n 
 )
 @MODES
 def test_a_pattern_takes_files_or_modules(c_calls, pattern):
-    with kymo.profile(with_stack=True, c_calls=c_calls, exclude=[pattern]) as without:
+    with marey.profile(with_stack=True, c_calls=c_calls, exclude=[pattern]) as without:
         app["outer"]()
         other["call"](time.monotonic)
     assert not {"outer", "inner", "leaf"} & set(functions(without))
     if pattern != "*.py":
         assert "call" in functions(without)
-    with kymo.profile(with_stack=True, c_calls=c_calls, include=[pattern]) as only:
+    with marey.profile(with_stack=True, c_calls=c_calls, include=[pattern]) as only:
         app["outer"]()
         other["call"](time.monotonic)
     assert [name for name in functions(only) if name in ("outer", "inner", "leaf", "call")] == [
@@ -87,14 +87,14 @@ def test_a_pattern_takes_files_or_modules(c_calls, pattern):
     ["sho", "cart", "shop.cart.item", "hop", "srv", "art/items.py", "/shop", "shop.?", "/srv/*.py", "tems.py"],
 )
 def test_a_pattern_takes_whole_parts_only(pattern):
-    with kymo.profile(with_stack=True, c_calls=False, exclude=[pattern]) as prof:
+    with marey.profile(with_stack=True, c_calls=False, exclude=[pattern]) as prof:
         app["outer"]()
     assert {"outer", "inner", "leaf"} <= set(functions(prof))
 
 
 @MODES
 def test_calls_made_by_what_is_left_out_belong_to_the_nearest_recorded_caller(c_calls):
-    with kymo.profile(with_stack=True, c_calls=c_calls, exclude=["stock"]) as prof:
+    with marey.profile(with_stack=True, c_calls=c_calls, exclude=["stock"]) as prof:
         other["call"](app["outer"])
     (event,) = [event for event in prof.events() if event.name.endswith("): outer")]
     assert event.cpu_parent.name.endswith(
@@ -108,18 +108,18 @@ def test_c_functions_are_taken_by_their_module():
         len(())
         [].append(1)
 
-    with kymo.profile(with_stack=True, exclude=["math"]) as without:
+    with marey.profile(with_stack=True, exclude=["math"]) as without:
         program()
     assert "math.gcd" not in names(without)
     assert {"builtins.len", "list.append"} <= set(names(without))
-    with kymo.profile(with_stack=True, include=["math"]) as only:
+    with marey.profile(with_stack=True, include=["math"]) as only:
         program()
     assert names(only) == ["math.gcd"]
 
 
 def test_the_answer_is_renewed_with_every_filter():
     def calls(**options):
-        with kymo.profile(with_stack=True, **options) as prof:
+        with marey.profile(with_stack=True, **options) as prof:
             app["outer"]()
             math.gcd(4, 6)
         return {name for name in functions(prof) if name in ("outer", "math.gcd")}
@@ -134,11 +134,11 @@ def test_the_answer_is_renewed_with_every_filter():
 
 def test_the_main_module_is_known_by_that_name_and_by_its_own(run_python):
     text = """
-import kymo
+import marey
 def work(): pass
 found = []
 for pattern in ("__main__", "program", "program.py", "other"):
-    with kymo.profile(with_stack=True, c_calls=False, include=[pattern]) as prof:
+    with marey.profile(with_stack=True, c_calls=False, include=[pattern]) as prof:
         work()
     found.append(sum(event.name.endswith(": work") for event in prof.events()))
 print(found)
@@ -148,12 +148,12 @@ print(found)
 
 def test_filters_without_calls_are_ignored_with_a_warning():
     with pytest.warns(UserWarning, match="include, max_depth: ignored, since calls are recorded only with") as found:
-        kymo.profile(include=["shop"], max_depth=3)
+        marey.profile(include=["shop"], max_depth=3)
     assert found[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        kymo.profile(include=(), max_depth=0)
-        kymo.profile(with_stack=True, include=["shop"])
+        marey.profile(include=(), max_depth=0)
+        marey.profile(with_stack=True, include=["shop"])
 
 
 @pytest.mark.parametrize(
@@ -187,8 +187,8 @@ def test_filters_without_calls_are_ignored_with_a_warning():
 )
 def test_what_is_wrong_is_said_with_the_name_of_the_option(options, error, text):
     with pytest.raises(error, match=text):
-        kymo.profile(with_stack=True, **options).start()
-    session = kymo.Session()
+        marey.profile(with_stack=True, **options).start()
+    session = marey.Session()
     with pytest.raises((TypeError, ValueError)) as found:
         session.start(with_stack=True, **options)
     if error is ValueError:
@@ -223,7 +223,7 @@ def test_of_libraries_only_the_calls_into_them_are_recorded(c_calls):
     def program():
         library["enter"](back)
 
-    with kymo.profile(with_stack=True, c_calls=c_calls, fold_libraries=True) as prof:
+    with marey.profile(with_stack=True, c_calls=c_calls, fold_libraries=True) as prof:
         program()
     c_call = (("gcd", ()),) if c_calls else ()
     (tree,) = call_trees.recorded(prof, program, c_calls)
@@ -239,7 +239,7 @@ def test_the_standard_library_and_frozen_modules_are_libraries():
         import colorsys  # noqa: F401
 
     sys.modules.pop("colorsys", None)
-    with kymo.profile(with_stack=True, c_calls=False, fold_libraries=True) as prof:
+    with marey.profile(with_stack=True, c_calls=False, fold_libraries=True) as prof:
         program()
     (tree,) = call_trees.recorded(prof, program)
     (loads, *imports) = tree[1]
@@ -257,7 +257,7 @@ def test_deeper_calls_than_asked_for_are_left_out(c_calls):
         if n:
             down(n - 1)
 
-    with kymo.profile(with_stack=True, c_calls=c_calls, max_depth=3) as prof:
+    with marey.profile(with_stack=True, c_calls=c_calls, max_depth=3) as prof:
         down(10)
         down(1)
     found = [name.rpartition(".")[2] for name in functions(prof) if name.endswith(("down", "gcd"))]
@@ -270,7 +270,7 @@ def test_depth_is_counted_on_each_thread():
         if n:
             down(n - 1)
 
-    with kymo.profile(with_stack=True, c_calls=False, include=["test_call_filters"], max_depth=4) as prof:
+    with marey.profile(with_stack=True, c_calls=False, include=["test_call_filters"], max_depth=4) as prof:
         down(10)
         call_trees.in_thread(lambda: down(10))
     assert sum(name.endswith("down") for name in functions(prof)) == 4 + 3
@@ -285,7 +285,7 @@ def test_short_calls_are_left_out_and_what_they_marked_stays_in_place(c_calls):
         math.gcd(4, 6)
 
     def marked():
-        with kymo.record_function("in a quick one"):
+        with marey.record_function("in a quick one"):
             pass
 
     def slow():
@@ -294,7 +294,7 @@ def test_short_calls_are_left_out_and_what_they_marked_stays_in_place(c_calls):
         time.sleep(0.05)
         quick()
 
-    with kymo.profile(with_stack=True, c_calls=c_calls, min_duration_us=20000) as prof:
+    with marey.profile(with_stack=True, c_calls=c_calls, min_duration_us=20000) as prof:
         slow()
         marked()
         slow()
@@ -319,9 +319,9 @@ def test_short_calls_deep_down_are_left_out_too():
         if n:
             down(n - 1)
 
-    with kymo.profile(with_stack=True, c_calls=False, min_duration_us=5_000_000) as prof:
+    with marey.profile(with_stack=True, c_calls=False, min_duration_us=5_000_000) as prof:
         down(600)
-        with kymo.record_function("after"):
+        with marey.record_function("after"):
             pass
     assert not any(name.endswith("down") for name in functions(prof))
     assert not [problem for problem in prof.trace.problems if problem[0] == "dropped"]
@@ -333,7 +333,7 @@ def test_short_calls_deep_down_are_left_out_too():
 
 def hook_is_out():
     if sys.version_info >= (3, 12):
-        return all(sys.monitoring.get_tool(tool) != "kymo" for tool in (2, 3, 4))
+        return all(sys.monitoring.get_tool(tool) != "marey" for tool in (2, 3, 4))
     return sys.getprofile() is None
 
 
@@ -342,7 +342,7 @@ def test_when_the_budget_is_spent_recording_of_calls_ends(c_calls):
     def leaf():
         pass
 
-    prof = kymo.profile(with_stack=True, c_calls=c_calls, include=["test_call_filters"], call_budget=100)
+    prof = marey.profile(with_stack=True, c_calls=c_calls, include=["test_call_filters"], call_budget=100)
     prof.start()
     for _ in range(99):
         leaf()
@@ -354,7 +354,7 @@ def test_when_the_budget_is_spent_recording_of_calls_ends(c_calls):
         assert hook_is_out()
 
     last()
-    with kymo.record_function("later"):
+    with marey.record_function("later"):
         leaf()
     prof.stop()
     found = [name for name in functions(prof) if name.endswith(("leaf", "last"))]
@@ -363,7 +363,7 @@ def test_when_the_budget_is_spent_recording_of_calls_ends(c_calls):
     (later,) = [row for row in call_trees.rows(prof) if row["name"] == "later"]
     rows = call_trees.rows(prof)
     assert later["parent"] is None or not rows[later["parent"]]["name"].endswith("last")
-    with kymo.profile(with_stack=True, c_calls=c_calls, include=["test_call_filters"], call_budget=100) as again:
+    with marey.profile(with_stack=True, c_calls=c_calls, include=["test_call_filters"], call_budget=100) as again:
         leaf()
     assert sum(name.endswith("leaf") for name in functions(again)) == 1
     assert not again.trace.problems
@@ -381,14 +381,14 @@ def test_a_budget_spent_with_calls_open_on_other_threads_does_no_harm(c_calls):
         pass
 
     thread = threading.Thread(target=waits)
-    with kymo.profile(with_stack=True, c_calls=c_calls, call_budget=1000) as prof:
+    with marey.profile(with_stack=True, c_calls=c_calls, call_budget=1000) as prof:
         thread.start()
         go.set()
         for _ in range(3000):
             leaf()
         done.set()
         thread.join()
-        with kymo.record_function("later"):
+        with marey.record_function("later"):
             pass
     assert any(name.endswith("waits") for name in functions(prof))
     assert names(prof).count("later") == 1
@@ -402,7 +402,7 @@ def test_short_calls_do_not_count():
     def slow():
         time.sleep(0.02)
 
-    with kymo.profile(
+    with marey.profile(
         with_stack=True, c_calls=False, include=["test_call_filters"], min_duration_us=5000, call_budget=10
     ) as prof:
         for _ in range(100):
@@ -417,10 +417,10 @@ def test_short_calls_do_not_count():
 
 @MODES
 def test_sessions_with_different_filters_get_what_any_asks_for_and_say_so(c_calls):
-    with kymo.profile(with_stack=True, c_calls=c_calls, include=["shop"]) as narrow:
+    with marey.profile(with_stack=True, c_calls=c_calls, include=["shop"]) as narrow:
         app["outer"]()
         other["call"](time.monotonic)
-        with kymo.profile(with_stack=True, c_calls=c_calls, include=["stock"], max_depth=1) as second:
+        with marey.profile(with_stack=True, c_calls=c_calls, include=["stock"], max_depth=1) as second:
             app["outer"]()
             other["call"](time.monotonic)
         app["outer"]()
@@ -435,8 +435,8 @@ def test_sessions_with_different_filters_get_what_any_asks_for_and_say_so(c_call
 
 def test_equal_filters_are_no_problem():
     with (
-        kymo.profile(with_stack=True, exclude=["shop"]) as outer,
-        kymo.profile(with_stack=True, exclude=["shop"]) as inner,
+        marey.profile(with_stack=True, exclude=["shop"]) as outer,
+        marey.profile(with_stack=True, exclude=["shop"]) as inner,
     ):
         app["outer"]()
         other["call"](time.monotonic)
@@ -445,16 +445,16 @@ def test_equal_filters_are_no_problem():
         assert not prof.trace.problems
 
 
-def test_deep_recursion_of_what_is_left_out_works_as_without_kymo(run_python):
+def test_deep_recursion_of_what_is_left_out_works_as_without_marey(run_python):
     """recording.md rule 24."""
     for c_calls in (False, True):
         text = f"""
-import sys, kymo
+import sys, marey
 sys.setrecursionlimit(100000)
 def down(n):
     return 0 if n == 0 else 1 + down(n - 1)
 for options in ({{"exclude": ["__main__"]}}, {{"max_depth": 5}}, {{"min_duration_us": 1e9}}, {{"call_lines": True}}):
-    with kymo.profile(with_stack=True, c_calls={c_calls}, **options) as prof:
+    with marey.profile(with_stack=True, c_calls={c_calls}, **options) as prof:
         print(down(60000))
 """
         assert run_python(text) == "60000\n" * 4

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import kymo
+import marey
 
 MODES = pytest.mark.parametrize("c_calls", [False, True], ids=["python", "with_c"])
 
@@ -103,6 +103,6 @@ def no_collection():
 @given(tree=TREES, filters=FILTERS)
 @MODES
 def test_random_trees_are_filtered_as_the_model_says(no_collection, c_calls, tree, filters):
-    with kymo.profile(with_stack=True, c_calls=c_calls, **filters) as prof:
+    with marey.profile(with_stack=True, c_calls=c_calls, **filters) as prof:
         CALLS[tree[0]](tree)
     assert seen(prof) == model(tree, c_calls, **filters)

@@ -9,7 +9,7 @@ import time
 import call_trees
 import pytest
 
-import kymo
+import marey
 
 MODES = pytest.mark.parametrize("c_calls", [False, True], ids=["python", "with_c"])
 FUNCTIONS = ("python_function",)
@@ -26,14 +26,14 @@ def leaf():
 
 
 def middle():
-    with kymo.record_function("marked"):
+    with marey.record_function("marked"):
         leaf()
 
 
 @MODES
 def test_calls_have_an_id_and_that_of_the_nearest_call_around_them(tmp_path, c_calls):
     """P29: Python id and Python parent id, in exports and on events; a marked range in between is no parent."""
-    with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
+    with marey.profile(with_stack=True, c_calls=c_calls) as prof:
         middle()
     calls = [event for event in chrome_events(prof, tmp_path) if event.get("cat") in FUNCTIONS]
     by_id = {event["args"]["Python id"]: event for event in calls}
@@ -54,7 +54,7 @@ def test_calls_have_an_id_and_that_of_the_nearest_call_around_them(tmp_path, c_c
 
 
 def test_threads_have_numbers_of_their_own(tmp_path):
-    with kymo.profile(with_stack=True, c_calls=False) as prof:
+    with marey.profile(with_stack=True, c_calls=False) as prof:
         leaf()
         call_trees.in_thread(leaf)
     found = [event for event in chrome_events(prof, tmp_path) if event.get("name", "").endswith("): leaf")]
@@ -64,7 +64,7 @@ def test_threads_have_numbers_of_their_own(tmp_path):
 
 def test_python_functions_of_the_trace_are_in_events(tmp_path):
     """upstream: test_python_function_events_in_events"""
-    with kymo.profile(with_stack=True) as prof:
+    with marey.profile(with_stack=True) as prof:
         middle()
         call_trees.in_thread(middle)
     exported = sorted(event["name"] for event in chrome_events(prof, tmp_path) if event.get("cat") in FUNCTIONS)
@@ -75,7 +75,7 @@ def test_python_functions_of_the_trace_are_in_events(tmp_path):
 @MODES
 def test_the_calls_around_a_range_are_its_stack(c_calls):
     """L9: innermost first."""
-    with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
+    with marey.profile(with_stack=True, c_calls=c_calls) as prof:
         middle()
     (event,) = [event for event in prof.events() if event.name == "marked"]
     line = middle.__code__.co_firstlineno
@@ -98,7 +98,7 @@ def test_the_line_of_the_caller_comes_with_each_call(tmp_path, c_calls):
         )
 
     first = program.__code__.co_firstlineno
-    with kymo.profile(with_stack=True, c_calls=c_calls, call_lines=True) as prof:
+    with marey.profile(with_stack=True, c_calls=c_calls, call_lines=True) as prof:
         program()
     lines = [row["keywords"].get("line") for row in call_trees.rows(prof) if row["name"].endswith("): leaf")]
     assert lines == [first + 1, first + 3, first + 4]
@@ -126,7 +126,7 @@ def test_lines_of_callers_are_those_of_generators_and_deep_calls_too(c_calls):
         if n:
             down(n - 1)
 
-    with kymo.profile(with_stack=True, c_calls=c_calls, call_lines=True) as prof:
+    with marey.profile(with_stack=True, c_calls=c_calls, call_lines=True) as prof:
         program()
     rows = call_trees.rows(prof)
     base = program.__code__.co_firstlineno
@@ -138,7 +138,7 @@ def test_lines_of_callers_are_those_of_generators_and_deep_calls_too(c_calls):
 
 @MODES
 def test_calls_that_ran_at_the_start_have_the_line_of_their_caller_too(c_calls):
-    prof = kymo.profile(with_stack=True, c_calls=c_calls, call_lines=True)
+    prof = marey.profile(with_stack=True, c_calls=c_calls, call_lines=True)
 
     def inner():
         prof.start()
@@ -170,7 +170,7 @@ def test_calls_that_ran_at_the_start_have_the_line_of_their_caller_too(c_calls):
 
 
 def test_without_asking_there_are_no_lines():
-    with kymo.profile(with_stack=True) as prof:
+    with marey.profile(with_stack=True) as prof:
         leaf()
     assert not any("line" in row["keywords"] for row in call_trees.rows(prof))
 
@@ -204,7 +204,7 @@ def test_threads_that_run_and_threads_born_later_have_exact_calls_and_real_ids(c
     for thread in threads:
         thread.start()
     ready.wait()
-    with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
+    with marey.profile(with_stack=True, c_calls=c_calls) as prof:
         go.set()
         for thread in threads:
             thread.join()
@@ -222,7 +222,7 @@ def test_threads_that_run_and_threads_born_later_have_exact_calls_and_real_ids(c
 
 def test_steps_do_not_overlap_python_frames_in_part(tmp_path):
     """P39, upstream: test_cpu_annotation_overlap"""
-    with kymo.profile(with_stack=True, schedule=kymo.schedule(wait=0, warmup=1, active=20)) as prof:
+    with marey.profile(with_stack=True, schedule=marey.schedule(wait=0, warmup=1, active=20)) as prof:
         for _ in range(4):
             leaf()
             prof.step()
@@ -251,7 +251,7 @@ def test_a_c_function_lasts_as_long_as_the_python_functions_that_it_calls():
     def program():
         return sorted([3, 1, 2], key=slow)
 
-    with kymo.profile(with_stack=True) as prof:
+    with marey.profile(with_stack=True) as prof:
         program()
     rows = call_trees.rows(prof)
     (call,) = [row for row in rows if row["name"] == "builtins.sorted"]
@@ -265,17 +265,17 @@ def test_the_tool_id_is_taken_while_recording_and_given_back():
     """P31, P32, upstream: test_monitoring_callback"""
 
     def tools():
-        return [tool for tool in range(6) if sys.monitoring.get_tool(tool) == "kymo"]
+        return [tool for tool in range(6) if sys.monitoring.get_tool(tool) == "marey"]
 
     assert tools() == []
-    with kymo.profile(with_stack=True):
+    with marey.profile(with_stack=True):
         (tool,) = tools()
         assert sys.monitoring.get_events(tool) != 0
         assert sys.monitoring.get_tool(2) is None  # where cProfile and others look
     assert tools() == []
     sys.monitoring.use_tool_id(sys.monitoring.PROFILER_ID, "somebody")
     try:
-        with kymo.profile(with_stack=True) as prof:
+        with marey.profile(with_stack=True) as prof:
             leaf()
         assert sys.monitoring.get_tool(sys.monitoring.PROFILER_ID) == "somebody"
     finally:
@@ -294,10 +294,10 @@ def test_a_thread_that_returns_from_c_in_a_later_session_does_no_harm(c_calls):
         done.set()
 
     thread = threading.Thread(target=waits)
-    with kymo.profile(with_stack=True, c_calls=c_calls) as first:
+    with marey.profile(with_stack=True, c_calls=c_calls) as first:
         thread.start()
         leaf()
-    with kymo.profile(with_stack=True, c_calls=c_calls) as second:
+    with marey.profile(with_stack=True, c_calls=c_calls) as second:
         go.set()
         done.wait()
         thread.join()

@@ -14,14 +14,14 @@ import zipfile
 import call_trees
 import pytest
 
-import kymo
+import marey
 
 LATER = sys.version_info >= (3, 12)
 
 
 def names_of(program, **options):
     """The names of the calls that a program makes, as far as they lie in it."""
-    with kymo.profile(with_stack=True, **options) as prof:
+    with marey.profile(with_stack=True, **options) as prof:
         program()
     rows = call_trees.rows(prof)
     wanted = f"): {program.__code__.co_qualname}"
@@ -147,7 +147,7 @@ def test_every_name_can_be_exported(tmp_path):
     functions = [
         made("def work(): pass", "/x.py", co_qualname=text) for text in ('a"b\\c\n', "\x00\x7f", "\ud800", "ö" * 9000)
     ]
-    with kymo.profile(with_stack=True) as prof:
+    with marey.profile(with_stack=True) as prof:
         for function in functions:
             function()
     prof.export_chrome_trace(str(tmp_path / "trace.json"))
@@ -159,7 +159,7 @@ def test_every_name_can_be_exported(tmp_path):
 
 def test_the_definitions_first_line_is_in_every_name_also_of_calls_that_ran_at_the_start():
     """P22: frames that run at the start are named by their first line too."""
-    prof = kymo.profile(with_stack=True)
+    prof = marey.profile(with_stack=True)
 
     def inner():
         return 1
@@ -177,8 +177,8 @@ def test_the_definitions_first_line_is_in_every_name_also_of_calls_that_ran_at_t
     ]
 
 
-def test_a_folder_of_the_users_called_kymo_is_recorded(tmp_path):
-    assert name_of(made("def work(): pass", "/home/me/kymo/work.py")) == "/home/me/kymo/work.py(1): work"
+def test_a_folder_of_the_users_called_marey_is_recorded(tmp_path):
+    assert name_of(made("def work(): pass", "/home/me/marey/work.py")) == "/home/me/marey/work.py(1): work"
 
 
 def test_a_script_is_named_without_its_folder(tmp_path):
@@ -186,8 +186,8 @@ def test_a_script_is_named_without_its_folder(tmp_path):
     folder.mkdir()
     (tmp_path / "link").symlink_to(folder)
     (folder / "script.py").write_text(
-        "import kymo\ndef work(): pass\n"
-        "with kymo.profile(with_stack=True, c_calls=False) as prof: work()\n"
+        "import marey\ndef work(): pass\n"
+        "with marey.profile(with_stack=True, c_calls=False) as prof: work()\n"
         "print(*[e.name for e in prof.events() if e.name.endswith((': work', '<module>'))], sep='|')\n"
     )
     for script, cwd in (

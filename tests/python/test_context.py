@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from recorded import recording
 
-import kymo
-from kymo import _context
+import marey
+from marey import _context
 
 
 @contextlib.contextmanager
@@ -25,7 +25,7 @@ def following(threads="tasks"):
 
 
 def mark(name):
-    with kymo.record_function(name):
+    with marey.record_function(name):
         return threading.get_ident()
 
 
@@ -153,16 +153,16 @@ def test_tasks_of_a_loop_on_another_thread_are_followed():
 
 
 def test_a_contextvars_context_brings_it_along():
-    fast = kymo.record_function_fast("fast")
-    decorated = kymo.record_function("decorated")(lambda: None)
+    fast = marey.record_function_fast("fast")
+    decorated = marey.record_function("decorated")(lambda: None)
 
     def work():
         mark("with")
         with fast:
             pass
         decorated()
-        kymo.begin("begun")
-        kymo.end()
+        marey.begin("begun")
+        marey.end()
 
     with following() as seen:
         carried = contextvars.copy_context()
@@ -253,7 +253,7 @@ def test_exceptions_and_results_come_through():
         with pytest.raises(LookupError) as caught:
             pool.submit(fail).result()
         assert [entry.name for entry in caught.traceback][-1] == "fail"
-        assert "kymo/_context.py" not in "".join(str(entry.path) for entry in caught.traceback[1:])
+        assert "marey/_context.py" not in "".join(str(entry.path) for entry in caught.traceback[1:])
         assert pool.submit(dict, a=1).result() == {"a": 1}
         with pytest.raises(TypeError):
             pool.submit()
@@ -267,28 +267,28 @@ def test_exceptions_and_results_come_through():
 
 
 def test_contexts_are_values():
-    empty = kymo._kymo.Context()
+    empty = marey._marey.Context()
     assert empty.is_empty and empty.run(lambda *a, **k: (a, k), 1, b=2) == ((1,), {"b": 2})
-    assert kymo._kymo.Context.current().is_empty
+    assert marey._marey.Context.current().is_empty
     with following():
-        context = kymo._kymo.Context.current()
+        context = marey._marey.Context.current()
         assert not context.is_empty
-        assert not empty.run(kymo.is_recording) and kymo.is_recording()
+        assert not empty.run(marey.is_recording) and marey.is_recording()
         with pytest.raises(ZeroDivisionError):
             context.run(lambda: 1 / 0)
         with pytest.raises(TypeError):
             context.run()
-    assert not context.run(kymo.is_recording)  # a session that has stopped is out of every context
+    assert not context.run(marey.is_recording)  # a session that has stopped is out of every context
 
 
 PROCESSES = """
 import multiprocessing, os, sys, threading
 from concurrent.futures import ProcessPoolExecutor
-import kymo
-from kymo import _context, _kymo
+import marey
+from marey import _context, _marey
 
 def work(n):
-    with kymo.record_function("child"):
+    with marey.record_function("child"):
         results = []
         thread = threading.Thread(target=lambda: results.append(n * 2))
         thread.start(); thread.join()
@@ -298,7 +298,7 @@ def grandchild(method):
     process = multiprocessing.get_context(method).Process(target=work, args=(1,))
     process.start()
     process.join()
-    with kymo.record_function("between"):
+    with marey.record_function("between"):
         pass
 
 def die():
@@ -308,7 +308,7 @@ def die():
 if __name__ == "__main__":
     method = sys.argv[1]
     context = multiprocessing.get_context(method)
-    session = kymo.Session(); session.start(threads=sys.argv[2])
+    session = marey.Session(); session.start(threads=sys.argv[2])
     token = _context.install(session)
     with context.Pool(2) as pool:
         assert pool.map(work, range(4)) == [0, 2, 4, 6]
@@ -319,10 +319,10 @@ if __name__ == "__main__":
         process.start()
         process.join()
         print(process.exitcode)
-    with kymo.record_function("parent"):
+    with marey.record_function("parent"):
         pass
     _context.remove(token)
-    rows = _kymo.range_rows(session.stop())
+    rows = _marey.range_rows(session.stop())
     print(sorted(row["name"] for row in rows))
     print(all(row["flags"] & 8 for row in rows if row["name"] != "parent"))
     work(1)

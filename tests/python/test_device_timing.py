@@ -5,8 +5,8 @@ import threading
 import pytest
 from devices import clockwork
 
-import kymo
-from kymo import DeviceType
+import marey
+from marey import DeviceType
 
 ABOUT = 0.2  # microseconds: the clock ticks coarsely
 
@@ -19,7 +19,7 @@ def sound_device():
 
 
 def timed(name, us):
-    with kymo.record_function(name):
+    with marey.record_function(name):
         clockwork.work(us)
 
 
@@ -39,10 +39,10 @@ def problems(prof):
 def test_the_time_of_a_range_is_that_between_its_events():
     """L3 L18 L19; upstream: KINETO_GPU_FALLBACK"""
     before = clockwork.synchronized
-    with kymo.profile(use_device="cuda", use_kineto=False) as prof:
+    with marey.profile(use_device="cuda", use_kineto=False) as prof:
         timed("op", 120)
         timed("op", 30)
-    assert prof.profiler_kind is kymo.ProfilerState.KINETO_GPU_FALLBACK
+    assert prof.profiler_kind is marey.ProfilerState.KINETO_GPU_FALLBACK
     assert clockwork.synchronized == before + 1
     first, second = [event for event in prof.events() if event.name == "op" and event.device_type == DeviceType.CPU]
     assert (first.device_time_total, second.device_time_total) == (about(120), about(30))
@@ -52,8 +52,8 @@ def test_the_time_of_a_range_is_that_between_its_events():
 
 def test_a_range_holds_the_time_of_those_inside_it_once():
     """L3"""
-    with kymo.profile(use_device="cuda", use_kineto=False) as prof:
-        with kymo.record_function("outer"):
+    with marey.profile(use_device="cuda", use_kineto=False) as prof:
+        with marey.record_function("outer"):
             clockwork.work(10)
             timed("inner", 40)
             timed("inner", 50)
@@ -70,16 +70,16 @@ def test_a_range_holds_the_time_of_those_inside_it_once():
 
 def test_a_device_without_a_source_is_timed_without_being_asked():
     """L17: no tracer of the device is there"""
-    with kymo.profile(use_device="cuda") as prof:
+    with marey.profile(use_device="cuda") as prof:
         timed("op", 70)
-    assert prof.profiler_kind is kymo.ProfilerState.KINETO_GPU_FALLBACK
+    assert prof.profiler_kind is marey.ProfilerState.KINETO_GPU_FALLBACK
     assert host(prof.events(), "op").device_time_total == about(70)
 
 
 def test_nobody_s_ranges_are_timed_unasked():
-    with kymo.profile() as prof:
+    with marey.profile() as prof:
         timed("op", 70)
-    assert kymo.ProfilerActivity.CUDA not in kymo.supported_activities()
+    assert marey.ProfilerActivity.CUDA not in marey.supported_activities()
     assert [event.device_type for event in prof.events()] == [DeviceType.CPU]
 
 
@@ -89,41 +89,41 @@ def test_ranges_that_only_look_at_memory_are_not_timed():
         "view t transpose stride empty empty_like empty_strided as_strided expand resize_ squeeze unsqueeze slice "
         "_unsafe_view size"
     )
-    with kymo.profile(use_device="cuda", use_kineto=False) as prof:
+    with marey.profile(use_device="cuda", use_kineto=False) as prof:
         for name in cheap.split():
             timed(f"aten::{name}", 5)
         timed("aten::mm", 5)
         timed("mine", 5)
-        kymo.time_on_device("mine", False)
+        marey.time_on_device("mine", False)
         timed("mine", 5)
-        kymo.time_on_device("mine")
-        kymo.time_on_device("aten::view")
+        marey.time_on_device("mine")
+        marey.time_on_device("aten::view")
         timed("aten::view", 5)
-        kymo.time_on_device("aten::view", False)
+        marey.time_on_device("aten::view", False)
     shown = [e.name for e in prof.events() if e.device_type == DeviceType.CPU and e.device_time_total > 0]
     assert sorted(shown) == ["aten::mm", "aten::view", "mine"]
 
 
 def test_events_of_different_devices_are_refused():
     """L3"""
-    with kymo.profile(use_device="cuda", use_kineto=False) as prof:
-        with kymo.record_function("moved"):
+    with marey.profile(use_device="cuda", use_kineto=False) as prof:
+        with marey.record_function("moved"):
             clockwork.current = 1
         timed("stayed", 5)
     assert problems(prof) == {"Events are not on the same device: 0 and 1."}
     assert host(prof.events(), "moved").device_time_total == 0
     assert host(prof.events(), "stayed").device_time_total == about(5)
-    device = kymo.find_device("cuda")
+    device = marey.find_device("cuda")
     one = device.record()
     clockwork.current = 0
-    with pytest.raises(kymo.Error, match="Events are not on the same device: 1 and 0"):
+    with pytest.raises(marey.Error, match="Events are not on the same device: 1 and 0"):
         device.elapsed(one, device.record())
 
 
 def test_a_device_that_cannot_record_is_a_problem_of_the_trace():
     """L3 L18"""
     clockwork.fails = RuntimeError("no queue")
-    with kymo.profile(use_device="cuda", use_kineto=False) as prof:
+    with marey.profile(use_device="cuda", use_kineto=False) as prof:
         timed("op", 5)
     (text,) = problems(prof)
     assert text.startswith("Events were not recorded for cuda: ") and "RuntimeError: no queue" in text
@@ -132,13 +132,13 @@ def test_a_device_that_cannot_record_is_a_problem_of_the_trace():
 
 def test_what_is_not_of_the_device_is_refused():
     """L3 L18"""
-    device = kymo.find_device("cuda")
+    device = marey.find_device("cuda")
     one = device.record()
     clockwork.work(25)
     two = device.record()
     assert (one.device, device.elapsed(one, two)) == (0, 25)
-    with pytest.raises(kymo.Error, match="Events were not recorded for abax"):
-        kymo.find_device("abax").elapsed(one, two)
+    with pytest.raises(marey.Error, match="Events were not recorded for abax"):
+        marey.find_device("abax").elapsed(one, two)
     seen = []
     device.on_each_device(seen.append)
     assert seen == [0, 1]
@@ -166,7 +166,7 @@ def test_many_ranges_keep_few_events_alive():
     most = 0
     Point.__init__ = counted
     try:
-        with kymo.profile(use_device="cuda", use_kineto=False) as prof:
+        with marey.profile(use_device="cuda", use_kineto=False) as prof:
             for number in range(10_000):
                 timed("op", 1)
                 if number % 500 == 0:
@@ -178,7 +178,7 @@ def test_many_ranges_keep_few_events_alive():
         10_000, rel=0.05
     )
     timed("op", 1)  # what was let go without the GIL goes at the next call
-    kymo.find_device("cuda").synchronize()
+    marey.find_device("cuda").synchronize()
     gc.collect()
     assert len(alive) == 0
 
@@ -186,10 +186,10 @@ def test_many_ranges_keep_few_events_alive():
 def test_threads_are_timed_each_for_itself():
     def run():
         for _ in range(50):
-            with kymo.record_function("threaded"):
+            with marey.record_function("threaded"):
                 pass
 
-    with kymo.profile(use_device="cuda", use_kineto=False) as prof:
+    with marey.profile(use_device="cuda", use_kineto=False) as prof:
         threads = [threading.Thread(target=run) for _ in range(4)]
         for thread in threads:
             thread.start()
@@ -201,22 +201,22 @@ def test_threads_are_timed_each_for_itself():
 
 
 def test_a_session_that_did_not_ask_shows_no_times():
-    other = kymo.Session()
+    other = marey.Session()
     other.start()
-    with kymo.profile(use_device="cuda", use_kineto=False):
+    with marey.profile(use_device="cuda", use_kineto=False):
         timed("op", 40)
     assert {event.device_type for event in other.stop().events()} == {DeviceType.CPU}
 
 
 def test_the_fallback_needs_the_processor():
     """upstream: test_privateuse1_fallback_requires_use_cpu"""
-    with pytest.raises(kymo.Error, match="use_cpu=False needs use_kineto=True"):
-        kymo.profile(use_device="cuda", use_kineto=False, use_cpu=False)
+    with pytest.raises(marey.Error, match="use_cpu=False needs use_kineto=True"):
+        marey.profile(use_device="cuda", use_kineto=False, use_cpu=False)
 
 
 def test_stacks_share_the_time_out(tmp_path):
-    with kymo.profile(use_device="cuda", use_kineto=False, with_stack=True) as prof:
-        with kymo.record_function("outer"):
+    with marey.profile(use_device="cuda", use_kineto=False, with_stack=True) as prof:
+        with marey.record_function("outer"):
             clockwork.work(10)
             timed("inner", 40)
     prof.export_stacks(tmp_path / "stacks.txt", "self_cuda_time_total")

@@ -9,8 +9,8 @@ import pytest
 from devices import abax
 from recorded import recording
 
-import kymo
-from kymo import DeviceActivity, DeviceType, ProfilerActivity
+import marey
+from marey import DeviceActivity, DeviceType, ProfilerActivity
 
 CPU, CUDA, PRIVATE = ProfilerActivity.CPU, ProfilerActivity.CUDA, ProfilerActivity.PrivateUse1
 
@@ -25,7 +25,7 @@ def sound_device():
 
 
 def work(name="op", kernel="bead_kernel", us=50, **options):
-    with kymo.record_function(name):
+    with marey.record_function(name):
         abax.activities.launch(kernel, us, **options)
 
 
@@ -47,14 +47,14 @@ def about(us):
 
 def test_a_device_is_known_by_its_name_once_it_is_registered():
     """L17 L18"""
-    assert "abax" in kymo.registered_devices()
-    assert kymo.device_trouble("abax") == ""
-    device = kymo.find_device("abax")
+    assert "abax" in marey.registered_devices()
+    assert marey.device_trouble("abax") == ""
+    device = marey.find_device("abax")
     assert (device.name, device.type, device.has_activities, device.enabled()) == ("abax", 20, True, True)
-    assert kymo.find_device("nowhere") is None
-    assert "nowhere" in kymo.device_trouble("nowhere")
+    assert marey.find_device("nowhere") is None
+    assert "nowhere" in marey.device_trouble("nowhere")
     abax.trouble = "its beads are missing"
-    assert kymo.device_trouble("abax") == "its beads are missing"
+    assert marey.device_trouble("abax") == "its beads are missing"
     assert not device.enabled()
 
 
@@ -86,15 +86,15 @@ def nothing(*_):
     ],
 )
 def test_what_is_no_device_is_refused(device, text):
-    with pytest.raises(kymo.Error, match=text):
-        kymo.register_device(device)
-    assert "x" not in kymo.registered_devices()
+    with pytest.raises(marey.Error, match=text):
+        marey.register_device(device)
+    assert "x" not in marey.registered_devices()
 
 
 def test_a_device_that_has_no_events_says_so():
     """L18"""
-    with pytest.raises(kymo.Error, match="abax has no events"):
-        kymo.find_device("abax").record()
+    with pytest.raises(marey.Error, match="abax has no events"):
+        marey.find_device("abax").record()
 
 
 # ---- sessions
@@ -166,7 +166,7 @@ def test_a_device_that_cannot_be_had_is_a_problem_of_the_trace():
 def test_what_a_source_raises_is_a_problem_and_disturbs_nobody(method):
     abax.activities.fails[method] = ValueError(f"no {method} today")
     with recording(devices=["abax"]) as recorded:
-        with kymo.record_function("op"):
+        with marey.record_function("op"):
             pass
     assert recorded.names() == ["op"]
     if method == "start":
@@ -209,7 +209,7 @@ def test_sessions_on_many_threads_share_a_device():
 
 
 def test_a_session_that_is_dropped_stops_its_device():
-    session = kymo.Session()
+    session = marey.Session()
     session.start(devices=["abax"])
     assert abax.activities.log is not None
     del session
@@ -222,12 +222,12 @@ def test_a_forked_child_records_a_device_of_its_own(run_python):
         "import os, sys\n"
         f"sys.path.insert(0, {str(__file__.rpartition('/')[0])!r})\n"
         "from devices import abax\n"
-        "import kymo\n"
+        "import marey\n"
         "def names():\n"
-        "    session = kymo.Session(); session.start(devices=['abax'])\n"
-        "    with kymo.record_function('op'): abax.activities.launch('bead_kernel', 5)\n"
+        "    session = marey.Session(); session.start(devices=['abax'])\n"
+        "    with marey.record_function('op'): abax.activities.launch('bead_kernel', 5)\n"
         "    return sorted({event.name for event in session.stop().events()})\n"
-        "with kymo.profile(use_device='abax'):\n"
+        "with marey.profile(use_device='abax'):\n"
         "    pid = os.fork()\n"
         "    if pid == 0:\n"
         "        print(names(), flush=True)\n"
@@ -243,13 +243,13 @@ def test_a_program_that_ends_while_a_device_is_recorded_ends_well(run_python, tm
         "import sys\n"
         f"sys.path.insert(0, {str(__file__.rpartition('/')[0])!r})\n"
         "from devices import abax\n"
-        "import kymo\n"
-        "session = kymo.Session(); session.start(devices=['abax'], output='left.kymo')\n"
-        "with kymo.record_function('op'): abax.activities.launch('bead_kernel', 5)\n"
+        "import marey\n"
+        "session = marey.Session(); session.start(devices=['abax'], output='left.marey')\n"
+        "with marey.record_function('op'): abax.activities.launch('bead_kernel', 5)\n"
         "print('ended')\n"
     )
     assert out == "ended\n"
-    assert "bead_kernel" in {event.name for event in kymo.load(tmp_path / "left.kymo").events()}
+    assert "bead_kernel" in {event.name for event in marey.load(tmp_path / "left.marey").events()}
 
 
 # ---- profilers
@@ -257,12 +257,12 @@ def test_a_program_that_ends_while_a_device_is_recorded_ends_well(run_python, tm
 
 def test_a_profiler_shows_the_time_of_its_device():
     """L17; upstream: test_kineto_privateuse1_state_with_kineto"""
-    with kymo.profile(use_device="abax") as prof:
+    with marey.profile(use_device="abax") as prof:
         work(us=50)
         work(us=30)
         work("other", "slow_kernel", us=100)
     assert prof.use_device == "abax" and PRIVATE in prof.activities
-    assert prof.profiler_kind is kymo.ProfilerState.KINETO_PRIVATEUSE1
+    assert prof.profiler_kind is marey.ProfilerState.KINETO_PRIVATEUSE1
     averages = prof.key_averages()
     op = one([average for average in averages if average.device_type == DeviceType.CPU], "op")
     assert (op.count, op.device_time_total) == (2, about(80))
@@ -275,41 +275,41 @@ def test_a_profiler_shows_the_time_of_its_device():
 
 def test_what_can_be_recorded_is_recorded_by_default():
     """upstream: test_kineto_profiler_api"""
-    assert {CPU, PRIVATE} <= kymo.supported_activities()
-    with kymo.profile() as prof:
+    assert {CPU, PRIVATE} <= marey.supported_activities()
+    with marey.profile() as prof:
         work()
     assert "bead_kernel" in {event.name for event in prof.events()}
-    with kymo.profile(activities=[CPU]) as prof:
+    with marey.profile(activities=[CPU]) as prof:
         work()
     assert {event.name for event in prof.events()} == {"op"} and prof.use_device is None
 
 
 def test_activities_without_the_processor_record_the_device_alone():
-    with kymo.profile(activities=[PRIVATE]) as prof:
+    with marey.profile(activities=[PRIVATE]) as prof:
         work()
     assert {event.name for event in prof.events()} == {"abaxLaunch", "bead_kernel"}
 
 
 def test_a_filter_chooses_among_the_device_s_activities():
     """upstream: test_activity_filter_nonmember_type_name"""
-    with kymo.profile(activities=[CPU, {PRIVATE: ["GPU_MEMCPY"]}]) as prof:
+    with marey.profile(activities=[CPU, {PRIVATE: ["GPU_MEMCPY"]}]) as prof:
         work()
         work(kernel="Memcpy HtoD", kind="copy", bytes=64)
     assert {event.name for event in prof.events()} == {"op", "Memcpy HtoD"}
-    with pytest.raises(kymo.Error, match="no activity type CPU_OP"):
-        kymo.profile(activities=[{PRIVATE: ["CPU_OP"]}])
+    with pytest.raises(marey.Error, match="no activity type CPU_OP"):
+        marey.profile(activities=[{PRIVATE: ["CPU_OP"]}])
 
 
 def test_waits_are_recorded_on_demand():
     for demands in (False, True):
-        config = kymo._ExperimentalConfig(enable_cuda_sync_events=demands)
-        with kymo.profile(use_device="abax", experimental_config=config):
+        config = marey._ExperimentalConfig(enable_cuda_sync_events=demands)
+        with marey.profile(use_device="abax", experimental_config=config):
             assert bool(abax.activities.activities & DeviceActivity.WAITS) is demands
 
 
 def test_a_device_is_switched_off_and_on_while_a_profiler_records():
     """upstream: test_dynamic_toggle"""
-    with kymo.profile(use_device="abax") as prof:
+    with marey.profile(use_device="abax") as prof:
         work(kernel="first")
         prof.toggle_collection_dynamic(False, [PRIVATE])
         assert abax.activities.log is None
@@ -322,7 +322,7 @@ def test_a_device_is_switched_off_and_on_while_a_profiler_records():
 
 
 def test_an_activity_that_is_not_recorded_cannot_be_switched():
-    with kymo.profile(activities=[CPU]) as prof, pytest.warns(UserWarning, match="nothing to switch"):
+    with marey.profile(activities=[CPU]) as prof, pytest.warns(UserWarning, match="nothing to switch"):
         prof.toggle_collection_dynamic(False, [PRIVATE])
 
 
@@ -330,19 +330,19 @@ def test_a_device_that_cannot_be_used_is_warned_of_and_is_none():
     """L18"""
     abax.trouble = "its beads are missing: buy some"
     with pytest.warns(UserWarning, match="nothing of 'abax' is recorded: its beads are missing: buy some"):
-        assert kymo.profile(use_device="abax").use_device is None
+        assert marey.profile(use_device="abax").use_device is None
     with pytest.warns(UserWarning, match="'abacus'"):
-        assert kymo.profile(use_device="abacus").use_device is None
+        assert marey.profile(use_device="abacus").use_device is None
     with pytest.warns(UserWarning, match="PrivateUse1 is not recorded"):
-        assert kymo.profile(activities=[CPU, PRIVATE]).use_device is None
+        assert marey.profile(activities=[CPU, PRIVATE]).use_device is None
     with pytest.warns(UserWarning, match="XPU is not recorded: there is no such device"):
-        assert kymo.profile(activities=[CPU, ProfilerActivity.XPU]).use_device is None
+        assert marey.profile(activities=[CPU, ProfilerActivity.XPU]).use_device is None
 
 
 def test_a_capture_of_a_profiler_keeps_the_device(tmp_path):
-    with kymo.profile(use_device="abax", output=tmp_path / "a.kymo") as prof:
+    with marey.profile(use_device="abax", output=tmp_path / "a.marey") as prof:
         work()
-    again = kymo.load(tmp_path / "a.kymo")
+    again = marey.load(tmp_path / "a.marey")
     assert sorted(e.name for e in again.events()) == sorted(e.name for e in prof.events())
     prof.export_chrome_trace(tmp_path / "a.json")
     exported = json.loads((tmp_path / "a.json").read_text())["traceEvents"]

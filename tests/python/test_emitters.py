@@ -3,9 +3,9 @@
 import pytest
 from collectors import needs_nvtx, run
 
-import kymo
-from kymo import nvtx
-from kymo._emitters import emit_itt, emit_nvtx
+import marey
+from marey import nvtx
+from marey._emitters import emit_itt, emit_nvtx
 
 
 @needs_nvtx
@@ -14,12 +14,12 @@ def test_every_range_goes_to_nvtx_with_its_id(tmp_path):
     _, lines = run(
         """
         with emit_nvtx():
-            with kymo.record_function("outer"):
-                with kymo.record_function_fast("inner", [array.array("d", [1, 2])]):
-                    kymo.instant("here")
-            kymo.begin("by begin")
-            kymo.end()
-        with kymo.record_function("after"):
+            with marey.record_function("outer"):
+                with marey.record_function_fast("inner", [array.array("d", [1, 2])]):
+                    marey.instant("here")
+            marey.begin("by begin")
+            marey.end()
+        with marey.record_function("after"):
             pass
         """,
         "nvtx_collector",
@@ -44,9 +44,9 @@ def test_sizes_have_an_entry_for_each_argument_in_the_order_received(tmp_path):
         grid = memoryview(bytes(24)).cast("B", (2, 3, 4))
         row = array.array("d", [1, 2, 3])
         with emit_nvtx(record_shapes=True):
-            with kymo.record_function_fast("f", ["text", grid, 5, [row, grid], None, [1, 2], row]):
+            with marey.record_function_fast("f", ["text", grid, 5, [row, grid], None, [1, 2], row]):
                 pass
-            with kymo.record_function_fast("none"):
+            with marey.record_function_fast("none"):
                 pass
         """,
         "nvtx_collector",
@@ -65,8 +65,8 @@ def test_sizes_have_an_entry_for_each_argument_in_the_order_received(tmp_path):
 def test_a_range_that_straddles_the_start_or_the_stop_pops_nothing_foreign(tmp_path):
     _, lines = run(
         """
-        before = kymo.record_function("before")
-        across = kymo.record_function("across")
+        before = marey.record_function("before")
+        across = marey.record_function("across")
         nvtx.range_push("mine")
         before.__enter__()
         with emit_nvtx():
@@ -96,7 +96,7 @@ def test_a_range_of_another_thread_that_straddles_the_stop_is_popped_when_it_end
         """
         inside, stopped = threading.Event(), threading.Event()
         def work():
-            with kymo.record_function("long"):
+            with marey.record_function("long"):
                 inside.set()
                 stopped.wait()
         thread = threading.Thread(target=work)
@@ -117,7 +117,7 @@ def test_a_range_of_another_thread_that_straddles_the_stop_is_popped_when_it_end
 def test_ranges_that_end_out_of_order_are_popped_in_order(tmp_path):
     _, lines = run(
         """
-        a, b = kymo.record_function("a"), kymo.record_function("b")
+        a, b = marey.record_function("a"), marey.record_function("b")
         with emit_nvtx():
             a.__enter__()
             b.__enter__()
@@ -136,7 +136,7 @@ def test_hand_made_ranges_and_an_emitter_leave_each_other_alone(tmp_path):
     out, lines = run(
         """
         with emit_nvtx():
-            with kymo.record_function("range"):
+            with marey.record_function("range"):
                 print(nvtx.range_pop())
                 print(nvtx.range_push("hand"))
             print(nvtx.range_pop())
@@ -153,10 +153,10 @@ def test_hand_made_ranges_and_an_emitter_leave_each_other_alone(tmp_path):
 def test_an_emitter_and_a_session_run_together(tmp_path):
     out, lines = run(
         """
-        session = kymo.Session()
+        session = marey.Session()
         session.start()
         with emit_nvtx():
-            with kymo.record_function("both"):
+            with marey.record_function("both"):
                 pass
         trace = session.stop()
         print(len(trace))
@@ -205,10 +205,10 @@ def test_marks_and_ranges_by_hand_for_nvtx(tmp_path):
 
 @pytest.mark.skipif(nvtx.is_available(), reason="built with NVTX's header")
 def test_nvtx_says_that_it_is_unavailable():
-    with pytest.raises(kymo.Error, match="NVTX is not available: .*nvToolsExt.h"):
+    with pytest.raises(marey.Error, match="NVTX is not available: .*nvToolsExt.h"):
         emit_nvtx().__enter__()
     for use in (nvtx.mark, nvtx.range_push, nvtx.range_start):
-        with pytest.raises(kymo.Error, match="NVTX is not available"):
+        with pytest.raises(marey.Error, match="NVTX is not available"):
             use("x")
 
 
@@ -220,7 +220,7 @@ def test_without_a_tool_emitters_do_nothing(emitter):
     """upstream: test_profiler_emit_nvtx, test_profiler_emit_itt"""
     with emitter(record_shapes=True) as entered:
         assert isinstance(entered, emitter)
-        with kymo.record_function("x"):
+        with marey.record_function("x"):
             pass
 
 
@@ -228,16 +228,16 @@ def test_without_a_tool_emitters_do_nothing(emitter):
 def test_the_same_emitter_entered_twice_is_an_error(emitter):
     one = emitter()
     with one:
-        with pytest.raises(kymo.Error, match="not reentrant"):
+        with pytest.raises(marey.Error, match="not reentrant"):
             one.__enter__()
-    with pytest.raises(kymo.Error, match="not reentrant"):
+    with pytest.raises(marey.Error, match="not reentrant"):
         one.__enter__()
 
 
 @pytest.mark.parametrize("emitter", EMITTERS)
 def test_two_emitters_of_a_kind_at_once_are_an_error(emitter):
     with emitter():
-        with pytest.raises(kymo.Error, match="emitter runs already"):
+        with pytest.raises(marey.Error, match="emitter runs already"):
             emitter().__enter__()
     with emitter():
         pass
@@ -245,7 +245,7 @@ def test_two_emitters_of_a_kind_at_once_are_an_error(emitter):
 
 @pytest.mark.parametrize("emitter", EMITTERS)
 def test_an_emitter_that_is_not_enabled_is_inert(emitter):
-    from kymo import is_enabled as _is_profiler_enabled
+    from marey import is_enabled as _is_profiler_enabled
 
     one = emitter(enabled=False)
     with one, one:
@@ -254,7 +254,7 @@ def test_an_emitter_that_is_not_enabled_is_inert(emitter):
 
 @pytest.mark.parametrize("emitter", EMITTERS)
 def test_a_profiler_counts_as_enabled_while_an_emitter_lives(emitter):
-    from kymo import is_enabled as _is_profiler_enabled
+    from marey import is_enabled as _is_profiler_enabled
 
     with emitter():
         assert _is_profiler_enabled()
@@ -275,10 +275,10 @@ def test_a_forked_child_emits_too(tmp_path):
         """
         import os
         with emit_nvtx(record_shapes=True):
-            with kymo.record_function("parent"):
+            with marey.record_function("parent"):
                 child = os.fork()
                 if child == 0:
-                    with kymo.record_function_fast("child", [1]):
+                    with marey.record_function_fast("child", [1]):
                         pass
                     os._exit(0)
                 assert os.waitpid(child, 0)[1] == 0
@@ -290,11 +290,11 @@ def test_a_forked_child_emits_too(tmp_path):
 
 
 def test_the_text_of_a_range_goes_to_an_observer_without_any_session(tmp_path):
-    from kymo import ExecutionTraceObserver
+    from marey import ExecutionTraceObserver
 
     observer = ExecutionTraceObserver().register_callback(tmp_path / "x.json")
     observer.start()
-    with kymo.record_function("range", "its text"):
+    with marey.record_function("range", "its text"):
         pass
     observer.stop()
     observer.unregister_callback()

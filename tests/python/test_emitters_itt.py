@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from collectors import run
 
-from kymo import _kymo
+from marey import _marey
 
 
 @pytest.mark.parametrize("collector", ["itt_collector", "itt_collector_old"])
@@ -14,25 +14,25 @@ def test_every_range_goes_to_itt_as_a_task_with_the_text_as_metadata(tmp_path, c
     _, lines = run(
         """
         with emit_itt(record_shapes=True):
-            with kymo.record_function("outer"):
-                with kymo.record_function_fast("inner", [array.array("d", [1, 2]), 3]):
-                    kymo.instant("here")
-        with kymo.record_function("after"):
+            with marey.record_function("outer"):
+                with marey.record_function_fast("inner", [array.array("d", [1, 2]), 3]):
+                    marey.instant("here")
+        with marey.record_function("after"):
             pass
         """,
         collector,
         tmp_path,
     )
     assert lines == [
-        "1 domain kymo",
-        "1 begin kymo:outer",
+        "1 domain marey",
+        "1 begin marey:outer",
         "1 metadata 0 details=outer, op_id = 1",
-        "1 begin kymo:inner",
+        "1 begin marey:inner",
         "1 metadata 0 details=inner, op_id = 2, sizes = [[2], []], input_op_ids = [(0,-1), (0,-1)]",
-        "1 begin kymo:here",
-        "1 end kymo",
-        "1 end kymo",
-        "1 end kymo",
+        "1 begin marey:here",
+        "1 end marey",
+        "1 end marey",
+        "1 end marey",
     ]
 
 
@@ -52,17 +52,17 @@ def test_marks_and_ranges_by_hand_for_itt(tmp_path):
     )
     assert out.split() == ["True", "0", "1", "1", "0", "-1"]
     assert lines == [
-        "1 domain kymo",
-        "1 begin kymo:point",
-        "1 end kymo",
-        "1 begin kymo:one",
-        "1 begin kymo:two",
-        "1 end kymo",
-        "1 end kymo",
-        "1 overlapped 1 kymo:anywhere",
-        "2 overlapped end 1 kymo",
-        "1 begin kymo:formatted",
-        "1 end kymo",
+        "1 domain marey",
+        "1 begin marey:point",
+        "1 end marey",
+        "1 begin marey:one",
+        "1 begin marey:two",
+        "1 end marey",
+        "1 end marey",
+        "1 overlapped 1 marey:anywhere",
+        "2 overlapped end 1 marey",
+        "1 begin marey:formatted",
+        "1 end marey",
     ]
 
 
@@ -73,7 +73,7 @@ def test_a_collector_that_cannot_be_loaded_makes_itt_unavailable():
         for use in (lambda: emit_itt().__enter__(), lambda: itt.mark("x"), lambda: itt.range_push("x")):
             try:
                 use()
-            except kymo.Error as error:
+            except marey.Error as error:
                 print(error)
         print(_is_profiler_enabled())
         """,
@@ -86,6 +86,6 @@ def test_a_collector_that_cannot_be_loaded_makes_itt_unavailable():
 
 
 def test_a_library_that_is_no_collector_makes_itt_unavailable():
-    library = next(iter(Path(_kymo.__file__).parent.glob("_kymo*.so")))
+    library = next(iter(Path(_marey.__file__).parent.glob("_marey*.so")))
     out, _ = run("print(itt.is_available())", INTEL_LIBITTNOTIFY64=str(library))
     assert out == "False\n"

@@ -7,11 +7,11 @@ import warnings
 
 import pytest
 
-import kymo
-from kymo._activities import DeviceType
-from kymo._averages import FunctionEventAvg
-from kymo._event_list import EventList
-from kymo._event_parts import (
+import marey
+from marey._activities import DeviceType
+from marey._averages import FunctionEventAvg
+from marey._event_list import EventList
+from marey._event_parts import (
     EnforceUnique,
     FormattedTimesMixin,
     Interval,
@@ -20,7 +20,7 @@ from kymo._event_parts import (
     StringTable,
     event_metadata,
 )
-from kymo._events import FunctionEvent
+from marey._events import FunctionEvent
 
 
 def event(name, start, end, id=0, thread=1, **options):
@@ -66,9 +66,9 @@ def test_an_average_adds_events_and_averages():
 def test_an_average_takes_only_events_of_its_key():
     avg = FunctionEventAvg()
     avg += event("a", 0, 1)
-    with pytest.raises(kymo.Error, match="same key"):
+    with pytest.raises(marey.Error, match="same key"):
         avg.add(event("b", 0, 1))
-    with pytest.raises(kymo.Error, match="only a FunctionEvent"):
+    with pytest.raises(marey.Error, match="only a FunctionEvent"):
         avg.add(3)
     assert avg.count == 1
 
@@ -133,7 +133,7 @@ def test_kernels_and_children_belong_to_events_of_the_cpu():
         lambda: kernel.set_cpu_parent(host),
         lambda: host.append_cpu_child("text"),
     ):
-        with pytest.raises(kymo.Error):
+        with pytest.raises(marey.Error):
             misuse()
     assert (kernel.cpu_time_total, kernel.device_time_total) == (0, 1)
 
@@ -159,7 +159,7 @@ def test_backward_events_have_the_stack_of_the_forward_one():
 
 
 def test_a_backward_event_without_forward_thread_is_an_error():
-    with pytest.raises(kymo.Error, match="forward thread"):
+    with pytest.raises(marey.Error, match="forward thread"):
         tree(event("backward", 0, 1, scope=1, sequence_nr=1))
 
 
@@ -172,7 +172,7 @@ def test_averages_need_a_tree_and_group_by_what_is_asked():
         ],
         with_flops=True,
     )
-    with pytest.raises(kymo.Error, match="_build_tree"):
+    with pytest.raises(marey.Error, match="_build_tree"):
         events.key_averages()
     events._build_tree()
     (only,) = events.key_averages()
@@ -253,7 +253,7 @@ def test_percentiles_are_of_single_events():
 
 def test_device_time_without_a_device_is_an_error():
     events = EventList([event("a", 0, 1), event("k", 0, 1, device_type=DeviceType.CUDA, use_device="cuda")])
-    with pytest.raises(kymo.Error, match="use_device"):
+    with pytest.raises(marey.Error, match="use_device"):
         events.table()
 
 
@@ -328,7 +328,7 @@ def test_a_tree_is_built_once_and_a_second_parent_is_an_error():
     assert len(events[0].cpu_children) == 1
     child, stranger = event("child", 1, 2), event("stranger", 50, 60)
     child.set_cpu_parent(stranger)
-    with pytest.raises(kymo.Error, match="parent"):
+    with pytest.raises(marey.Error, match="parent"):
         tree(event("a", 0, 10), child)
 
 

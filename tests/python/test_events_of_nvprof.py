@@ -5,9 +5,9 @@ import sqlite3
 
 import pytest
 
-import kymo
-from kymo._event_list import EventList
-from kymo._nvprof import load_nvprof, parse_nvprof_trace
+import marey
+from marey._event_list import EventList
+from marey._nvprof import load_nvprof, parse_nvprof_trace
 
 SAMPLES = pathlib.Path(__file__).resolve().parent.parent / "samples"
 
@@ -20,9 +20,9 @@ def database(tmp_path):
             connection.executescript((SAMPLES / name).read_text())
     try:
         load_nvprof(path)
-    except kymo.Error as error:
+    except marey.Error as error:
         if "without SQLite" in str(error):
-            pytest.skip("this build of Kymo has no SQLite")
+            pytest.skip("this build of Marey has no SQLite")
         raise
     return path
 
@@ -49,5 +49,5 @@ def test_kernels_are_on_the_calls_that_launched_them_and_averages_work(database)
 def test_what_is_no_such_file_is_an_error(tmp_path):
     path = tmp_path / "other"
     path.write_text("nothing")
-    with pytest.raises(kymo.Error):
+    with pytest.raises(marey.Error):
         load_nvprof(path)

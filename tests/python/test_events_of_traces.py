@@ -10,28 +10,28 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import kymo
-from kymo._activities import DeviceType
-from kymo._averages import FunctionEventAvg
-from kymo._event_list import EventList
-from kymo._events import FunctionEvent
-from kymo._trace_events import averages_of, events_of
+import marey
+from marey._activities import DeviceType
+from marey._averages import FunctionEventAvg
+from marey._event_list import EventList
+from marey._events import FunctionEvent
+from marey._trace_events import averages_of, events_of
 
 
 def recorded(program, **options):
-    session = kymo.Session()
+    session = marey.Session()
     session.start(**options)
     program()
     return session.stop()
 
 
 def nested():
-    with kymo.record_function("outer"):
-        with kymo.record_function("inner"):
+    with marey.record_function("outer"):
+        with marey.record_function("inner"):
             pass
-        with kymo.record_function("inner"):
+        with marey.record_function("inner"):
             pass
-    with kymo.record_function("ProfilerStep#7"):
+    with marey.record_function("ProfilerStep#7"):
         pass
 
 
@@ -75,7 +75,7 @@ def test_events_come_in_order_with_their_fields():
 
 def test_inputs_and_keywords_are_on_the_event():
     def program():
-        with kymo.record_function_fast("op", [1, 2.5, "x", [3, 4], None], {"k": 3, "s": "t"}):
+        with marey.record_function_fast("op", [1, 2.5, "x", [3, 4], None], {"k": 3, "s": "t"}):
             pass
 
     (event,) = events_of(recorded(program, record_shapes=True, concrete_inputs=True))
@@ -170,7 +170,7 @@ def test_averages_are_those_of_the_events():
     assert (total.key, total.count) == ("Total", 4)
     assert total.self_cpu_time_total == pytest.approx(events.self_cpu_time_total)
     assert averages_of(trace, percentiles=True)[1].p99 == averages[1].max
-    with pytest.raises(kymo.Error):
+    with pytest.raises(marey.Error):
         averages.key_averages()
 
 
@@ -230,7 +230,7 @@ def test_numbers_of_events_are_those_of_the_exported_trace(tmp_path):
     test_profiler_timestamp_consistency"""
 
     def program():
-        with kymo.record_function_fast("op"):
+        with marey.record_function_fast("op"):
             nested()
 
     for trace in (recorded(program), on_a_device()):
@@ -370,7 +370,7 @@ def test_a_trace_of_events_made_by_hand_has_their_averages(described):
 
 
 def test_a_field_of_events_is_of_events_only():
-    from kymo._kymo import EventRow
+    from marey._marey import EventRow
 
     with pytest.raises(TypeError, match="not of int"):
         EventRow.__dict__["name"].__get__(5, int)

@@ -10,10 +10,10 @@ import pytest
 from conftest import BUILD
 from execution_graphs import ROOT, THREAD, attribute, named, nodes_of, read, run
 
-import kymo
-from kymo._execution_trace import ExecutionTraceObserver
+import marey
+from marey._execution_trace import ExecutionTraceObserver
 
-COMMAND = BUILD / "kymo"
+COMMAND = BUILD / "marey"
 
 
 @pytest.fixture
@@ -26,10 +26,10 @@ def observer(tmp_path):
 def test_the_graph_has_a_root_a_node_for_each_thread_and_each_range(observer):
     """upstream: test_execution_trace_alone"""
     observer.start()
-    with kymo.record_function("outer"):
-        with kymo.record_function("inner"):
+    with marey.record_function("outer"):
+        with marey.record_function("inner"):
             pass
-    thread = threading.Thread(target=kymo.record_function("elsewhere")(lambda: None))
+    thread = threading.Thread(target=marey.record_function("elsewhere")(lambda: None))
     thread.start()
     thread.join()
     observer.unregister_callback()
@@ -58,7 +58,7 @@ def test_inputs_are_described_in_four_lists_of_one_length(observer):
     inputs = [row, grid, 5, 1.0, float("inf"), float("-inf"), float("nan"), True, 'a "b"\n', None, [1, [row]]]
     keywords = {"kernel_file": "k.py", "stream": 7, "scope": "ignored", "names": ["a", "b"], "half": 0.5}
     observer.start()
-    with kymo.record_function_fast("f", inputs, keywords):
+    with marey.record_function_fast("f", inputs, keywords):
         pass
     observer.unregister_callback()
     node = named(nodes_of(observer.get_output_file_path()), "f")
@@ -86,26 +86,26 @@ def test_inputs_are_described_in_four_lists_of_one_length(observer):
 
 def chrome_ids(trace, tmp_path):
     """Record function id -> name, of the Chrome trace."""
-    trace.save(str(tmp_path / "x.kymo"))
-    subprocess.run([COMMAND, "export", tmp_path / "x.kymo", "--to", "chrome", "-o", tmp_path / "x.json"], check=True)
+    trace.save(str(tmp_path / "x.marey"))
+    subprocess.run([COMMAND, "export", tmp_path / "x.marey", "--to", "chrome", "-o", tmp_path / "x.json"], check=True)
     args = [(event.get("args", {}), event["name"]) for event in read(tmp_path / "x.json")["traceEvents"]]
     return {of["Record function id"]: name for of, name in args if "Record function id" in of}
 
 
 def test_its_ids_are_those_of_the_chrome_trace(observer, tmp_path):
     """upstream: test_execution_trace_with_kineto (the ids)"""
-    session = kymo.Session()
+    session = marey.Session()
     session.start(record_shapes=True)
-    with kymo.record_function("before"):
+    with marey.record_function("before"):
         pass
     observer.start()
     for step in range(3):
-        with kymo.record_function(f"work {step}"):
-            with kymo.record_function_fast("op", [step], {"key": step}):
-                kymo.begin("begun")
-                kymo.end()
+        with marey.record_function(f"work {step}"):
+            with marey.record_function_fast("op", [step], {"key": step}):
+                marey.begin("begun")
+                marey.end()
     observer.stop()
-    with kymo.record_function("after"):
+    with marey.record_function("after"):
         pass
     trace = session.stop()
     observer.unregister_callback()
@@ -117,13 +117,13 @@ def test_its_ids_are_those_of_the_chrome_trace(observer, tmp_path):
 
 def test_it_follows_the_schedule_of_a_profiler(observer):
     """upstream: test_execution_trace_with_kineto (the window)"""
-    from kymo._profile import profile
+    from marey._profile import profile
 
     with profile(
-        schedule=kymo.schedule(skip_first=3, wait=1, warmup=1, active=2, repeat=1), execution_trace_observer=observer
+        schedule=marey.schedule(skip_first=3, wait=1, warmup=1, active=2, repeat=1), execution_trace_observer=observer
     ) as prof:
         for step in range(10):
-            with kymo.record_function(f"work {step}"):
+            with marey.record_function(f"work {step}"):
                 assert observer.is_running() == (step in (5, 6))
             prof.step()
     assert not observer.is_registered
@@ -134,14 +134,14 @@ def test_it_follows_the_schedule_of_a_profiler(observer):
 def test_only_what_begins_while_it_runs_is_recorded(observer):
     """upstream: test_execution_trace_start_stop"""
     assert observer.is_registered and not observer.is_running()
-    straddling = kymo.record_function("straddles the stop")
+    straddling = marey.record_function("straddles the stop")
     for step in range(6):
         if step in (1, 4):
             observer.start()
             assert observer.is_running()
         if step == 4:
             straddling.__enter__()
-        with kymo.record_function(f"step {step}"):
+        with marey.record_function(f"step {step}"):
             pass
         if step in (1, 4):
             observer.stop()
@@ -157,9 +157,9 @@ def test_only_what_begins_while_it_runs_is_recorded(observer):
 
 def test_a_range_that_is_open_at_the_end_has_its_node(observer):
     observer.start()
-    open_range = kymo.record_function("open")
+    open_range = marey.record_function("open")
     with open_range:
-        with kymo.record_function("in it"):
+        with marey.record_function("in it"):
             pass
         observer.unregister_callback()
         nodes = nodes_of(observer.get_output_file_path())
@@ -172,7 +172,7 @@ def test_several_observers_one_after_another(tmp_path):
         path = tmp_path / f"{turn}.json"
         one = ExecutionTraceObserver().register_callback(str(path))
         one.start()
-        with kymo.record_function(f"turn {turn}"):
+        with marey.record_function(f"turn {turn}"):
             pass
         one.stop()
         one.unregister_callback()
@@ -183,7 +183,7 @@ def test_several_observers_one_after_another(tmp_path):
 
 def test_one_that_never_started_has_only_the_root(observer):
     """upstream: test_execution_trace_no_capture"""
-    with kymo.record_function("unseen"):
+    with marey.record_function("unseen"):
         pass
     observer.unregister_callback()
     assert [node["name"] for node in nodes_of(observer.get_output_file_path())] == [ROOT]
@@ -191,7 +191,7 @@ def test_one_that_never_started_has_only_the_root(observer):
 
 def test_a_second_one_at_the_same_time_is_an_error(observer, tmp_path):
     second = ExecutionTraceObserver()
-    with pytest.raises(kymo.Error, match="one at a time"):
+    with pytest.raises(marey.Error, match="one at a time"):
         second.register_callback(tmp_path / "second.json")
     assert not second.is_registered
     assert second.get_output_file_path() is None
@@ -207,7 +207,7 @@ def test_misuse_is_harmless_and_bad_paths_are_errors(tmp_path):
     idle.unregister_callback()
     assert not idle.is_running()
     for path in (tmp_path / "no folder" / "x.json", tmp_path / "no folder" / "x.json.gz", tmp_path):
-        with pytest.raises(kymo.Error, match="no folder|pytest"):
+        with pytest.raises(marey.Error, match="no folder|pytest"):
             idle.register_callback(path)
     with pytest.raises(TypeError):
         idle.register_callback(5)
@@ -222,7 +222,7 @@ def test_a_name_that_ends_in_gz_is_compressed_at_the_end(tmp_path):
     path = tmp_path / "x.json.gz"
     one = ExecutionTraceObserver().register_callback(path)
     one.start()
-    with kymo.record_function("zipped"):
+    with marey.record_function("zipped"):
         pass
     assert not path.exists()
     one.unregister_callback()
@@ -233,7 +233,7 @@ def test_a_name_that_ends_in_gz_is_compressed_at_the_end(tmp_path):
 def test_the_file_is_json_at_any_moment(observer):
     observer.start()
     for number in range(3000):
-        with kymo.record_function(f"range {number}"):
+        with marey.record_function(f"range {number}"):
             pass
         if number % 500 == 0:
             read(observer.get_output_file_path())
@@ -249,11 +249,11 @@ def test_the_file_is_json_however_the_program_ends(tmp_path, end, is_whole):
     path = tmp_path / "x.json"
     run(
         f"""if True:
-        import os, sys, kymo
-        from kymo._execution_trace import ExecutionTraceObserver
+        import os, sys, marey
+        from marey._execution_trace import ExecutionTraceObserver
         observer = ExecutionTraceObserver().register_callback({str(path)!r})
         observer.start()
-        with kymo.record_function("a"):
+        with marey.record_function("a"):
             pass
         if {not is_whole}:
             observer.stop()
@@ -265,10 +265,10 @@ def test_the_file_is_json_however_the_program_ends(tmp_path, end, is_whole):
 
 def test_a_forked_child_leaves_the_file_to_its_parent(observer):
     observer.start()
-    with kymo.record_function("parent"):
+    with marey.record_function("parent"):
         child = os.fork()
         if child == 0:
-            with kymo.record_function("child"):
+            with marey.record_function("child"):
                 pass
             observer.unregister_callback()
             os._exit(0)
@@ -283,8 +283,8 @@ def test_threads_write_one_graph(observer):
 
     def work(number):
         for turn in range(200):
-            with kymo.record_function(f"outer {number}"):
-                with kymo.record_function_fast("inner", [number, turn]):
+            with marey.record_function(f"outer {number}"):
+                with marey.record_function_fast("inner", [number, turn]):
                     pass
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
@@ -304,7 +304,7 @@ def test_threads_write_one_graph(observer):
 def test_an_observer_that_is_destroyed_completes_its_file(tmp_path):
     one = ExecutionTraceObserver().register_callback(tmp_path / "x.json")
     one.start()
-    with kymo.record_function("a"):
+    with marey.record_function("a"):
         pass
     del one
     assert named(nodes_of(tmp_path / "x.json"), "a")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from execution_graphs import ROOT, nodes_of, run
 
-from kymo._execution_trace import ExecutionTraceObserver
+from marey._execution_trace import ExecutionTraceObserver
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def test_the_folder_is_made_only_where_it_is_wanted(observer):
 # ---- the environment
 
 BUILD_FROM_ENVIRONMENT = """
-from kymo._execution_trace import ExecutionTraceObserver
+from marey._execution_trace import ExecutionTraceObserver
 observer = ExecutionTraceObserver.build_execution_trace_obs_from_env()
 if observer is None:
     print(None)
@@ -51,8 +51,8 @@ else:
 
 @pytest.mark.parametrize(
     "variables",
-    [{}, {"KYMO_EXECUTION_TRACE": "0"}, {"ENABLE_PYTORCH_EXECUTION_TRACE": "0"},
-     {"KYMO_EXECUTION_TRACE": "0", "ENABLE_PYTORCH_EXECUTION_TRACE": "1"}],
+    [{}, {"MAREY_EXECUTION_TRACE": "0"}, {"ENABLE_PYTORCH_EXECUTION_TRACE": "0"},
+     {"MAREY_EXECUTION_TRACE": "0", "ENABLE_PYTORCH_EXECUTION_TRACE": "1"}],
 )  # fmt: skip
 def test_the_environment_asks_for_none(variables):
     """upstream: test_execution_trace_env_disabled"""
@@ -60,7 +60,7 @@ def test_the_environment_asks_for_none(variables):
     assert (done.stdout, done.stderr) == ("None\n", "")
 
 
-@pytest.mark.parametrize("prefix", ["KYMO_EXECUTION_TRACE", "ENABLE_PYTORCH_EXECUTION_TRACE"])
+@pytest.mark.parametrize("prefix", ["MAREY_EXECUTION_TRACE", "ENABLE_PYTORCH_EXECUTION_TRACE"])
 def test_the_environment_asks_for_an_observer_and_its_folder(tmp_path, prefix):
     """upstream: test_execution_trace_env_enabled_with_kineto"""
     done = run(BUILD_FROM_ENVIRONMENT, **{prefix: "1", prefix + "_EXTRAS": "1", "TMPDIR": str(tmp_path)})
@@ -72,8 +72,8 @@ def test_the_environment_asks_for_an_observer_and_its_folder(tmp_path, prefix):
 
 def test_the_environment_may_name_the_file(tmp_path):
     path = tmp_path / "named.json"
-    done = run(BUILD_FROM_ENVIRONMENT, KYMO_EXECUTION_TRACE=str(path))
+    done = run(BUILD_FROM_ENVIRONMENT, MAREY_EXECUTION_TRACE=str(path))
     assert done.stdout == f"{path} None True\n"
-    done = run(BUILD_FROM_ENVIRONMENT, KYMO_EXECUTION_TRACE=str(tmp_path / "none" / "x.json"))
+    done = run(BUILD_FROM_ENVIRONMENT, MAREY_EXECUTION_TRACE=str(tmp_path / "none" / "x.json"))
     assert done.returncode == 0 and done.stdout == "None\n"
     assert "no execution trace is written" in done.stderr

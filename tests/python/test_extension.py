@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from building import build_extensions, output_of
 
-import kymo
+import marey
 
 HERE = Path(__file__).resolve().parent
 
@@ -25,12 +25,12 @@ def test_extensions_of_nanobind_and_pybind11_record_into_the_session_of_python(e
     import with_pybind11
 
     def innermost():
-        with kymo.record_function("python innermost"):
+        with marey.record_function("python innermost"):
             pass
 
-    session = kymo.Session()
+    session = marey.Session()
     session.start()
-    with kymo.record_function("python outermost"):
+    with marey.record_function("python outermost"):
         with_nanobind.work(lambda: with_pybind11.work(innermost))
     trace = session.stop()
     names = [event.name for event in trace.events()]
@@ -46,7 +46,7 @@ def test_functions_of_extensions_are_named_by_module_and_class(extensions, monke
     def nothing():
         pass
 
-    with kymo.profile(with_stack=True) as prof:
+    with marey.profile(with_stack=True) as prof:
         for module in (with_nanobind, with_pybind11):
             module.work(nothing)
             module.Tally().add(1)
@@ -58,20 +58,20 @@ def test_functions_of_extensions_are_named_by_module_and_class(extensions, monke
         assert {"with_nanobind.work", "with_nanobind.Tally.add"} <= names
 
 
-def test_a_process_with_such_extensions_has_one_libkymo(extensions):
+def test_a_process_with_such_extensions_has_one_libmarey(extensions):
     program = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
-        "import with_pybind11, with_nanobind, kymo\n"  # ours comes last: theirs have to find the same file
-        "print(*{line.split()[-1] for line in open('/proc/self/maps') if 'libkymo' in line}, sep='\\n')"
+        "import with_pybind11, with_nanobind, marey\n"  # ours comes last: theirs have to find the same file
+        "print(*{line.split()[-1] for line in open('/proc/self/maps') if 'libmarey' in line}, sep='\\n')"
     )
     paths = output_of(sys.executable, "-c", program, extensions).splitlines()
     assert len(paths) == 1, paths
 
 
-def test_an_extension_records_under_kymo_run_though_its_program_never_imports_the_package(extensions, tmp_path):
+def test_an_extension_records_under_marey_run_though_its_program_never_imports_the_package(extensions, tmp_path):
     (tmp_path / "x.py").write_text(
         f"import sys; sys.path.insert(0, {str(extensions)!r})\nimport with_nanobind\nwith_nanobind.work(lambda: 0)\n"
     )
-    output_of(sys.executable, "-m", "kymo", "run", "-o", tmp_path / "x.kymo", tmp_path / "x.py")
-    trace = kymo.load(tmp_path / "x.kymo")
+    output_of(sys.executable, "-m", "marey", "run", "-o", tmp_path / "x.marey", tmp_path / "x.py")
+    trace = marey.load(tmp_path / "x.marey")
     assert [event.name for event in trace.events()].count("nanobind work") == 1

@@ -5,7 +5,7 @@ import gc
 import pytest
 from call_trees import in_thread, rows
 
-import kymo
+import marey
 
 EVERY_HOOK = pytest.mark.parametrize("c_calls", [False, True], ids=["python_calls", "c_calls"])
 
@@ -24,7 +24,7 @@ def no_collections_of_their_own():
 @EVERY_HOOK
 def test_a_collection_is_a_range_with_what_it_collected(c_calls):
     """upstream: test_python_gc_event"""
-    with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
+    with marey.profile(with_stack=True, c_calls=c_calls) as prof:
         gc.collect()
         gc.collect(0)
         for _ in range(10):
@@ -49,7 +49,7 @@ def test_what_a_finalizer_calls_lies_within_the_collection(c_calls):
             pass
 
     Noisy()
-    with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
+    with marey.profile(with_stack=True, c_calls=c_calls) as prof:
         gc.collect()
     everything = rows(prof)
     (finalizer,) = [row for row in everything if "__del__" in row["name"]]
@@ -58,31 +58,31 @@ def test_what_a_finalizer_calls_lies_within_the_collection(c_calls):
 
 def test_the_callback_is_there_once_while_calls_are_recorded_and_not_after():
     before = list(gc.callbacks)
-    with kymo.profile(with_stack=True):
+    with marey.profile(with_stack=True):
         assert len(gc.callbacks) == len(before) + 1
-        with kymo.profile(with_stack=True, c_calls=False):
+        with marey.profile(with_stack=True, c_calls=False):
             assert len(gc.callbacks) == len(before) + 1
     assert gc.callbacks == before
-    with kymo.profile():
+    with marey.profile():
         assert gc.callbacks == before
 
 
 def test_a_program_that_clears_the_callbacks_is_left_alone():
     kept = list(gc.callbacks)
-    with kymo.profile(with_stack=True) as prof:
+    with marey.profile(with_stack=True) as prof:
         gc.callbacks.clear()
         gc.collect()
     assert gc.callbacks == []
     assert collections_of(prof) == []
     gc.callbacks.extend(kept)
-    with kymo.profile(with_stack=True) as prof:
+    with marey.profile(with_stack=True) as prof:
         gc.collect()
     assert len(collections_of(prof)) == 1
 
 
 def test_a_session_without_calls_has_none():
-    with kymo.profile() as outer:
-        with kymo.profile(with_stack=True) as inner:
+    with marey.profile() as outer:
+        with marey.profile(with_stack=True) as inner:
             gc.collect()
     assert collections_of(outer) == []
     assert len(collections_of(inner)) == 1
@@ -92,7 +92,7 @@ def test_a_collection_is_shown_on_the_thread_that_ran_it():
     def work():
         in_thread(gc.collect)
 
-    with kymo.profile(with_stack=True) as prof:
+    with marey.profile(with_stack=True) as prof:
         work()
         gc.collect()
     on_thread, on_main = collections_of(prof)
@@ -100,7 +100,7 @@ def test_a_collection_is_shown_on_the_thread_that_ran_it():
 
 
 def test_a_session_that_ends_within_a_collection_shows_it_open():
-    prof = kymo.profile(with_stack=True)
+    prof = marey.profile(with_stack=True)
 
     class Stopper:
         def __init__(self):
@@ -119,7 +119,7 @@ def test_a_session_that_ends_within_a_collection_shows_it_open():
 def test_chrome_calls_them_python_functions(tmp_path):
     import json
 
-    with kymo.profile(with_stack=True) as prof:
+    with marey.profile(with_stack=True) as prof:
         gc.collect()
     prof.export_chrome_trace(tmp_path / "trace.json")
     events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import kymo
+import marey
 
 
 def event(category, name, place, start, duration, **args):
@@ -33,7 +33,7 @@ def launch(start, work_start, duration, number, device=0, stream=7, name="add"):
 def loaded(folder, events):
     path = folder / "trace.json"
     path.write_text(json.dumps({"traceEvents": events}))
-    return kymo.load(path)
+    return marey.load(path)
 
 
 def test_it_tells_times_gaps_queue_times_and_launchers(tmp_path):
@@ -68,8 +68,8 @@ def test_a_device_and_the_number_of_gaps_can_be_chosen(tmp_path):
 
 
 def test_a_trace_without_a_device_has_none():
-    with kymo.profile() as prof:
-        with kymo.record_function("work"):
+    with marey.profile() as prof:
+        with marey.record_function("work"):
             pass
     use = prof.trace.gpu_use()
     assert use["devices"] == use["findings"] == use["calls"] == []

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from conftest import needs_own_memory
 
-import kymo
-from kymo._tree import depth_first
+import marey
+from marey._tree import depth_first
 
 numpy = pytest.importorskip("numpy")
 
@@ -44,7 +44,7 @@ class Net(Layer):
         self.parts = {"first": Linear(), "second": Linear()}
 
     def forward(self, value):
-        with kymo.record_function("op"):
+        with marey.record_function("op"):
             value = self.parts["first"](value)
         return self.parts["second"](value)
 
@@ -60,9 +60,9 @@ class Momentum:
 
 @pytest.fixture
 def layers():
-    kymo.register_module_type(Layer, parameters="params", gradients="grads", children="parts")
+    marey.register_module_type(Layer, parameters="params", gradients="grads", children="parts")
     yield
-    kymo.unregister_module_type(Layer)
+    marey.unregister_module_type(Layer)
 
 
 def names(prof, prefix="nn.Module: "):
@@ -78,7 +78,7 @@ def test_objects_are_numbered_by_class_name_in_order_of_their_first_calls(layers
     """upstream: test_profiler_experimental_tree_with_stack_and_modules (P11, P15, P19)"""
     for _ in range(3):
         net, other = Net(), Linear()
-        with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
+        with marey.profile(with_stack=True, c_calls=c_calls) as prof:
             other(1)
             net(1)
             other(1)
@@ -98,7 +98,7 @@ def test_objects_are_numbered_by_class_name_in_order_of_their_first_calls(layers
 def test_a_new_object_at_an_old_address_gets_a_new_number(layers, c_calls):
     """(P19)"""
     seen = []
-    with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
+    with marey.profile(with_stack=True, c_calls=c_calls) as prof:
         for _ in range(20):
             layer = Linear()
             seen.append(id(layer))
@@ -118,10 +118,10 @@ def test_objects_without_end_have_names_that_end(c_calls):
         def __call__(self):
             pass
 
-    kymo.register_module_type(Passing, parameters="params")
+    marey.register_module_type(Passing, parameters="params")
     try:
         lasting = [Passing() for _ in range(50)]
-        with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
+        with marey.profile(with_stack=True, c_calls=c_calls) as prof:
             for each in lasting:
                 each()
             for _ in range(6000):
@@ -129,7 +129,7 @@ def test_objects_without_end_have_names_that_end(c_calls):
             for each in lasting:
                 each()
     finally:
-        kymo.unregister_module_type(Passing)
+        marey.unregister_module_type(Passing)
     found = names(prof)
     assert len(found) == 6100 and found[:50] == found[-50:]
     assert not set(found[:50]) & set(found[50:-50])  # a number is one object's as long as it lives
@@ -152,15 +152,15 @@ def test_objects_without_weak_references_are_held_until_tracing_ends():
         def __call__(self):
             pass
 
-    kymo.register_module_type(Slotted, parameters="params")
+    marey.register_module_type(Slotted, parameters="params")
     try:
-        with kymo.profile(with_stack=True) as prof:
+        with marey.profile(with_stack=True) as prof:
             for _ in range(5):
                 Slotted()()
             assert Slotted.alive == 5
         assert Slotted.alive == 0
     finally:
-        kymo.unregister_module_type(Slotted)
+        marey.unregister_module_type(Slotted)
     assert names(prof) == [f"nn.Module: Slotted_{i}" for i in range(5)]
     (parameter,) = nodes_named(prof, "nn.Module: Slotted_4")[0].extra_fields.module.parameters
     assert parameter[0] == "w" and parameter[1].sizes == [3]
@@ -171,7 +171,7 @@ def test_recording_holds_no_object(layers):
     layer = Linear()
     before = sys.getrefcount(layer)
     gone = weakref.ref(layer)
-    with kymo.profile(with_stack=True) as prof:
+    with marey.profile(with_stack=True) as prof:
         layer(1)
         layer(1)
         assert sys.getrefcount(layer) == before
@@ -185,7 +185,7 @@ def test_recording_holds_no_object(layers):
 def test_two_classes_of_one_name_share_the_numbers(layers, c_calls):
     first = type("Same", (Layer,), {})()
     second = type("Same", (Layer,), {})()
-    with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
+    with marey.profile(with_stack=True, c_calls=c_calls) as prof:
         first(1)
         second(1)
     assert names(prof) == ["nn.Module: Same_0", "nn.Module: Same_1"]
@@ -203,7 +203,7 @@ def test_a_subclass_with_a_call_of_its_own_is_a_module_where_it_calls_the_inheri
         def __call__(self, value):
             return super().__call__(value)
 
-    with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
+    with marey.profile(with_stack=True, c_calls=c_calls) as prof:
         Silent()(1)
         Wrapping()(1)
     assert names(prof) == ["nn.Module: Wrapping_0"]
@@ -221,14 +221,14 @@ def test_self_is_found_in_a_cell_and_among_star_arguments(c_calls):
             return args[0]
 
     for cls in (Closing, Starred):
-        kymo.register_module_type(cls)
+        marey.register_module_type(cls)
     try:
-        with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
+        with marey.profile(with_stack=True, c_calls=c_calls) as prof:
             Closing()()
             Starred()(1, flag=2, more=3)
     finally:
         for cls in (Closing, Starred):
-            assert kymo.unregister_module_type(cls)
+            assert marey.unregister_module_type(cls)
     assert names(prof) == ["nn.Module: Closing_0", "nn.Module: Starred_0"]
 
 
@@ -242,7 +242,7 @@ def test_other_objects_that_run_the_same_code_are_plain_calls(layers):
     liar = Liar()
     liar.forward = lambda value: value
     assert isinstance(liar, Layer)
-    with kymo.profile(with_stack=True) as prof:
+    with marey.profile(with_stack=True) as prof:
         function(liar, 1)
     assert names(prof) == []
     assert any(node.name.endswith("Layer.__call__") for node in depth_first(prof.tree()))
@@ -255,7 +255,7 @@ def test_recursion_and_threads_keep_their_names(layers, c_calls):
             return self(value - 1) if value else 0
 
     deep = Deep()
-    with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
+    with marey.profile(with_stack=True, c_calls=c_calls) as prof:
         deep(50)
         threads = [threading.Thread(target=lambda: [deep(1) for _ in range(20)]) for _ in range(4)]
         for thread in threads:
@@ -268,7 +268,7 @@ def test_recursion_and_threads_keep_their_names(layers, c_calls):
 def test_a_module_that_runs_when_the_session_starts_has_its_name(layers):
     class Starting(Layer):
         def forward(self, value):
-            self.prof = kymo.profile(with_stack=True)
+            self.prof = marey.profile(with_stack=True)
             self.prof.start()
             Linear()(1)
             self.prof.stop()
@@ -284,14 +284,14 @@ def test_registration_takes_effect_in_a_session_that_runs_and_ends_with_unregist
             pass
 
     late = Late()
-    with kymo.profile(with_stack=True) as prof:
+    with marey.profile(with_stack=True) as prof:
         late()
-        kymo.register_module_type(Late)
+        marey.register_module_type(Late)
         late()
         late()
-        assert kymo.unregister_module_type(Late)
+        assert marey.unregister_module_type(Late)
         late()
-    assert not kymo.unregister_module_type(Late)
+    assert not marey.unregister_module_type(Late)
     assert names(prof) == ["nn.Module: Late_0"] * 2
     calls = [node for node in depth_first(prof.tree()) if node.tag.name == "PyCall"]
     assert sum(node.name.endswith("Late.__call__") for node in calls) == 2
@@ -300,8 +300,8 @@ def test_registration_takes_effect_in_a_session_that_runs_and_ends_with_unregist
 def test_sessions_that_overlap_have_parameters_as_of_their_own_first_calls(layers):
     """(P16)"""
     layer = Linear()
-    first = kymo.profile(with_stack=True)
-    second = kymo.profile(with_stack=True)
+    first = marey.profile(with_stack=True)
+    second = marey.profile(with_stack=True)
     first.start()
     layer(1)
     layer.grads["weight"] = numpy.ones((2, 3))
@@ -323,7 +323,7 @@ def test_parameters_and_gradients_are_in_the_tree_of_every_call(layers):
     layer.grads["bias"] = numpy.ones(2, "float64")
     layer.params["text"] = "no array"
     layer.params["nothing"] = None
-    with kymo.profile(with_stack=True) as prof:
+    with marey.profile(with_stack=True) as prof:
         layer(1)
         layer(1)
     for node in nodes_named(prof, "nn.Module: Linear_0"):
@@ -347,7 +347,7 @@ def test_optimizers_have_their_parameters_gradients_and_state():
     optimizer = Momentum([layer])
     weight, bias = layer.params.values()
     optimizer.state = [{"velocity": numpy.zeros((2, 3)), "step": 3}, {}]
-    kymo.register_module_type(
+    marey.register_module_type(
         Momentum,
         kind="optimizer",
         parameters="groups",
@@ -355,10 +355,10 @@ def test_optimizers_have_their_parameters_gradients_and_state():
         state="state",
     )
     try:
-        with kymo.profile(with_stack=True) as prof:
+        with marey.profile(with_stack=True) as prof:
             optimizer.step()
     finally:
-        kymo.unregister_module_type(Momentum)
+        marey.unregister_module_type(Momentum)
     (node,) = nodes_named(prof, "Optimizer: Momentum_0")
     assert node.extra_fields.module is None
     info = node.extra_fields.optimizer
@@ -378,15 +378,15 @@ def test_an_optimizer_of_thousands_of_parameters_is_whole(tmp_path):
         def step(self):
             pass
 
-    kymo.register_module_type(Large, kind="optimizer", parameters="params", gradients="params", state="state")
+    marey.register_module_type(Large, kind="optimizer", parameters="params", gradients="params", state="state")
     try:
-        session = kymo.Session()
-        session.start(with_stack=True, output=str(tmp_path / "large.kymo"))
+        session = marey.Session()
+        session.start(with_stack=True, output=str(tmp_path / "large.marey"))
         Large().step()
         session.stop()
     finally:
-        kymo.unregister_module_type(Large)
-    trace = kymo.load(tmp_path / "large.kymo")
+        marey.unregister_module_type(Large)
+    trace = marey.load(tmp_path / "large.marey")
     (node,) = [node for node in depth_first(trace.tree()) if node.name == "Optimizer: Large_0"]
     parameters = node.extra_fields.optimizer.parameters
     assert len(parameters) == 3000
@@ -396,11 +396,11 @@ def test_an_optimizer_of_thousands_of_parameters_is_whole(tmp_path):
 
 def test_a_capture_has_the_same_tree_and_so_has_a_saved_trace(layers, tmp_path):
     net = Net()
-    session = kymo.Session()
-    session.start(with_stack=True, with_modules=True, output=str(tmp_path / "net.kymo"))
+    session = marey.Session()
+    session.start(with_stack=True, with_modules=True, output=str(tmp_path / "net.marey"))
     net(1)
     kept = session.stop()
-    kept.save(str(tmp_path / "saved.kymo"))
+    kept.save(str(tmp_path / "saved.marey"))
 
     def facts(trace):
         return [
@@ -410,8 +410,8 @@ def test_a_capture_has_the_same_tree_and_so_has_a_saved_trace(layers, tmp_path):
         ]
 
     assert len(facts(kept)) == 3 and facts(kept)[1][1].parameters[0][0] == "weight"
-    assert facts(kymo.load(tmp_path / "net.kymo")) == facts(kept)
-    assert facts(kymo.load(tmp_path / "saved.kymo")) == facts(kept)
+    assert facts(marey.load(tmp_path / "net.marey")) == facts(kept)
+    assert facts(marey.load(tmp_path / "saved.marey")) == facts(kept)
 
 
 class _Raising:
@@ -458,14 +458,14 @@ def test_what_raises_never_reaches_the_program(layers, c_calls):
         def __call__(self):
             return 5
 
-    kymo.register_module_type(Failing, name=fail, parameters=fail, gradients=fail, state=fail, children=fail)
+    marey.register_module_type(Failing, name=fail, parameters=fail, gradients=fail, state=fail, children=fail)
     layer = Linear()
     layer.params["odd"] = _Raising()
     layer.params[_Raising] = layer.grads["weight"] = _Raising()
     wild = _Wild()
     asked = _Wild.asked
     try:
-        with kymo.profile(with_stack=True, with_modules=True, c_calls=c_calls) as prof:
+        with marey.profile(with_stack=True, with_modules=True, c_calls=c_calls) as prof:
             assert layer(1) == 1 and wild(2) == 2 and Failing()() == 5
             try:
                 raise KeyError("kept")
@@ -474,7 +474,7 @@ def test_what_raises_never_reaches_the_program(layers, c_calls):
                 Failing()()
                 assert isinstance(sys.exc_info()[1], KeyError)
     finally:
-        kymo.unregister_module_type(Failing)
+        marey.unregister_module_type(Failing)
     assert _Wild.asked == asked  # no code of its class ran
     assert names(prof)[:3] == ["nn.Module: Linear_0", "nn.Module: _Wild_0", "nn.Module: Failing_0"]
     parameters = nodes_named(prof, "nn.Module: Linear_0")[0].extra_fields.module.parameters
@@ -492,12 +492,12 @@ def test_what_is_asked_of_objects_is_no_part_of_the_trace():
         def __call__(self):
             pass
 
-    kymo.register_module_type(Asked, name=name_asked, parameters=parameters_asked)
+    marey.register_module_type(Asked, name=name_asked, parameters=parameters_asked)
     try:
-        with kymo.profile(with_stack=True) as prof:
+        with marey.profile(with_stack=True) as prof:
             Asked()()
     finally:
-        kymo.unregister_module_type(Asked)
+        marey.unregister_module_type(Asked)
     assert names(prof) == ["nn.Module: Named_0"]
     assert not any(node.name.endswith(("parameters_asked", "name_asked")) for node in depth_first(prof.tree()))
     assert len(nodes_named(prof, "nn.Module: Named_0")[0].extra_fields.module.parameters) == 1
@@ -511,12 +511,12 @@ def test_only_the_exact_types_named_count_as_arrays():
         def __call__(self):
             pass
 
-    kymo.register_module_type(Strict, parameters="params", arrays=numpy.ndarray)
+    marey.register_module_type(Strict, parameters="params", arrays=numpy.ndarray)
     try:
-        with kymo.profile(with_stack=True) as prof:
+        with marey.profile(with_stack=True) as prof:
             Strict()()
     finally:
-        kymo.unregister_module_type(Strict)
+        marey.unregister_module_type(Strict)
     (node,) = nodes_named(prof, "nn.Module: Strict_0")
     assert [array.sizes for _, array, _ in node.extra_fields.module.parameters] == [[2]]
 
@@ -524,9 +524,9 @@ def test_only_the_exact_types_named_count_as_arrays():
 def test_ranges_know_the_modules_that_they_ran_in(layers, tmp_path):
     """upstream: test_module_hierarchy (P37)"""
     net = Net()
-    with kymo.profile(with_stack=True, with_modules=True) as prof:
+    with marey.profile(with_stack=True, with_modules=True) as prof:
         net(1)
-        with kymo.record_function("outside"):
+        with marey.record_function("outside"):
             pass
     events = {event.name: event for event in prof.events()}
     assert events["op"].module_hierarchy == "TOP(Net)::forward"
@@ -548,7 +548,7 @@ def test_ranges_know_the_modules_that_they_ran_in(layers, tmp_path):
 
 def test_without_with_modules_parts_are_called_by_class_and_number(layers, tmp_path):
     net = Net()
-    with kymo.profile(with_stack=True) as prof:
+    with marey.profile(with_stack=True) as prof:
         net(1)
     events = {event.name: event for event in prof.events()}
     assert events["nn.Module: Linear_1"].module_hierarchy == "TOP(Net)::forward.Linear_1(Linear)::forward"
@@ -559,12 +559,12 @@ def test_without_with_modules_parts_are_called_by_class_and_number(layers, tmp_p
 def test_what_cannot_be_registered_is_refused():
     for arguments in ({"kind": "table"}, {"call": "nothing"}):
         with pytest.raises(ValueError):
-            kymo.register_module_type(Layer, **arguments)
+            marey.register_module_type(Layer, **arguments)
     for arguments in ({"call": len}, {"name": "x"}, {"parameters": 3}, {"arrays": ("x",)}):
         with pytest.raises(TypeError):
-            kymo.register_module_type(Layer, **arguments)
+            marey.register_module_type(Layer, **arguments)
     with pytest.raises(TypeError):
-        kymo.register_module_type(Layer())
+        marey.register_module_type(Layer())
 
 
 def test_a_session_stopped_by_what_an_object_is_asked_does_no_harm():
@@ -573,14 +573,14 @@ def test_a_session_stopped_by_what_an_object_is_asked_does_no_harm():
             return 7
 
     for c_calls in (False, True):
-        prof = kymo.profile(with_stack=True, c_calls=c_calls)
-        kymo.register_module_type(Stopping, parameters=lambda own, prof=prof: prof.stop())
+        prof = marey.profile(with_stack=True, c_calls=c_calls)
+        marey.register_module_type(Stopping, parameters=lambda own, prof=prof: prof.stop())
         try:
             prof.start()
             assert Stopping()() == 7
         finally:
-            kymo.unregister_module_type(Stopping)
-        with kymo.profile(with_stack=True, c_calls=c_calls) as after:
+            marey.unregister_module_type(Stopping)
+        with marey.profile(with_stack=True, c_calls=c_calls) as after:
             Layer()(1)
         assert any(node.name.endswith("Layer.__call__") for node in depth_first(after.tree()))
 
@@ -606,10 +606,10 @@ def test_a_session_stopped_by_a_collection_while_an_object_is_met_does_no_harm(c
         return "Met"
 
     before = gc.get_threshold()
-    kymo.register_module_type(Met, name=name)
+    marey.register_module_type(Met, name=name)
     gc.disable()
     try:
-        prof = kymo.profile(with_stack=True, c_calls=c_calls)
+        prof = marey.profile(with_stack=True, c_calls=c_calls)
         prof.start()
         met = Met()
         gc.set_threshold(1)
@@ -617,9 +617,9 @@ def test_a_session_stopped_by_a_collection_while_an_object_is_met_does_no_harm(c
     finally:
         gc.set_threshold(*before)
         gc.enable()
-        kymo.unregister_module_type(Met)
+        marey.unregister_module_type(Met)
     gc.collect()
-    with kymo.profile(with_stack=True, c_calls=c_calls) as after:
+    with marey.profile(with_stack=True, c_calls=c_calls) as after:
         Layer()(1)
     assert any(node.name.endswith("Layer.__call__") for node in depth_first(after.tree()))
 

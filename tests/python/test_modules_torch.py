@@ -7,8 +7,8 @@ import textwrap
 
 import pytest
 
-import kymo
-from kymo._tree import depth_first
+import marey
+from marey._tree import depth_first
 
 torch = pytest.importorskip("torch")
 
@@ -22,7 +22,7 @@ class Net(torch.nn.Module):
         self.rest = torch.nn.ModuleList([torch.nn.ReLU(), torch.nn.Linear(3, 2)])
 
     def forward(self, value):
-        with kymo.record_function("op"):
+        with marey.record_function("op"):
             value = self.first(value)
         for layer in self.rest:
             value = layer(value)
@@ -42,7 +42,7 @@ def test_modules_are_named_by_class_and_number(c_calls):
     """upstream: test_profiler_experimental_tree_with_stack_and_modules (P15, P19)"""
     for _ in range(3):
         net = Net()
-        with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
+        with marey.profile(with_stack=True, c_calls=c_calls) as prof:
             net(torch.zeros(1, 4))
         assert modules(prof) == [
             "nn.Module: Net_0",
@@ -56,7 +56,7 @@ def test_parameters_have_names_metadata_and_gradients():
     """upstream: test_nnmodule_params"""
     net = Net()
     net(torch.ones(1, 4)).sum().backward()
-    with kymo.profile(with_stack=True) as prof:
+    with marey.profile(with_stack=True) as prof:
         net(torch.zeros(1, 4))
     info = nodes_named(prof, "nn.Module: Linear_0")[0].extra_fields.module
     assert (info.self_ptr, info.cls_name) == (id(net.first), "Linear")
@@ -81,7 +81,7 @@ def test_optimizers_have_parameters_gradients_and_state(make, states):
     net = Net()
     optimizer = make(net.parameters())
     net(torch.ones(1, 4)).sum().backward()
-    with kymo.profile(with_stack=True) as prof:
+    with marey.profile(with_stack=True) as prof:
         optimizer.step()
     (node,) = nodes_named(prof, "Optimizer: ")
     assert node.name == f"Optimizer: {type(optimizer).__name__}_0"
@@ -98,7 +98,7 @@ def test_ids_agree_between_modules_and_optimizers():
     """upstream: test_module_and_optimizer_ids"""
     net = Net()
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-    with kymo.profile(with_stack=True) as prof:
+    with marey.profile(with_stack=True) as prof:
         net(torch.ones(1, 4)).sum().backward()
         optimizer.step()
     of_modules = {
@@ -113,7 +113,7 @@ def test_ids_agree_between_modules_and_optimizers():
 def test_ranges_know_the_modules_that_they_ran_in():
     """upstream: test_module_hierarchy (P37)"""
     net = Net()
-    with kymo.profile(with_stack=True, with_modules=True) as prof:
+    with marey.profile(with_stack=True, with_modules=True) as prof:
         net(torch.zeros(1, 4))
     hierarchy = {event.name: event.module_hierarchy for event in prof.events()}
     assert hierarchy["op"] == "TOP(Net)::forward"
@@ -133,7 +133,7 @@ def test_tensors_of_other_classes_are_left_alone():
     net._parameters["odd"] = torch.zeros(2).as_subclass(Odd)
     net._parameters["none"] = None
     net._parameters["plain"] = torch.zeros(3)
-    with kymo.profile(with_stack=True) as prof:
+    with marey.profile(with_stack=True) as prof:
         net(1)
     (node,) = nodes_named(prof, "nn.Module: Identity_0")
     assert [(name, array.sizes) for name, array, _ in node.extra_fields.module.parameters] == [("plain", [3])]
@@ -141,7 +141,7 @@ def test_tensors_of_other_classes_are_left_alone():
 
 def test_tracing_holds_no_module():
     """upstream: test_refcounts"""
-    with kymo.profile(with_stack=True) as prof:
+    with marey.profile(with_stack=True) as prof:
         for _ in range(10):
             torch.nn.Identity()(1)
             gc.collect()
@@ -152,11 +152,11 @@ def test_tracing_holds_no_module():
 def test_torch_imported_during_a_session_is_recognised(c_calls):
     program = f"""
         import sys
-        import kymo
-        from kymo._tree import depth_first
+        import marey
+        from marey._tree import depth_first
 
         assert "torch" not in sys.modules
-        with kymo.profile(with_stack=True, c_calls={c_calls}) as prof:
+        with marey.profile(with_stack=True, c_calls={c_calls}) as prof:
             assert "torch" not in sys.modules
             import torch
             torch.nn.Linear(2, 2)(torch.zeros(1, 2))

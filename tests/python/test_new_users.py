@@ -8,14 +8,14 @@ import weakref
 
 import pytest
 
-import kymo
+import marey
 
 
 def recorded_names(prof):
     return [event.name for event in prof.events()]
 
 
-class Counted(kymo.record_function):
+class Counted(marey.record_function):
     """A user's own range, with a constructor and a block of its own."""
 
     def __init__(self, name, *, log):
@@ -33,24 +33,24 @@ class Counted(kymo.record_function):
 
 def test_a_subclass_may_have_a_constructor_of_its_own():
     log = []
-    with kymo.profile() as prof, Counted("load", log=log) as range_:
+    with marey.profile() as prof, Counted("load", log=log) as range_:
         assert (range_.name, range_.args, type(range_)) == ("counted load", "text", Counted)
     assert recorded_names(prof) == ["counted load"]
     assert log == ["in", "out"]
 
 
 def test_a_subclass_that_names_nothing_is_called_like_its_type():
-    class Nameless(kymo.record_function):
+    class Nameless(marey.record_function):
         def __init__(self, number):
             self.number = number
 
-    with kymo.profile() as prof, Nameless(3):
+    with marey.profile() as prof, Nameless(3):
         pass
     assert recorded_names(prof) == ["Nameless"]
 
 
 def test_the_constructor_of_a_subclass_checks_what_it_is_given():
-    class Plain(kymo.record_function):
+    class Plain(marey.record_function):
         pass
 
     assert Plain("x", args="y").args == "y"
@@ -76,7 +76,7 @@ def test_a_decorator_of_a_subclass_enters_and_leaves_in_its_way():
     def generator():
         return (yield 1)
 
-    with kymo.profile() as prof:
+    with marey.profile() as prof:
         assert plain(1) == 0
         assert log == ["in", "in", "out", "out"]
         assert asyncio.run(coroutine()) == "done"
@@ -99,7 +99,7 @@ def test_objects_of_a_subclass_leak_nothing():
 def test_ranges_can_be_referred_to_weakly():
     dead = []
     for _ in range(40):  # more than are kept for use again
-        range_ = kymo.record_function("x")
+        range_ = marey.record_function("x")
         assert weakref.getweakrefcount(range_) == 0
         reference = weakref.ref(range_, dead.append)
         assert reference() is range_
@@ -112,11 +112,11 @@ def test_options_of_the_wrong_type_are_refused_at_once():
     for options in ({"max_bytes": "many"}, {"experimental_config": 5}, {"on_trace_ready": 5}):
         (name,) = options
         with pytest.raises(TypeError, match=name):
-            kymo.profile(**options)
+            marey.profile(**options)
 
 
 def test_options_of_tables_of_the_wrong_type_are_named():
-    with kymo.profile() as prof, kymo.record_function("x"):
+    with marey.profile() as prof, marey.record_function("x"):
         pass
     for options in ({"row_limit": "a"}, {"header": 3}):
         (name,) = options
@@ -125,14 +125,14 @@ def test_options_of_tables_of_the_wrong_type_are_named():
 
 
 def test_a_negative_number_of_stack_entries_is_none():
-    with kymo.profile() as prof, kymo.record_function("x"):
+    with marey.profile() as prof, marey.record_function("x"):
         pass
     assert [average.key for average in prof.key_averages(group_by_stack_n=-3)] == ["x"]
     assert [average.key for average in prof.events().key_averages(group_by_stack_n=-3)] == ["x"]
 
 
 def test_metadata_that_no_encoding_can_say_is_escaped():
-    prof = kymo.profile()
+    prof = marey.profile()
     prof.add_metadata("key \ud800", "value \ud801")
     with prof:
         prof.add_metadata("more \ud802", "x")
@@ -141,7 +141,7 @@ def test_metadata_that_no_encoding_can_say_is_escaped():
 
 
 def test_metadata_that_the_trace_would_refuse_is_refused_when_it_is_given():
-    prof = kymo.profile()
+    prof = marey.profile()
     for value in ("{", "NaN", '"\\ud800"', ""):
         with pytest.raises(ValueError, match="'key' is not JSON"):
             prof.add_metadata_json("key", value)
@@ -153,36 +153,36 @@ def test_metadata_that_the_trace_would_refuse_is_refused_when_it_is_given():
 
 
 def test_a_start_that_fails_leaves_nothing_running():
-    prof = kymo.profile(custom_trace_id_callback=lambda: "\ud800")
+    prof = marey.profile(custom_trace_id_callback=lambda: "\ud800")
     with pytest.raises(TypeError):
         prof.start()
     prof.preset_metadata["key"] = "{"  # past the checks
     prof.set_custom_trace_id_callback(None)
-    with pytest.raises(kymo.Error, match="not JSON"):
+    with pytest.raises(marey.Error, match="not JSON"):
         prof.start()
-    assert not kymo.is_recording()
-    assert not kymo.is_enabled()
+    assert not marey.is_recording()
+    assert not marey.is_enabled()
     del prof.preset_metadata["key"]
-    with prof, kymo.record_function("x"):
+    with prof, marey.record_function("x"):
         pass
     assert recorded_names(prof) == ["x"]
 
 
 def test_paths_may_be_bytes(tmp_path):
-    output = bytes(tmp_path / "a.kymo")
-    with kymo.profile(output=output) as prof, kymo.record_function("x"):
+    output = bytes(tmp_path / "a.marey")
+    with marey.profile(output=output) as prof, marey.record_function("x"):
         pass
     prof.export_chrome_trace(bytes(tmp_path / "a.json"))
     for path in (output, bytes(tmp_path / "a.json")):
-        assert [event.name for event in kymo.load(path).events()] == ["x"]
+        assert [event.name for event in marey.load(path).events()] == ["x"]
 
 
 def test_names_of_the_newest_release_are_taken(tmp_path):
-    config = kymo._ExperimentalConfig(trace_only=True)
+    config = marey._ExperimentalConfig(trace_only=True)
     assert config.trace_only
-    with kymo.profile(
+    with marey.profile(
         experimental_config=config,
-        on_trace_ready=kymo.tensorboard_trace_handler(tmp_path, use_python_export=True),
+        on_trace_ready=marey.tensorboard_trace_handler(tmp_path, use_python_export=True),
     ) as prof:
         pass
     prof.export_chrome_trace(tmp_path / "a.json", use_python_export=True)
@@ -190,10 +190,10 @@ def test_names_of_the_newest_release_are_taken(tmp_path):
 
 
 def test_what_a_profiler_says_of_itself():
-    prof = kymo.profile(activities=[kymo.ProfilerActivity.CPU], use_device=None)
+    prof = marey.profile(activities=[marey.ProfilerActivity.CPU], use_device=None)
     assert (prof.entered, prof.use_cpu, prof.use_cuda) == (False, True, False)
-    assert prof.kineto_activities == {kymo.ProfilerActivity.CPU}
-    assert prof.profiler_kind is kymo.ProfilerState.KINETO
+    assert prof.kineto_activities == {marey.ProfilerActivity.CPU}
+    assert prof.profiler_kind is marey.ProfilerState.KINETO
     assert prof.profiling_start_time_ns == prof.profiling_end_time_ns == 0
     before = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
     with prof:
@@ -204,21 +204,21 @@ def test_what_a_profiler_says_of_itself():
 
 def test_a_program_that_ends_while_profiling_says_nothing(run_python):
     printed = run_python(
-        "import os, threading, time, kymo\n"
+        "import os, threading, time, marey\n"
         "os.dup2(1, 2)\n"
-        "kymo.profile().start()\n"
+        "marey.profile().start()\n"
         "def spin():\n"
         "    while True:\n"
-        "        with kymo.record_function('spin'): time.sleep(0.001)\n"
+        "        with marey.record_function('spin'): time.sleep(0.001)\n"
         "for _ in range(4): threading.Thread(target=spin, daemon=True).start()\n"
-        "kymo.record_function('open').__enter__()\n"
-        "kymo.begin('also open')\n"
+        "marey.record_function('open').__enter__()\n"
+        "marey.begin('also open')\n"
     )
     assert printed == ""
 
 
 def test_the_warning_of_lost_cycles_points_at_the_program(recwarn):
-    prof = kymo.profile(schedule=kymo.schedule(wait=0, warmup=1, active=1))
+    prof = marey.profile(schedule=marey.schedule(wait=0, warmup=1, active=1))
     with prof:
         for _ in range(4):
             prof.step()
@@ -227,7 +227,7 @@ def test_the_warning_of_lost_cycles_points_at_the_program(recwarn):
 
 
 def test_save_refuses_the_names_of_other_formats(tmp_path):
-    with kymo.profile() as prof:
+    with marey.profile() as prof:
         pass
     with pytest.raises(ValueError, match="export"):
         prof.trace.save(tmp_path / "trace.json.gz")
@@ -235,11 +235,11 @@ def test_save_refuses_the_names_of_other_formats(tmp_path):
 
 
 def test_collection_is_switched_by_either_spelling():
-    with kymo.profile() as prof:
-        prof.toggle_collection_dynamic(enabled=False, activities=[kymo.ProfilerActivity.CPU])
-        with kymo.record_function("unseen"):
+    with marey.profile() as prof:
+        prof.toggle_collection_dynamic(enabled=False, activities=[marey.ProfilerActivity.CPU])
+        with marey.record_function("unseen"):
             pass
-        prof.toggle_collection_dynamic(enable=True, activities=[kymo.ProfilerActivity.CPU])
+        prof.toggle_collection_dynamic(enable=True, activities=[marey.ProfilerActivity.CPU])
         with pytest.raises(TypeError, match="enable"):
             prof.toggle_collection_dynamic()
     assert len(prof.events()) == 0

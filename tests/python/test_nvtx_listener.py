@@ -1,4 +1,4 @@
-"""Kymo as the listener of NVTX: what libraries push is recorded under ``kymo run --nvtx``."""
+"""Marey as the listener of NVTX: what libraries push is recorded under ``marey run --nvtx``."""
 
 import collections
 import os
@@ -10,24 +10,24 @@ import pytest
 from collectors import BIN, needs_nvtx
 from running import captures, environment, report
 
-from kymo import nvtx
+from marey import nvtx
 
 LIBRARY = BIN / "nvtx_library.so"
 PRELUDE = f"""
-import ctypes, subprocess, sys, threading, kymo
-from kymo import nvtx
+import ctypes, subprocess, sys, threading, marey
+from marey import nvtx
 library = ctypes.CDLL({str(LIBRARY)!r})
 """
 pytestmark = needs_nvtx
 
 
 def record(folder, program, *options, **variables):
-    """Runs the program; what it printed, what Kymo said."""
+    """Runs the program; what it printed, what Marey said."""
     path = folder / "program.py"
     path.write_text(PRELUDE + program)
     assert LIBRARY.exists(), f"{LIBRARY} has not been built"
     done = subprocess.run(
-        [sys.executable, "-m", "kymo", "run", *options, path.name],
+        [sys.executable, "-m", "marey", "run", *options, path.name],
         cwd=folder,
         env=environment(**variables),
         capture_output=True,
@@ -48,7 +48,7 @@ def counted(path):
 
 def said(*words):
     """What a verb of the command prints."""
-    command = [sys.executable, "-m", "kymo", *map(str, words)]
+    command = [sys.executable, "-m", "marey", *map(str, words)]
     return subprocess.run(command, env=environment(), capture_output=True, text=True, check=True).stdout
 
 
@@ -89,10 +89,10 @@ def test_emit_nvtx_does_not_come_back(tmp_path):
     record(
         tmp_path,
         """
-with kymo.emit_nvtx():
-    with kymo.record_function("once"), nvtx.range("by hand"):
+with marey.emit_nvtx():
+    with marey.record_function("once"), nvtx.range("by hand"):
         library.library_work(2)
-        kymo.instant("mark")
+        marey.instant("mark")
 """,
         "--nvtx",
         "--no-calls",
@@ -121,7 +121,7 @@ else:
 
 def test_a_session_that_cannot_hear_says_so(tmp_path):
     _, errors = record(tmp_path, "library.library_work(1)\n", "--nvtx", NVTX_INJECTION64_PATH="/opt/other/libother.so")
-    assert "kymo: --nvtx: ranges of NVTX go to another tool" in errors
+    assert "marey: --nvtx: ranges of NVTX go to another tool" in errors
     (capture,) = captures(tmp_path)
     assert "names the library of another tool, /opt/other/libother.so" in said("info", capture)
 

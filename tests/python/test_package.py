@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-import kymo
+import marey
 
-FOLDER = Path(kymo.__path__[0])
-SCRIPT = Path(sys.executable).parent / "kymo"
+FOLDER = Path(marey.__path__[0])
+SCRIPT = Path(sys.executable).parent / "marey"
 installed = pytest.mark.skipif(bool(os.environ.get("PYTHONPATH")), reason="a build folder's package is not installed")
 
 
 def command(*arguments, cwd=None, env=None, check=True):
     done = subprocess.run(
-        [sys.executable, "-m", "kymo", *map(str, arguments)],
+        [sys.executable, "-m", "marey", *map(str, arguments)],
         cwd=cwd,
         env={**os.environ, **(env or {})},
         capture_output=True,
@@ -29,7 +29,7 @@ def command(*arguments, cwd=None, env=None, check=True):
 
 # ---- importing
 
-# What `import kymo` may bring that a bare interpreter has not loaded. Each costs well under a millisecond; what costs
+# What `import marey` may bring that a bare interpreter has not loaded. Each costs well under a millisecond; what costs
 # more (json, uuid, asyncio, concurrent.futures, inspect, typing, dataclasses) is imported where it is used.
 CHEAP = set(
     "__future__ _collections _contextvars _functools _operator _thread _warnings _weakref _weakrefset atexit "
@@ -39,8 +39,8 @@ CHEAP = set(
 
 
 def test_importing_loads_only_modules_that_are_cheap(run_python):
-    text = "import sys\nbefore = set(sys.modules)\nimport kymo\nprint(*sorted(set(sys.modules) - before), sep='\\n')"
-    loaded = {name for name in run_python(text).split() if not name.startswith("kymo")}
+    text = "import sys\nbefore = set(sys.modules)\nimport marey\nprint(*sorted(set(sys.modules) - before), sep='\\n')"
+    loaded = {name for name in run_python(text).split() if not name.startswith("marey")}
     assert loaded <= CHEAP, sorted(loaded - CHEAP)
 
 
@@ -53,21 +53,21 @@ def state():
             list(sys.meta_path), list(sys.path_hooks), threading.Thread.start)
 state()
 before = state()
-import kymo
+import marey
 assert state() == before, [(a, b) for a, b in zip(before, state()) if a != b]
-assert not kymo.is_recording()
+assert not marey.is_recording()
 """
     run_python(text)
     assert [path.name for path in tmp_path.iterdir()] == ["program.py"]
 
 
-def test_importing_obeys_the_variable_that_libkymo_documents(run_python, tmp_path):
-    run_python("import kymo\nwith kymo.record_function('x'): pass", env={"KYMO": f"out={tmp_path}/a.kymo"})
-    assert kymo.load(tmp_path / "a.kymo").events()[0].name == "x"
+def test_importing_obeys_the_variable_that_libmarey_documents(run_python, tmp_path):
+    run_python("import marey\nwith marey.record_function('x'): pass", env={"MAREY": f"out={tmp_path}/a.marey"})
+    assert marey.load(tmp_path / "a.marey").events()[0].name == "x"
 
 
 def test_every_public_name_exists_and_the_package_says_that_it_is_typed():
-    assert [name for name in kymo.__all__ if not hasattr(kymo, name)] == []
+    assert [name for name in marey.__all__ if not hasattr(marey, name)] == []
     assert (FOLDER / "py.typed").exists()
     assert (FOLDER / "__init__.pyi").exists()
 
@@ -76,46 +76,46 @@ def test_every_public_name_exists_and_the_package_says_that_it_is_typed():
 
 
 def test_the_command_and_the_module_are_the_same():
-    assert command("--version").stdout == "kymo 0.1.0\n"
+    assert command("--version").stdout == "marey 0.2.0\n"
 
 
 @installed
 def test_the_script_is_the_command_too_and_belongs_to_this_interpreter():
     done = subprocess.run([SCRIPT, "--version"], capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (0, "kymo 0.1.0\n")
+    assert (done.returncode, done.stdout) == (0, "marey 0.2.0\n")
     assert SCRIPT.read_text().startswith(f"#!{sys.executable}\n")
 
 
 @installed
 def test_the_script_does_not_record_itself(tmp_path):
-    subprocess.run([SCRIPT, "--version"], env={**os.environ, "KYMO": f"out={tmp_path}/own.kymo"}, check=True)
+    subprocess.run([SCRIPT, "--version"], env={**os.environ, "MAREY": f"out={tmp_path}/own.marey"}, check=True)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_run_starts_the_python_that_the_command_belongs_to(tmp_path):
     program = tmp_path / "work.py"
     program.write_text(
-        "#!/bin/false\nimport sys, kymo\nwith kymo.record_function('work'): print(sys.executable, *sys.argv[1:])\n"
+        "#!/bin/false\nimport sys, marey\nwith marey.record_function('work'): print(sys.executable, *sys.argv[1:])\n"
         "sys.exit(7)\n"
     )
-    done = command("run", "-o", "out.kymo", "--", program, "a", "b c", cwd=tmp_path, check=False)
+    done = command("run", "-o", "out.marey", "--", program, "a", "b c", cwd=tmp_path, check=False)
     assert done.returncode == 7
     assert done.stdout == f"{sys.executable} a b c\n"
-    assert "work" in [event.name for event in kymo.load(tmp_path / "out.kymo").events()]
+    assert "work" in [event.name for event in marey.load(tmp_path / "out.marey").events()]
 
 
 def test_run_without_calls_records_what_a_script_marks(tmp_path):
-    (tmp_path / "x.py").write_text("import kymo\nwith kymo.record_function('here'): print('hello')")
-    done = command("run", "--no-calls", "-o", "x.kymo", "x.py", cwd=tmp_path)
+    (tmp_path / "x.py").write_text("import marey\nwith marey.record_function('here'): print('hello')")
+    done = command("run", "--no-calls", "-o", "x.marey", "x.py", cwd=tmp_path)
     assert done.stdout == "hello\n"
-    assert [event.name for event in kymo.load(tmp_path / "x.kymo").events()] == ["here"]
+    assert [event.name for event in marey.load(tmp_path / "x.marey").events()] == ["here"]
 
 
 def test_without_the_command_the_package_says_why(tmp_path):
-    from kymo._command import main
+    from marey._command import main
 
-    assert "fmt or CLI11" in main([str(tmp_path)], ["kymo", "report"])
-    assert "no CMake files" in main([str(tmp_path)], ["kymo", "--cmake-dir"])
+    assert "fmt or CLI11" in main([str(tmp_path)], ["marey", "report"])
+    assert "no CMake files" in main([str(tmp_path)], ["marey", "--cmake-dir"])
 
 
 # ---- files
@@ -124,10 +124,10 @@ def test_without_the_command_the_package_says_why(tmp_path):
 @installed
 def test_nothing_in_the_package_remembers_where_it_was_built():
     """Libraries look for each other beside themselves: the folder can be moved."""
-    libraries = [*FOLDER.glob("_kymo*.so"), *(FOLDER / "lib").glob("libkymo*"), FOLDER / "bin" / "kymo"]
-    names = sorted(path.name for path in libraries if path.name.startswith("libkymo"))
-    devices = [name for name in names if name.startswith("libkymo_")]
-    assert len(names) - len(devices) == 1, names  # one libkymo, no copies of it
+    libraries = [*FOLDER.glob("_marey*.so"), *(FOLDER / "lib").glob("libmarey*"), FOLDER / "bin" / "marey"]
+    names = sorted(path.name for path in libraries if path.name.startswith("libmarey"))
+    devices = [name for name in names if name.startswith("libmarey_")]
+    assert len(names) - len(devices) == 1, names  # one libmarey, no copies of it
     for path in libraries:
         text = subprocess.run(["readelf", "-d", path], capture_output=True, text=True, check=True).stdout
         for line in text.splitlines():
@@ -138,9 +138,9 @@ def test_nothing_in_the_package_remembers_where_it_was_built():
 def test_the_cmake_folder_is_that_of_this_package():
     folder = Path(command("--cmake-dir").stdout.strip())
     assert folder.is_relative_to(FOLDER)
-    assert (folder / "kymoConfig.cmake").exists()
-    assert (folder / "kymoTargets.cmake").exists()
+    assert (folder / "mareyConfig.cmake").exists()
+    assert (folder / "mareyTargets.cmake").exists()
 
 
 def test_the_version_is_that_of_the_command():
-    assert kymo.__version__ in command("--version").stdout
+    assert marey.__version__ in command("--version").stdout

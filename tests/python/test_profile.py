@@ -1,4 +1,4 @@
-"""kymo.profile: its life, its options, and what it says of itself."""
+"""marey.profile: its life, its options, and what it says of itself."""
 
 import copy
 import json
@@ -14,16 +14,16 @@ import pytest
 from conftest import needs_own_memory
 from recorded import names, work
 
-import kymo
-from kymo import ProfilerActivity, RecordScope
+import marey
+from marey import ProfilerActivity, RecordScope
 
 # ---- life
 
 
 def test_a_block_is_recorded():
     """upstream: test_profiler, test_kineto"""
-    with kymo.profile() as prof:
-        with kymo.record_function("outer"):
+    with marey.profile() as prof:
+        with marey.record_function("outer"):
             work("inner")
     assert names(prof) == ["outer", "inner"]
     assert "inner" in str(prof)
@@ -32,14 +32,14 @@ def test_a_block_is_recorded():
 
 def test_what_is_outside_the_block_is_not_recorded():
     work("before")
-    with kymo.profile() as prof:
+    with marey.profile() as prof:
         work("inside")
     work("after")
     assert names(prof) == ["inside"]
 
 
 def test_start_and_stop_do_what_the_block_does():
-    prof = kymo.profile()
+    prof = marey.profile()
     prof.start()
     work()
     prof.stop()
@@ -48,15 +48,15 @@ def test_start_and_stop_do_what_the_block_does():
 
 
 def test_a_running_profiler_cannot_be_entered_again():
-    prof = kymo.profile()
+    prof = marey.profile()
     with prof:
-        with pytest.raises(kymo.Error, match="not reentrant"):
+        with pytest.raises(marey.Error, match="not reentrant"):
             prof.start()
     assert names(prof) == []
 
 
 def test_an_object_entered_later_starts_afresh():
-    prof = kymo.profile()
+    prof = marey.profile()
     with prof:
         work("first")
     with prof:
@@ -65,7 +65,7 @@ def test_an_object_entered_later_starts_afresh():
 
 
 def test_with_acc_events_an_object_entered_later_goes_on():
-    prof = kymo.profile(acc_events=True)
+    prof = marey.profile(acc_events=True)
     with prof:
         work("first")
     with prof:
@@ -75,7 +75,7 @@ def test_with_acc_events_an_object_entered_later_goes_on():
 
 
 def test_accumulated_cycles_are_in_exports_too(tmp_path):
-    prof = kymo.profile(acc_events=True)
+    prof = marey.profile(acc_events=True)
     for name in ("first", "second"):
         with prof:
             work(name)
@@ -86,26 +86,26 @@ def test_accumulated_cycles_are_in_exports_too(tmp_path):
 
 @pytest.mark.parametrize("read", ["events", "key_averages", "total_average", "table"])
 def test_reading_too_early_is_an_error_that_says_so(read):
-    prof = kymo.profile()
-    with pytest.raises(kymo.Error, match="has not run"):
+    prof = marey.profile()
+    with pytest.raises(marey.Error, match="has not run"):
         getattr(prof, read)()
     with prof:
-        with pytest.raises(kymo.Error, match="still running"):
+        with pytest.raises(marey.Error, match="still running"):
             getattr(prof, read)()
 
 
 def test_before_the_end_it_prints_as_unfinished():
-    prof = kymo.profile()
-    assert str(prof) == repr(prof) == "<unfinished kymo.profile>"
+    prof = marey.profile()
+    assert str(prof) == repr(prof) == "<unfinished marey.profile>"
     with prof:
-        assert str(prof) == "<unfinished kymo.profile>"
+        assert str(prof) == "<unfinished marey.profile>"
     assert str(prof) == prof.table()
 
 
 def test_a_profiler_that_is_not_enabled_is_inert():
     """Q1: upstream gives None."""
-    with kymo.profile(enabled=False) as prof:
-        assert not kymo.is_enabled()
+    with marey.profile(enabled=False) as prof:
+        assert not marey.is_enabled()
         work()
         prof.step()
     assert names(prof) == []
@@ -113,16 +113,16 @@ def test_a_profiler_that_is_not_enabled_is_inert():
 
 
 def test_an_exception_passes_through_and_what_was_recorded_stays():
-    prof = kymo.profile()
+    prof = marey.profile()
     with pytest.raises(KeyError, match="lost"):
         with prof:
-            with kymo.record_function("fails"):
+            with marey.record_function("fails"):
                 raise KeyError("lost")
     assert names(prof) == ["fails"]
 
 
 def test_profilers_nest_and_overlap():
-    outer, inner, late = kymo.profile(), kymo.profile(), kymo.profile()
+    outer, inner, late = marey.profile(), marey.profile(), marey.profile()
     with outer:
         work("a")
         inner.start()
@@ -139,15 +139,15 @@ def test_profilers_nest_and_overlap():
 
 def test_the_flag_is_up_while_any_profiler_runs():
     """upstream: test_is_profiler_enabled"""
-    from kymo import profiler
+    from marey import profiler
 
-    first, second = kymo.profile(), kymo.profile()
+    first, second = marey.profile(), marey.profile()
     assert not profiler._is_profiler_enabled
     first.start()
     second.start()
     assert profiler._is_profiler_enabled
     first.stop()
-    assert profiler._is_profiler_enabled and kymo.is_enabled()
+    assert profiler._is_profiler_enabled and marey.is_enabled()
     second.stop()
     assert not profiler._is_profiler_enabled
 
@@ -163,7 +163,7 @@ def top_level(prof, tmp_path):
 def test_metadata_is_in_the_trace(tmp_path):
     """K7; upstream: test_profiler_metadata; Q7: everything is escaped."""
     text = 'a "quoted"\n\\ text with \x01 and ü'
-    with kymo.profile(record_shapes=True) as prof:
+    with marey.profile(record_shapes=True) as prof:
         prof.add_metadata("text", text)
         prof.add_metadata_json("list", '[1, {"a": null}]')
     prof.add_metadata("afterwards", "kept")
@@ -178,7 +178,7 @@ def test_metadata_is_in_the_trace(tmp_path):
 
 def test_metadata_that_is_no_json_is_refused():
     """K7"""
-    prof = kymo.profile()
+    prof = marey.profile()
     with pytest.raises(ValueError, match="'key' is not JSON"):
         prof.add_metadata_json("key", "{")
     with pytest.raises(ValueError, match="not JSON"):
@@ -188,7 +188,7 @@ def test_metadata_that_is_no_json_is_refused():
 
 
 def test_preset_metadata_is_in_every_trace():
-    prof = kymo.profile()
+    prof = marey.profile()
     prof.preset_metadata_json("run", "17")
     for _ in range(2):
         with prof:
@@ -197,7 +197,7 @@ def test_preset_metadata_is_in_every_trace():
 
 
 def test_every_cycle_has_its_own_trace_id():
-    prof = kymo.profile()
+    prof = marey.profile()
     assert prof.get_trace_id() is None
     seen = set()
     for _ in range(3):
@@ -209,7 +209,7 @@ def test_every_cycle_has_its_own_trace_id():
 
 
 def test_trace_ids_come_from_the_callback_when_there_is_one():
-    prof = kymo.profile(custom_trace_id_callback=lambda: 'my "id"')
+    prof = marey.profile(custom_trace_id_callback=lambda: 'my "id"')
     with prof:
         pass
     assert prof.trace_id == prof.trace.metadata["trace_id"] == 'my "id"'
@@ -227,47 +227,47 @@ def test_options_that_cannot_be_are_refused():
         ({"threads": "some"}, ValueError),
         ({"scopes": []}, ValueError),
         ({"schedule": 3}, TypeError),
-        ({"use_cpu": False}, kymo.Error),
+        ({"use_cpu": False}, marey.Error),
         ({"activities": [3]}, TypeError),
         ({"activities": [ProfilerActivity.CPU, {ProfilerActivity.CPU: []}]}, ValueError),
-        ({"activities": [{ProfilerActivity.CPU: ["NOT_ONE"]}]}, kymo.Error),
-        ({"activities": [{ProfilerActivity.CPU: ["GPU_MEMCPY"]}]}, kymo.Error),
+        ({"activities": [{ProfilerActivity.CPU: ["NOT_ONE"]}]}, marey.Error),
+        ({"activities": [{ProfilerActivity.CPU: ["GPU_MEMCPY"]}]}, marey.Error),
         ({"unknown": 1}, TypeError),
     ]:
         with pytest.raises(error):
-            kymo.profile(**wrong)
+            marey.profile(**wrong)
 
 
 def test_only_what_the_filters_name_is_recorded():
     """upstream: test_activity_filter_dict_syntax, _empty_list"""
-    with kymo.profile(activities=[{ProfilerActivity.CPU: ["USER_ANNOTATION"]}]) as prof:
+    with marey.profile(activities=[{ProfilerActivity.CPU: ["USER_ANNOTATION"]}]) as prof:
         work("by hand")
-        with kymo.record_function_fast("operator"):
+        with marey.record_function_fast("operator"):
             pass
     assert names(prof) == ["by hand"]
-    with kymo.profile(activities=[{ProfilerActivity.CPU: []}]) as prof:
+    with marey.profile(activities=[{ProfilerActivity.CPU: []}]) as prof:
         work("nothing")
     assert names(prof) == []
 
 
 def test_only_the_scopes_asked_for_are_recorded():
-    with kymo.profile(scopes=[RecordScope.FUNCTION]) as prof:
+    with marey.profile(scopes=[RecordScope.FUNCTION]) as prof:
         work("by hand")
-        with kymo.record_function_fast("operator"):
+        with marey.record_function_fast("operator"):
             pass
     assert names(prof) == ["operator"]
 
 
 def test_a_generator_of_activities_is_read_once():
     """Q9"""
-    assert kymo.profile(activities=(kind for kind in [ProfilerActivity.CPU])).activities == {ProfilerActivity.CPU}
+    assert marey.profile(activities=(kind for kind in [ProfilerActivity.CPU])).activities == {ProfilerActivity.CPU}
 
 
 def test_devices_that_are_not_there_are_warned_of():
     with pytest.warns(UserWarning, match="There is no device called 'abacus'"):
-        assert kymo.profile(use_device="abacus").use_device is None
+        assert marey.profile(use_device="abacus").use_device is None
     with pytest.warns(UserWarning, match="nothing of 'hpu' is recorded"):
-        assert kymo.profile(use_device="hpu").use_device is None
+        assert marey.profile(use_device="hpu").use_device is None
 
 
 def test_all_threads_are_recorded_unless_asked_otherwise():
@@ -277,20 +277,20 @@ def test_all_threads_are_recorded_unless_asked_otherwise():
         ({}, ["other"]),
         ({"threads": "all"}, ["other"]),
         ({"threads": "tasks"}, []),
-        ({"experimental_config": kymo._ExperimentalConfig(profile_all_threads=False)}, []),
-        ({"experimental_config": kymo._ExperimentalConfig(profile_all_threads=True)}, ["other"]),
+        ({"experimental_config": marey._ExperimentalConfig(profile_all_threads=False)}, []),
+        ({"experimental_config": marey._ExperimentalConfig(profile_all_threads=True)}, ["other"]),
     ]:
         go = threading.Event()
         other = threading.Thread(target=lambda go=go: (go.wait(), work("other")))
         other.start()
-        with kymo.profile(**options) as prof:
+        with marey.profile(**options) as prof:
             go.set()
             other.join()
         assert names(prof) == expected, options
 
 
 def test_with_tasks_a_thread_that_is_started_inside_is_recorded():
-    with kymo.profile(threads="tasks") as prof:
+    with marey.profile(threads="tasks") as prof:
         thread = threading.Thread(target=work, args=("task",))
         thread.start()
         thread.join()
@@ -299,17 +299,17 @@ def test_with_tasks_a_thread_that_is_started_inside_is_recorded():
 
 def test_the_configuration_pickles_and_copies():
     """upstream: test_experimental_config_pickle"""
-    config = kymo._ExperimentalConfig(["a"], True, verbose=True, custom_profiler_config="x=1")
+    config = marey._ExperimentalConfig(["a"], True, verbose=True, custom_profiler_config="x=1")
     for same in (pickle.loads(pickle.dumps(config)), copy.deepcopy(config)):
         assert same == config
         assert same.profiler_metrics == ["a"] and same.verbose
     with pytest.raises(TypeError):
-        kymo._ExperimentalConfig(no_such_option=1)
+        marey._ExperimentalConfig(no_such_option=1)
 
 
 def test_collection_can_be_switched_off_and_on_within_a_cycle():
     """upstream: test_dynamic_toggle"""
-    with kymo.profile() as prof:
+    with marey.profile() as prof:
         prof.toggle_collection_dynamic(True, [ProfilerActivity.CPU])  # it is on
         work("a")
         prof.toggle_collection_dynamic(False, [ProfilerActivity.CPU])
@@ -319,14 +319,14 @@ def test_collection_can_be_switched_off_and_on_within_a_cycle():
     assert names(prof) == ["a", "c"]
     assert prof.trace.metadata["trace_id"] == prof.trace_id
     prof.toggle_collection_dynamic(True, [ProfilerActivity.CPU])  # harmless after the end
-    assert not kymo.is_recording()
+    assert not marey.is_recording()
 
 
 def test_memory_that_is_reported_is_in_events_and_in_the_timeline(tmp_path):
-    with kymo.profile(activities=[kymo.ProfilerActivity.CPU], profile_memory=True) as prof:
-        with kymo.record_function("takes"):
-            kymo.report_allocation(0x1000, 400, 400, 512)
-        kymo.report_allocation(0x1000, -400, 0, 512)
+    with marey.profile(activities=[marey.ProfilerActivity.CPU], profile_memory=True) as prof:
+        with marey.record_function("takes"):
+            marey.report_allocation(0x1000, 400, 400, 512)
+        marey.report_allocation(0x1000, -400, 0, 512)
     (takes,) = [average for average in prof.key_averages() if average.key == "takes"]
     assert takes.cpu_memory_usage == 400
     assert "CPU Mem" in prof.key_averages().table()
@@ -335,20 +335,20 @@ def test_memory_that_is_reported_is_in_events_and_in_the_timeline(tmp_path):
     assert [size[-1] for size in sizes] == [400, 0]
     prof.export_memory_timeline(tmp_path / "memory.html")
     assert "<svg" in (tmp_path / "memory.html").read_text()
-    with kymo.profile() as prof:
+    with marey.profile() as prof:
         pass
-    with pytest.raises(kymo.Error, match="profile_memory"):
+    with pytest.raises(marey.Error, match="profile_memory"):
         prof.export_memory_timeline(tmp_path / "none.json")
-    with pytest.raises(kymo.Error, match="no device"):
-        kymo.report_allocation(1, 1, device="abacus")
+    with pytest.raises(marey.Error, match="no device"):
+        marey.report_allocation(1, 1, device="abacus")
 
 
 def test_stacks_need_to_have_been_asked_for(tmp_path):
-    with kymo.profile() as prof:
+    with marey.profile() as prof:
         work()
-    with pytest.raises(kymo.Error, match="with_stack"):
+    with pytest.raises(marey.Error, match="with_stack"):
         prof.export_stacks(tmp_path / "stacks")
-    with kymo.profile(with_stack=True) as prof:
+    with marey.profile(with_stack=True) as prof:
         work()
     with pytest.raises(ValueError, match="metric"):
         prof.export_stacks(tmp_path / "stacks", "self_time_on_the_moon")
@@ -358,13 +358,13 @@ def test_stacks_of_a_program_without_operators_are_those_of_its_calls(tmp_path):
     def outer():
         for _ in range(3):
             inner()
-        with kymo.record_function("marked"):
+        with marey.record_function("marked"):
             inner()
 
     def inner():
         return sum(range(20_000))
 
-    with kymo.profile(with_stack=True, c_calls=False) as prof:
+    with marey.profile(with_stack=True, c_calls=False) as prof:
         outer()
     prof.events().export_stacks(tmp_path / "count", "count")
     counts = dict(line.rsplit(" ", 1) for line in (tmp_path / "count").read_text().splitlines())
@@ -382,7 +382,7 @@ def test_stacks_of_a_program_without_operators_are_those_of_its_calls(tmp_path):
 
 def test_the_profiler_says_how_long_its_own_work_took():
     """upstream: test_kineto (all stats > 0)"""
-    with kymo.profile() as prof:
+    with marey.profile() as prof:
         for _ in range(100):
             work()
     prof.events()
@@ -399,9 +399,9 @@ def test_the_profiler_says_how_long_its_own_work_took():
 def test_the_handler_writes_a_file_for_every_cycle(tmp_path):
     """upstream: test_tensorboard_trace_handler"""
     folder = tmp_path / "made" / "by it"
-    with kymo.profile(
-        schedule=kymo.schedule(wait=1, warmup=1, active=2, repeat=3),
-        on_trace_ready=kymo.tensorboard_trace_handler(folder),
+    with marey.profile(
+        schedule=marey.schedule(wait=1, warmup=1, active=2, repeat=3),
+        on_trace_ready=marey.tensorboard_trace_handler(folder),
     ) as prof:
         for _ in range(18):
             work()
@@ -410,7 +410,7 @@ def test_the_handler_writes_a_file_for_every_cycle(tmp_path):
     assert len(files) == 3
     pattern = re.escape(f"{socket.gethostname()}_{os.getpid()}") + r"\.\d+\.pt\.trace\.json"
     assert all(re.fullmatch(pattern, file) for file in files)
-    prof = kymo.profile(on_trace_ready=kymo.tensorboard_trace_handler(folder, "worker", use_gzip=True))
+    prof = marey.profile(on_trace_ready=marey.tensorboard_trace_handler(folder, "worker", use_gzip=True))
     with prof:
         work()
     (packed,) = [file for file in os.listdir(folder) if file.endswith(".gz")]
@@ -420,40 +420,41 @@ def test_the_handler_writes_a_file_for_every_cycle(tmp_path):
 
 def test_a_folder_that_cannot_be_made_is_an_error(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(kymo.Error, match="cannot make the folder"):
-        kymo.tensorboard_trace_handler(tmp_path / "file" / "below")(None)
+    with pytest.raises(marey.Error, match="cannot make the folder"):
+        marey.tensorboard_trace_handler(tmp_path / "file" / "below")(None)
 
 
 def test_an_output_file_holds_what_was_recorded_when_the_program_is_killed(tmp_path):
     program = """
-import kymo, os, signal
-prof = kymo.profile(output="killed.kymo")
+import marey, os, signal
+prof = marey.profile(output="killed.marey")
 prof.start()
 prof.add_metadata("run", "seven")
 for i in range(1000):
-    with kymo.record_function("work"):
+    with marey.record_function("work"):
         pass
 os.kill(os.getpid(), signal.SIGKILL)
 """
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, env=os.environ)
     assert done.returncode == -9
-    trace = kymo.load(tmp_path / "killed.kymo")
+    trace = marey.load(tmp_path / "killed.marey")
     assert trace.metadata["run"] == "seven"
     (average,) = trace.key_averages()
     assert (average.key, average.count) == ("work", 1000)
 
 
 def test_a_file_that_cannot_be_made_leaves_nothing_running(tmp_path):
-    prof = kymo.profile(output=tmp_path / "no folder" / "x.kymo")
-    with pytest.raises(kymo.Error):
+    prof = marey.profile(output=tmp_path / "no folder" / "x.marey")
+    with pytest.raises(marey.Error):
         prof.start()
-    assert not kymo.is_enabled() and not kymo.is_recording()
+    assert not marey.is_enabled() and not marey.is_recording()
     prof.stop()
 
 
 def test_warnings_never_raise_into_the_program(run_python):
     printed = run_python(
-        "import kymo\nkymo.schedule(wait=0, warmup=0, active=1)\nkymo.profile(use_device='abacus')\nprint('went on')",
+        "import marey\nmarey.schedule(wait=0, warmup=0, active=1)\n"
+        "marey.profile(use_device='abacus')\nprint('went on')",
         "-W",
         "error",
     )
@@ -461,8 +462,8 @@ def test_warnings_never_raise_into_the_program(run_python):
 
 
 def test_the_native_results_have_upstreams_shape():
-    with kymo.profile() as prof:
-        with kymo.record_function("outer"):
+    with marey.profile() as prof:
+        with marey.record_function("outer"):
             work("inner")
     result = prof.kineto_results
     outer, inner = result.events()
@@ -478,7 +479,7 @@ def test_sessions_leave_no_memory_behind(run_python):
     """upstream: test_mem_leak"""
     printed = run_python(
         """
-import gc, kymo
+import gc, marey
 gc.disable()  # nothing waits for the collector
 
 def resident():
@@ -487,9 +488,9 @@ def resident():
 
 def sessions(count):
     for _ in range(count):
-        with kymo.profile() as prof:
+        with marey.profile() as prof:
             for _ in range(256):
-                with kymo.record_function("work"):
+                with marey.record_function("work"):
                     pass
         prof.key_averages().table()
         prof.events()[0].name
@@ -504,13 +505,13 @@ print(resident() - before)
 
 
 def test_a_profiler_that_cannot_start_leaves_nothing_running():
-    prof = kymo.profile()
+    prof = marey.profile()
     prof.preset_metadata_json("large", json.dumps("x" * (1 << 20)))
-    with pytest.raises(kymo.Error, match="128 KiB"):
+    with pytest.raises(marey.Error, match="128 KiB"):
         prof.start()
-    assert not kymo.is_recording() and not kymo.profiler._is_profiler_enabled
+    assert not marey.is_recording() and not marey.profiler._is_profiler_enabled
     prof.preset_metadata.clear()
-    with prof, kymo.record_function("x"):
+    with prof, marey.record_function("x"):
         pass
     assert [event.name for event in prof.events()] == ["x"]
 
@@ -523,9 +524,9 @@ def test_threads_may_stop_and_read_a_session_at_once():
         assert not session.is_running
 
     for _ in range(20):
-        session, start, lengths = kymo.Session(), threading.Barrier(4), []
+        session, start, lengths = marey.Session(), threading.Barrier(4), []
         session.start()
-        with kymo.record_function("x"):
+        with marey.record_function("x"):
             pass
         threads = [threading.Thread(target=use, args=(session, start, lengths)) for _ in range(4)]
         for thread in threads:

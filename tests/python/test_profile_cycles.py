@@ -1,13 +1,13 @@
-"""kymo.profile: schedules, cycles and steps."""
+"""marey.profile: schedules, cycles and steps."""
 
 import warnings
 
 import pytest
 from recorded import names, work
 
-import kymo
-from kymo import ProfilerAction
-from kymo._cycle import TRANSITIONS
+import marey
+from marey import ProfilerAction
+from marey._cycle import TRANSITIONS
 
 N, W, R, S = ProfilerAction.NONE, ProfilerAction.WARMUP, ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE
 
@@ -33,20 +33,20 @@ def listing(schedule, steps):
 @pytest.mark.filterwarnings("ignore:a schedule without warm-up")
 def test_schedules_are_those_of_pytorch(options, expected):
     """upstream: test_kineto_profiler_api, test_skip_first_wait"""
-    assert listing(kymo.schedule(**options), len(expected)) == expected
+    assert listing(marey.schedule(**options), len(expected)) == expected
 
 
 @pytest.mark.parametrize("wrong", [{"wait": -1}, {"warmup": -1}, {"active": 0}, {"repeat": -1}, {"skip_first": -1}])
 def test_a_schedule_that_cannot_be_is_refused(wrong):
-    with pytest.raises(kymo.Error, match="invalid schedule"):
-        kymo.schedule(**{"wait": 0, "warmup": 1, "active": 1, **wrong})
-    with pytest.raises(kymo.Error, match="count from 0"):
-        kymo.schedule(wait=0, warmup=1, active=1)(-1)
+    with pytest.raises(marey.Error, match="invalid schedule"):
+        marey.schedule(**{"wait": 0, "warmup": 1, "active": 1, **wrong})
+    with pytest.raises(marey.Error, match="count from 0"):
+        marey.schedule(wait=0, warmup=1, active=1)(-1)
 
 
 def test_a_schedule_without_warm_up_warns():
     with pytest.warns(UserWarning, match="warm-up"):
-        kymo.schedule(wait=0, warmup=0, active=1)
+        marey.schedule(wait=0, warmup=0, active=1)
 
 
 @pytest.mark.parametrize(
@@ -65,8 +65,8 @@ def test_a_schedule_without_warm_up_warns():
 @pytest.mark.filterwarnings("ignore")
 def test_one_operation_a_step_is_counted_as_pytorch_counts_it(warmup, active, repeat, acc_events, expected):
     """upstream: test_schedule_function_count"""
-    schedule = kymo.schedule(skip_first=0, wait=0, warmup=warmup, active=active, repeat=repeat)
-    with kymo.profile(schedule=schedule, acc_events=acc_events) as prof:
+    schedule = marey.schedule(skip_first=0, wait=0, warmup=warmup, active=active, repeat=repeat)
+    with marey.profile(schedule=schedule, acc_events=acc_events) as prof:
         for _ in range(100):
             work("add")
             prof.step()
@@ -76,15 +76,15 @@ def test_one_operation_a_step_is_counted_as_pytorch_counts_it(warmup, active, re
 def test_the_callback_comes_once_a_cycle_and_steps_are_marked():
     """upstream: test_kineto_profiler_api"""
     ready = []
-    before = kymo.KinetoStepTracker.current_step()
-    with kymo.profile(
-        schedule=kymo.schedule(wait=1, warmup=1, active=2),
+    before = marey.KinetoStepTracker.current_step()
+    with marey.profile(
+        schedule=marey.schedule(wait=1, warmup=1, active=2),
         on_trace_ready=lambda prof: ready.append((prof.step_num, names(prof))),
     ) as prof:
         for _ in range(8):
             work()
             prof.step()
-    assert kymo.KinetoStepTracker.current_step() - before == 8
+    assert marey.KinetoStepTracker.current_step() - before == 8
     steps = [[name for name in cycle if name.startswith("ProfilerStep")] for _, cycle in ready]
     assert [step for step, _ in ready] == [4, 8]
     assert steps == [["ProfilerStep#2", "ProfilerStep#3"], ["ProfilerStep#6", "ProfilerStep#7"]]
@@ -92,7 +92,7 @@ def test_the_callback_comes_once_a_cycle_and_steps_are_marked():
 
 def test_without_a_schedule_the_callback_comes_at_the_end_and_no_step_is_marked():
     ready = []
-    with kymo.profile(on_trace_ready=ready.append) as prof:
+    with marey.profile(on_trace_ready=ready.append) as prof:
         work()
         prof.step()
     assert ready == [prof]
@@ -100,7 +100,7 @@ def test_without_a_schedule_the_callback_comes_at_the_end_and_no_step_is_marked(
 
 
 def test_the_work_of_a_step_lies_in_its_range():
-    with kymo.profile(schedule=kymo.schedule(wait=0, warmup=1, active=1)) as prof:
+    with marey.profile(schedule=marey.schedule(wait=0, warmup=1, active=1)) as prof:
         prof.step()
         work()
     (step,) = prof.tree()
@@ -114,7 +114,7 @@ def test_a_callback_that_fails_does_not_stop_the_cycles():
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        prof = kymo.profile(schedule=kymo.schedule(wait=0, warmup=0, active=1), on_trace_ready=fail)
+        prof = marey.profile(schedule=marey.schedule(wait=0, warmup=0, active=1), on_trace_ready=fail)
     prof.start()
     with pytest.raises(RuntimeError, match="disk full"):
         prof.step()
@@ -122,7 +122,7 @@ def test_a_callback_that_fails_does_not_stop_the_cycles():
     prof.on_trace_ready = None
     prof.stop()
     assert names(prof) == ["ProfilerStep#1", "next"]
-    assert not kymo.is_enabled()
+    assert not marey.is_enabled()
 
 
 def test_every_pair_of_actions_has_its_transition():
@@ -137,7 +137,7 @@ def test_every_pair_of_actions_has_its_transition():
 def test_schedules_that_make_no_sense_are_warned_of_and_work(actions, warning):
     """Q23: after RECORD, WARMUP prepares again."""
     sequence = [*actions, R, S]
-    prof = kymo.profile(schedule=lambda step: sequence[min(step, 3)])
+    prof = marey.profile(schedule=lambda step: sequence[min(step, 3)])
     prof.start()
     with pytest.warns(UserWarning, match=warning):
         prof.step()
@@ -148,7 +148,7 @@ def test_schedules_that_make_no_sense_are_warned_of_and_work(actions, warning):
 
 
 def test_a_schedule_gives_actions_only():
-    prof = kymo.profile(schedule=lambda step: R if step == 0 else "later")
+    prof = marey.profile(schedule=lambda step: R if step == 0 else "later")
     prof.start()
     with pytest.raises(ValueError, match="'later'"):
         prof.step()
@@ -159,7 +159,7 @@ def test_a_schedule_gives_actions_only():
 # ---- the device's recorder gives up (upstream: TestProfilerDeviceStopped)
 
 
-class Stopping(kymo.profile):
+class Stopping(marey.profile):
     """A profiler whose device stops when the test says so."""
 
     has_stopped = False
@@ -235,8 +235,8 @@ def test_it_can_be_started_again_after_the_device_has_stopped():
 def test_a_schedule_cannot_say_that_the_device_has_stopped():
     """upstream: test_user_schedule_returning_device_stopped_raises_at_init, _at_step"""
     with pytest.raises(ValueError, match="DEVICE_STOPPED"):
-        kymo.profile(schedule=lambda step: ProfilerAction.DEVICE_STOPPED)
-    prof = kymo.profile(schedule=lambda step: R if step == 0 else ProfilerAction.DEVICE_STOPPED)
+        marey.profile(schedule=lambda step: ProfilerAction.DEVICE_STOPPED)
+    prof = marey.profile(schedule=lambda step: R if step == 0 else ProfilerAction.DEVICE_STOPPED)
     with prof:
         with pytest.raises(ValueError, match="DEVICE_STOPPED"):
             prof.step()
@@ -248,10 +248,10 @@ def test_a_schedule_cannot_say_that_the_device_has_stopped():
 
 def test_two_things_that_step_count_once():
     """upstream: test_kineto_profiler_multiple_steppers"""
-    tracker = kymo.KinetoStepTracker
+    tracker = marey.KinetoStepTracker
     before = tracker.current_step()
     tracker.init_step_count("yet another stepper")
-    with kymo.profile(schedule=kymo.schedule(wait=1, warmup=1, active=2)) as prof:
+    with marey.profile(schedule=marey.schedule(wait=1, warmup=1, active=2)) as prof:
         for _ in range(5):
             tracker.increment_step("yet another stepper")
             prof.step()
@@ -261,7 +261,7 @@ def test_two_things_that_step_count_once():
 
 
 def test_a_rise_by_more_than_one_is_warned_of():
-    tracker = kymo.KinetoStepTracker
+    tracker = marey.KinetoStepTracker
     tracker.init_step_count("leaps")
     tracker._step_dict["leaps"] += 2
     with pytest.warns(UserWarning, match="rose by 3"):
@@ -270,10 +270,10 @@ def test_a_rise_by_more_than_one_is_warned_of():
 
 
 def test_each_rise_of_the_step_is_a_mark_in_every_session():
-    first, second = kymo.profile(), kymo.profile()
+    first, second = marey.profile(), marey.profile()
     with first, second:
-        kymo.KinetoStepTracker.increment_step("marks")
-    kymo.KinetoStepTracker.erase_step_count("marks")
+        marey.KinetoStepTracker.increment_step("marks")
+    marey.KinetoStepTracker.erase_step_count("marks")
     for prof in (first, second):
         csv = prof.trace.tables["instants"].to_csv()
-        assert f"Step#{kymo.KinetoStepTracker.current_step()}" in csv
+        assert f"Step#{marey.KinetoStepTracker.current_step()}" in csv

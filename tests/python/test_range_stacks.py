@@ -1,4 +1,4 @@
-"""Ranges that carry where they began: in events, averages and files, and named by ``kymo symbolize`` elsewhere."""
+"""Ranges that carry where they began: in events, averages and files, and named by ``marey symbolize`` elsewhere."""
 
 import json
 import os
@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-import kymo
-from kymo import _kymo
+import marey
+from marey import _marey
 
 
 def by_name(trace, name):
@@ -27,34 +27,34 @@ def line_of(function, plus):
 
 
 @pytest.mark.parametrize("choice", ["cpp", "both"])
-def test_native_stacks_do_not_begin_with_frames_of_kymo(choice):
-    fast = kymo.record_function_fast("fast", keyword_values={"n": 1}, stack=choice)
+def test_native_stacks_do_not_begin_with_frames_of_marey(choice):
+    fast = marey.record_function_fast("fast", keyword_values={"n": 1}, stack=choice)
 
-    @kymo.record_function("decorated", stack=choice)
+    @marey.record_function("decorated", stack=choice)
     def decorated():
         pass
 
-    with kymo.profile() as prof:
-        with kymo.record_function("plain", stack=choice):
+    with marey.profile() as prof:
+        with marey.record_function("plain", stack=choice):
             pass
         with fast:
             pass
         decorated()
     for name in ("plain", "fast", "decorated"):
         (event,) = by_name(prof.trace, name)
-        assert event.stack and "_kymo" not in event.stack[0] and "libkymo" not in event.stack[0], name
+        assert event.stack and "_marey" not in event.stack[0] and "libmarey" not in event.stack[0], name
 
 
 def test_a_range_with_a_stack_knows_the_lines_that_ran():
     """L9"""
 
     def inner():
-        with kymo.record_function("plain"):
+        with marey.record_function("plain"):
             pass
-        with kymo.record_function("carried", stack=True):
+        with marey.record_function("carried", stack=True):
             pass
 
-    with kymo.profile() as prof:
+    with marey.profile() as prof:
         outer(inner)
     plain, carried = by_name(prof.trace, "plain")[0], by_name(prof.trace, "carried")[0]
     assert plain.stack == []
@@ -67,36 +67,36 @@ def test_a_range_with_a_stack_knows_the_lines_that_ran():
 
 
 def test_decorators_generators_and_fast_ranges_carry_stacks_without_frames_of_ours():
-    @kymo.record_function("decorated", stack=True)
+    @marey.record_function("decorated", stack=True)
     def decorated():
         pass
 
-    @kymo.record_function("generated", stack="python")
+    @marey.record_function("generated", stack="python")
     def generated():
         yield 1
 
-    fast = kymo.record_function_fast("fast", keyword_values={"n": 1}, stack=True)
-    with kymo.profile() as prof:
+    fast = marey.record_function_fast("fast", keyword_values={"n": 1}, stack=True)
+    with marey.profile() as prof:
         decorated()
         list(generated())
         with fast:
             pass
-        with kymo.record_function("texted", "some text", stack=True):
+        with marey.record_function("texted", "some text", stack=True):
             pass
     me = "test_decorators_generators_and_fast_ranges_carry_stacks_without_frames_of_ours"
     for name in ("decorated", "generated", "fast", "texted"):
         events = by_name(prof.trace, name)
         assert events and all(event.stack[0].endswith(f": {me}") for event in events), name
-        assert not any("/kymo/" in frame for event in events for frame in event.stack)
+        assert not any("/marey/" in frame for event in events for frame in event.stack)
     assert by_name(prof.trace, "fast")[0].kwinputs == {"n": 1}
 
 
 def test_what_stack_may_be_is_checked():
-    assert kymo.record_function("a").stack is False
-    assert kymo.record_function("a", stack=True).stack == "python"
-    assert kymo.record_function("a", stack="cpp").stack == "cpp"
-    assert kymo.record_function("a", stack="both").stack == "both"
-    for make in (kymo.record_function, kymo.record_function_fast):
+    assert marey.record_function("a").stack is False
+    assert marey.record_function("a", stack=True).stack == "python"
+    assert marey.record_function("a", stack="cpp").stack == "cpp"
+    assert marey.record_function("a", stack="both").stack == "both"
+    for make in (marey.record_function, marey.record_function_fast):
         with pytest.raises(ValueError, match="stack is one of"):
             make("a", stack="native")
         with pytest.raises(TypeError, match="stack must be"):
@@ -104,9 +104,9 @@ def test_what_stack_may_be_is_checked():
 
 
 def test_nothing_is_captured_while_nobody_records():
-    with kymo.record_function("off", stack="both"):
+    with marey.record_function("off", stack="both"):
         pass
-    with kymo.profile() as prof:
+    with marey.profile() as prof:
         pass
     assert by_name(prof.trace, "off") == []
 
@@ -115,7 +115,7 @@ def test_stacks_group_averages_and_stand_in_chrome_files(tmp_path):
     """upstream: group_by_stack_n, and `Call stack` with ";" after each frame."""
 
     def step():
-        with kymo.record_function("work", stack=True):
+        with marey.record_function("work", stack=True):
             pass
 
     def one():
@@ -124,7 +124,7 @@ def test_stacks_group_averages_and_stand_in_chrome_files(tmp_path):
     def two():
         step()
 
-    with kymo.profile() as prof:
+    with marey.profile() as prof:
         one()
         two()
         two()
@@ -142,7 +142,7 @@ def test_stacks_group_averages_and_stand_in_chrome_files(tmp_path):
     assert len(texts) == 3
     for text, event in zip(sorted(texts), sorted(by_name(prof.trace, "work"), key=lambda e: e.stack)):
         assert text == "".join(frame + ";" for frame in event.stack)
-    assert sorted(event.stack for event in by_name(kymo.load(file), "work")) == sorted(
+    assert sorted(event.stack for event in by_name(marey.load(file), "work")) == sorted(
         event.stack for event in by_name(prof.trace, "work")
     )
 
@@ -151,7 +151,7 @@ def test_with_stack_an_event_has_the_calls_around_it_innermost_first():
     """upstream: FunctionEvent.stack and group_by_stack_n with with_stack=True."""
 
     def inner():
-        with kymo.record_function("leaf"):
+        with marey.record_function("leaf"):
             pass
 
     def first():
@@ -160,7 +160,7 @@ def test_with_stack_an_event_has_the_calls_around_it_innermost_first():
     def second():
         inner()
 
-    with kymo.profile(with_stack=True) as prof:
+    with marey.profile(with_stack=True) as prof:
         first()
         second()
     stacks = [[frame.rsplit(".", 1)[-1] for frame in event.stack[:2]] for event in by_name(prof.trace, "leaf")]
@@ -171,26 +171,26 @@ def test_with_stack_an_event_has_the_calls_around_it_innermost_first():
 
 
 def test_stacks_survive_files_and_names_are_found_later(tmp_path, run_python):
-    file = tmp_path / "app.kymo"
+    file = tmp_path / "app.marey"
     run_python(
         f"""
-import kymo
-session = kymo.Session()
+import marey
+session = marey.Session()
 session.start(output={str(file)!r})
 def work():
-    with kymo.record_function("work", stack="both"):
+    with marey.record_function("work", stack="both"):
         pass
 work()
 session.stop()
 """
     )
-    trace = kymo.load(file)
+    trace = marey.load(file)
     (event,) = by_name(trace, "work")
     python = [frame for frame in event.stack if frame.endswith((": work", ": <module>"))]
     assert [frame.rsplit(" ", 1)[-1] for frame in python] == ["work", "<module>"]
     assert any("+0x" in frame for frame in event.stack)
-    trace.save(tmp_path / "saved.kymo")
-    saved = kymo.load(tmp_path / "saved.kymo")
+    trace.save(tmp_path / "saved.marey")
+    saved = marey.load(tmp_path / "saved.marey")
     assert by_name(saved, "work")[0].stack == event.stack
     named = by_name(saved.symbolize(), "work")[0].stack
     assert any("_PyEval_EvalFrameDefault" in frame for frame in named)
@@ -198,10 +198,10 @@ session.stop()
 
 
 PROGRAM = """
-#include <kymo/kymo.h>
+#include <marey/marey.h>
 
 __attribute__((noinline)) void innermost_work() {
-    KYMO_RANGE("work", "stack", kymo::CallStack());
+    MAREY_RANGE("work", "stack", marey::CallStack());
     asm volatile("");
 }
 __attribute__((noinline)) void surrounding_work() {
@@ -209,9 +209,9 @@ __attribute__((noinline)) void surrounding_work() {
     asm volatile("");
 }
 int main(int, char** argv) {
-    kymo::SessionOptions options;
+    marey::SessionOptions options;
     options.output = argv[1];
-    kymo::Session session(options);
+    marey::Session session(options);
     surrounding_work();
     session.stop();
 }
@@ -221,11 +221,11 @@ int main(int, char** argv) {
 LISTS = """
 cmake_minimum_required(VERSION 3.20)
 project(program CXX)
-find_package(kymo REQUIRED)
+find_package(marey REQUIRED)
 add_executable(program program.cpp)
 target_compile_options(program PRIVATE -g -O1)
 target_link_options(program PRIVATE -Wl,--build-id)
-target_link_libraries(program PRIVATE kymo::kymo)
+target_link_libraries(program PRIVATE marey::marey)
 """
 
 
@@ -234,25 +234,27 @@ def recorded(tmp_path_factory):
     """A program, what it recorded, and its command; built as a user would build it."""
     if shutil.which("cmake") is None or shutil.which("c++") is None:
         pytest.skip("needs cmake and a compiler")
-    if os.environ.get("KYMO_TEST_SANITIZER"):
+    if os.environ.get("MAREY_TEST_SANITIZER"):
         pytest.skip("the sanitizer's library is not in the program")
     folder = tmp_path_factory.mktemp("program")
     (folder / "program.cpp").write_text(PROGRAM)
     (folder / "CMakeLists.txt").write_text(LISTS)
     cmake_dir = subprocess.run(
-        [sys.executable, "-m", "kymo", "--cmake-dir"], capture_output=True, text=True, check=True
+        [sys.executable, "-m", "marey", "--cmake-dir"], capture_output=True, text=True, check=True
     )
     subprocess.run(
-        ["cmake", "-S", folder, "-B", folder, f"-Dkymo_DIR={cmake_dir.stdout.strip()}"], check=True, capture_output=True
+        ["cmake", "-S", folder, "-B", folder, f"-Dmarey_DIR={cmake_dir.stdout.strip()}"],
+        check=True,
+        capture_output=True,
     )
     subprocess.run(["cmake", "--build", folder], check=True, capture_output=True)
-    subprocess.run([folder / "program", folder / "app.kymo"], check=True)
+    subprocess.run([folder / "program", folder / "app.marey"], check=True)
     return folder
 
 
 def symbolize(*words, code=0):
     done = subprocess.run(
-        [sys.executable, "-m", "kymo", "symbolize", *map(str, words)], capture_output=True, text=True, timeout=120
+        [sys.executable, "-m", "marey", "symbolize", *map(str, words)], capture_output=True, text=True, timeout=120
     )
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout + done.stderr
@@ -260,10 +262,10 @@ def symbolize(*words, code=0):
 
 def test_symbolize_names_frames_of_a_program_that_was_moved(recorded, tmp_path):
     """S14: by name, by path and by build id below --debug-dir; another build is refused, what is missing is named."""
-    capture, program = recorded / "app.kymo", recorded / "program"
+    capture, program = recorded / "app.marey", recorded / "program"
     here = symbolize(capture)
     assert "innermost_work()" in here and "surrounding_work()" in here
-    if _kymo.has_native_lines():
+    if _marey.has_native_lines():
         assert "program.cpp(5): innermost_work()" in here
 
     moved = tmp_path / "moved"
@@ -294,22 +296,22 @@ def test_symbolize_names_frames_of_a_program_that_was_moved(recorded, tmp_path):
         assert "innermost_work" not in refused and f", not {build_id}" in refused
 
         assert "innermost_work()" in symbolize(capture, "--debug-dir", other, "--debug-dir", moved)
-        symbolize(capture, "--debug-dir", moved, "-o", tmp_path / "named.kymo")
-        (event,) = by_name(kymo.load(tmp_path / "named.kymo"), "work")
+        symbolize(capture, "--debug-dir", moved, "-o", tmp_path / "named.marey")
+        (event,) = by_name(marey.load(tmp_path / "named.marey"), "work")
         functions = [frame.rsplit(": ", 1)[-1] for frame in event.stack]
         at = functions.index("innermost_work()")
         assert functions[at + 1 : at + 3] == ["surrounding_work()", "main"]
-        assert "innermost_work()" in "".join(by_name(kymo.load(capture).symbolize([moved]), "work")[0].stack)
+        assert "innermost_work()" in "".join(by_name(marey.load(capture).symbolize([moved]), "work")[0].stack)
     finally:
         shutil.move(moved / "program", program)
 
 
 def test_symbolize_says_what_is_wrong(recorded, tmp_path):
-    capture = recorded / "app.kymo"
+    capture = recorded / "app.marey"
     assert "is no folder" in symbolize(capture, "--debug-dir", tmp_path / "none", code=2)
     assert "is the file to read" in symbolize(capture, "-o", capture, code=2)
-    assert "No such file" in symbolize(tmp_path / "none.kymo", code=2)
-    with kymo.profile() as prof, kymo.record_function("plain"):
+    assert "No such file" in symbolize(tmp_path / "none.marey", code=2)
+    with marey.profile() as prof, marey.record_function("plain"):
         pass
-    prof.trace.save(tmp_path / "plain.kymo")
-    assert symbolize(tmp_path / "plain.kymo").startswith("no native frames")
+    prof.trace.save(tmp_path / "plain.marey")
+    assert symbolize(tmp_path / "plain.marey").startswith("no native frames")

@@ -10,16 +10,16 @@ import weakref
 import pytest
 from recorded import BEGAN_BEFORE, UNFINISHED, is_async, recording
 
-import kymo
+import marey
 
 
 def test_blocks_nest_as_the_program_does():
     """upstream: test_record_function"""
     with recording() as seen:
-        with kymo.record_function("outer"):
-            with kymo.record_function("inner"):
+        with marey.record_function("outer"):
+            with marey.record_function("inner"):
                 pass
-            with kymo.record_function("inner"):
+            with marey.record_function("inner"):
                 pass
     assert seen.names() == ["outer", "inner", "inner"]
     assert [seen.parent(row) for row in seen.rows] == [None, "outer", "outer"]
@@ -28,10 +28,10 @@ def test_blocks_nest_as_the_program_does():
 def test_a_block_that_raises_ends_its_range_and_lets_the_exception_through():
     with recording() as seen:
         with pytest.raises(ZeroDivisionError):
-            with kymo.record_function("outer"):
-                with kymo.record_function("inner"):
+            with marey.record_function("outer"):
+                with marey.record_function("inner"):
                     raise ZeroDivisionError
-        with kymo.record_function("after"):
+        with marey.record_function("after"):
             pass
     assert [seen.parent(row) for row in seen.rows] == [None, "outer", None]
     assert not any(row["flags"] for row in seen.rows)
@@ -41,9 +41,9 @@ def test_args_are_an_input_when_inputs_are_recorded():
     """upstream: test_record_function"""
     for wanted in (True, False):
         with recording(record_shapes=wanted, concrete_inputs=wanted) as seen:
-            with kymo.record_function("x", "some text"):
+            with marey.record_function("x", "some text"):
                 pass
-            with kymo.record_function("y", args=None):
+            with marey.record_function("y", args=None):
                 pass
         assert seen.one("x")["inputs"] == (["some text"] if wanted else [])
         assert seen.one("y")["inputs"] == []
@@ -51,26 +51,26 @@ def test_args_are_an_input_when_inputs_are_recorded():
 
 def test_names_and_args_must_be_texts():
     with pytest.raises(TypeError, match="name must be a str, not int"):
-        kymo.record_function(3)
+        marey.record_function(3)
     with pytest.raises(TypeError, match="args must be a str or None, not list"):
-        kymo.record_function("x", [])
+        marey.record_function("x", [])
     with pytest.raises(TypeError):
-        kymo.record_function()
+        marey.record_function()
     with pytest.raises(TypeError):
-        kymo.record_function("x", "y", "z")
+        marey.record_function("x", "y", "z")
 
 
 @pytest.mark.parametrize("on", [True, False])
 def test_leaving_without_entering_is_an_error(on):
-    range_ = kymo.record_function("x")
+    range_ = marey.record_function("x")
     with recording() if on else pytest.MonkeyPatch.context():
-        with pytest.raises(kymo.Error, match="without having been entered"):
+        with pytest.raises(marey.Error, match="without having been entered"):
             range_.__exit__(None, None, None)
 
 
 def test_an_object_that_is_entered_again_nests():
     with recording() as seen:
-        range_ = kymo.record_function("x")
+        range_ = marey.record_function("x")
         with range_:
             with range_:
                 with range_:
@@ -84,19 +84,19 @@ def test_a_name_of_any_text_is_kept():
     names = ["", "a b", "\N{SNOWMAN}", "x" * 3000, 'q"\\', "\udc80"]
     with recording() as seen:
         for name in names:
-            with kymo.record_function(name):
+            with marey.record_function(name):
                 pass
     assert seen.names()[:5] == names[:5]
     assert "dc80" in seen.names()[5]
 
 
 def test_a_range_open_at_the_start_or_the_stop_is_told_so():
-    before = kymo.record_function("before")
-    first, second = kymo.Session(), kymo.Session()
+    before = marey.record_function("before")
+    first, second = marey.Session(), marey.Session()
     first.start()
     before.__enter__()
     with recording() as seen:
-        across = kymo.record_function("across")
+        across = marey.record_function("across")
         across.__enter__()
     before.__exit__(None, None, None)
     across.__exit__(None, None, None)
@@ -110,10 +110,10 @@ def test_a_range_open_at_the_start_or_the_stop_is_told_so():
 
 def test_profiling_that_starts_or_stops_inside_a_range_leaves_later_ones_right():
     """Quirk Q5: upstream trips over an assertion here."""
-    for kind in (kymo.record_function, kymo.record_function_fast):
+    for kind in (marey.record_function, marey.record_function_fast):
         outside = kind("outside")
         with outside:
-            session = kymo.Session()
+            session = marey.Session()
             session.start()
             inside = kind("inside")
             inside.__enter__()
@@ -128,11 +128,11 @@ def test_profiling_that_starts_or_stops_inside_a_range_leaves_later_ones_right()
 
 def test_an_open_range_whose_object_is_destroyed_ends_then():
     with recording() as seen:
-        range_ = kymo.record_function("dropped")
+        range_ = marey.record_function("dropped")
         range_.__enter__()
         del range_
         gc.collect()
-        with kymo.record_function("after"):
+        with marey.record_function("after"):
             pass
     assert seen.one("dropped")["flags"] == 0
     assert seen.parent(seen.one("after")) is None
@@ -141,11 +141,11 @@ def test_an_open_range_whose_object_is_destroyed_ends_then():
 def test_ranges_left_out_of_order_are_async_and_disturb_nobody():
     """upstream: test_record_function_multithreaded"""
     with recording() as seen:
-        first, second = kymo.record_function("first"), kymo.record_function("second")
+        first, second = marey.record_function("first"), marey.record_function("second")
         first.__enter__()
         second.__enter__()
         first.__exit__(None, None, None)
-        with kymo.record_function("third"):
+        with marey.record_function("third"):
             pass
         second.__exit__(None, None, None)
     assert is_async(seen.one("first"))
@@ -166,24 +166,24 @@ def on_thread(function, *args):
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: kymo.record_function("x"),
-        lambda: kymo.record_function("x", "text"),
-        lambda: kymo.record_function_fast("x"),
-        lambda: kymo.record_function_fast("x", [1, "two"], {"key": 3}),
+        lambda: marey.record_function("x"),
+        lambda: marey.record_function("x", "text"),
+        lambda: marey.record_function_fast("x"),
+        lambda: marey.record_function_fast("x", [1, "two"], {"key": 3}),
     ],
 )
 def test_a_range_left_on_another_thread_is_async_on_the_thread_that_entered(make):
     with recording(record_shapes=True, concrete_inputs=True) as seen:
-        with kymo.record_function("around"):
+        with marey.record_function("around"):
             range_ = make()
             range_.__enter__()
-            with kymo.record_function("inside"):
+            with marey.record_function("inside"):
                 pass
             on_thread(leave, range_)
-            with kymo.record_function("after"):
-                with kymo.record_function("deeper"):
+            with marey.record_function("after"):
+                with marey.record_function("deeper"):
                     pass
-        on_thread(lambda: kymo.record_function("there").__enter__())
+        on_thread(lambda: marey.record_function("there").__enter__())
     row = seen.one("x")
     assert is_async(row) and not row["flags"] & UNFINISHED
     assert row["thread"] == seen.one("around")["thread"] != seen.one("there")["thread"]
@@ -192,55 +192,55 @@ def test_a_range_left_on_another_thread_is_async_on_the_thread_that_entered(make
     assert seen.parent(seen.one("inside")) == "around"
     assert row["start_ns"] + row["duration_ns"] <= seen.one("after")["start_ns"]
     assert row["start_ns"] <= seen.one("inside")["start_ns"]
-    if isinstance(range_, kymo.record_function_fast) and row["keywords"]:
+    if isinstance(range_, marey.record_function_fast) and row["keywords"]:
         assert row["inputs"] == [1, "two"] and row["keywords"] == {"key": 3}
 
 
 def test_a_range_left_on_another_thread_has_ended_for_a_stop_that_comes_at_once():
     """The thread that entered records nothing after the end."""
-    session = kymo.Session()
+    session = marey.Session()
     session.start()
-    range_ = kymo.record_function("x")
+    range_ = marey.record_function("x")
     range_.__enter__()
     on_thread(leave, range_)
-    from kymo import _kymo
+    from marey import _marey
 
     for trace in (session.snapshot(), session.stop()):
-        (row,) = _kymo.range_rows(trace)
+        (row,) = _marey.range_rows(trace)
         assert row["flags"] == 4
     with recording() as seen:
-        with kymo.record_function("later"):
+        with marey.record_function("later"):
             pass
     assert seen.names() == ["later"] and seen.rows[0]["depth"] == 0
 
 
 def test_a_range_left_on_another_thread_is_in_the_capture_with_its_end(tmp_path):
-    path = str(tmp_path / "x.kymo")
-    inner = kymo.Session()
-    session = kymo.Session()
+    path = str(tmp_path / "x.marey")
+    inner = marey.Session()
+    session = marey.Session()
     session.start(output=path)
     inner.start()
-    range_ = kymo.record_function_fast("x", [], {"key": "value"})
+    range_ = marey.record_function_fast("x", [], {"key": "value"})
     range_.__enter__()
     on_thread(leave, range_)
     inner.discard()
     session.stop()
-    from kymo import _kymo
+    from marey import _marey
 
-    (row,) = _kymo.range_rows(kymo.load(path))
+    (row,) = _marey.range_rows(marey.load(path))
     assert row["flags"] == 4 and row["keywords"] == {"key": "value"}
 
 
 def test_many_ranges_entered_here_and_left_there():
     with recording() as seen:
         for _ in range(200):
-            ranges = [kymo.record_function(f"r{i}") for i in range(4)]
+            ranges = [marey.record_function(f"r{i}") for i in range(4)]
             for range_ in ranges:
                 range_.__enter__()
             threads = [threading.Thread(target=leave, args=(range_,)) for range_ in ranges]
             for thread in threads:
                 thread.start()
-            with kymo.record_function("mine"):
+            with marey.record_function("mine"):
                 pass
             for thread in threads:
                 thread.join()
@@ -254,7 +254,7 @@ def test_many_ranges_entered_here_and_left_there():
 def test_the_decorator_marks_every_call():
     """upstream: test_record_function (decorator form)"""
 
-    @kymo.record_function("f")
+    @marey.record_function("f")
     def f(a, /, b=2, *args, c, **kwargs):
         """doc"""
         return a, b, args, c, kwargs
@@ -274,7 +274,7 @@ def test_the_decorator_marks_every_call():
 def test_the_decorator_keeps_recursion_apart():
     """Quirk Q4: upstream's decorator shares one handle."""
 
-    @kymo.record_function("f")
+    @marey.record_function("f")
     def f(n):
         return 1 if n == 0 else n * f(n - 1)
 
@@ -287,7 +287,7 @@ def test_the_decorator_keeps_threads_apart():
     """Quirk Q4"""
     barrier = threading.Barrier(4)
 
-    @kymo.record_function("f")
+    @marey.record_function("f")
     def f():
         barrier.wait()
 
@@ -302,32 +302,32 @@ def test_the_decorator_keeps_threads_apart():
 
 
 class Methods:
-    @kymo.record_function("method")
+    @marey.record_function("method")
     def method(self, x):
         return self, x
 
     @staticmethod
-    @kymo.record_function("static inside")
+    @marey.record_function("static inside")
     def static_inside(x):
         return x
 
-    @kymo.record_function("static outside")
+    @marey.record_function("static outside")
     @staticmethod
     def static_outside(x):
         return x
 
     @classmethod
-    @kymo.record_function("class inside")
+    @marey.record_function("class inside")
     def class_inside(cls, x):
         return cls, x
 
-    @kymo.record_function("class outside")
+    @marey.record_function("class outside")
     @classmethod
     def class_outside(cls, x):
         return cls, x
 
     @property
-    @kymo.record_function("property")
+    @marey.record_function("property")
     def value(self):
         return 7
 
@@ -346,12 +346,12 @@ def test_the_decorator_works_on_methods_of_every_kind():
     assert seen.names() == [name for name in expected for _ in range(2)] + ["property"]
 
 
-@kymo.record_function("module level")
+@marey.record_function("module level")
 def module_level(x):
     return x + 1
 
 
-@kymo.record_function("module level", "with args")
+@marey.record_function("module level", "with args")
 def module_level_with_args(x):
     return x + 1
 
@@ -373,48 +373,48 @@ def test_the_decorator_passes_args_on():
 
 def test_only_callables_can_be_decorated():
     with pytest.raises(TypeError, match="decorates callables, not int"):
-        kymo.record_function("x")(3)
+        marey.record_function("x")(3)
 
 
 def test_begin_and_end_mark_what_lies_between():
     with recording() as seen:
-        kymo.begin("a")
-        kymo.begin("b")
-        with kymo.record_function("c"):
+        marey.begin("a")
+        marey.begin("b")
+        with marey.record_function("c"):
             pass
-        kymo.end()
-        kymo.end()
-        kymo.end()  # one too many is no error
+        marey.end()
+        marey.end()
+        marey.end()  # one too many is no error
     assert [seen.path(row) for row in seen.rows] == [("a",), ("a", "b"), ("a", "b", "c")]
 
 
 def test_begins_made_while_off_keep_their_ends():
-    kymo.begin("off")
+    marey.begin("off")
     with recording() as seen:
-        kymo.begin("on")
-        kymo.end()
-        kymo.end()  # of the one that was begun before
-        kymo.begin("next")
-    kymo.end()
+        marey.begin("on")
+        marey.end()
+        marey.end()  # of the one that was begun before
+        marey.begin("next")
+    marey.end()
     assert seen.names() == ["on", "next"]
     assert [row["depth"] for row in seen.rows] == [0, 0]
 
 
 def test_wrong_arguments_of_the_marks_are_told():
     for call in (
-        lambda: kymo.begin(1),
-        lambda: kymo.instant(None),
-        lambda: kymo.counter(1, 2),
-        lambda: kymo.counter("x", "y"),
-        lambda: kymo.counter("x"),
-        lambda: kymo.thread_name(3),
+        lambda: marey.begin(1),
+        lambda: marey.instant(None),
+        lambda: marey.counter(1, 2),
+        lambda: marey.counter("x", "y"),
+        lambda: marey.counter("x"),
+        lambda: marey.thread_name(3),
     ):
         with pytest.raises(TypeError):
             call()
 
 
 def test_subclasses_of_record_function_work():
-    class Mine(kymo.record_function):
+    class Mine(marey.record_function):
         def __enter__(self):
             super().__enter__()
             return "mine"
@@ -427,24 +427,24 @@ def test_subclasses_of_record_function_work():
 
 def test_reference_counts_stay_as_they_were():
     name = "".join(["a", " name of its own"])
-    with kymo.record_function(name):
+    with marey.record_function(name):
         pass
-    before = sys.getrefcount(name), sys.getrefcount(None), sys.getrefcount(kymo.record_function)
+    before = sys.getrefcount(name), sys.getrefcount(None), sys.getrefcount(marey.record_function)
     for _ in range(1000):
-        session = kymo.Session()
+        session = marey.Session()
         session.start()
-        range_ = kymo.record_function(name, name)
+        range_ = marey.record_function(name, name)
         with range_, range_:
             pass
-        kymo.begin(name)
-        kymo.end()
-        with kymo.record_function_fast(name, [name], {name: name}):
+        marey.begin(name)
+        marey.end()
+        with marey.record_function_fast(name, [name], {name: name}):
             pass
-        kymo.record_function(name)(leave)
+        marey.record_function(name)(leave)
         session.stop()
     del range_
     gc.collect()
-    after = sys.getrefcount(name), sys.getrefcount(None), sys.getrefcount(kymo.record_function)
+    after = sys.getrefcount(name), sys.getrefcount(None), sys.getrefcount(marey.record_function)
     assert all(abs(a - b) <= 24 for a, b in zip(after, before)), (before, after)
 
 
@@ -453,13 +453,13 @@ def test_names_of_derived_types_hold_nothing_alive():
         pass
 
     gone = []
-    for make in (kymo.record_function, kymo.record_function_fast):
+    for make in (marey.record_function, marey.record_function_fast):
         name = Name("derived")
         name.range = make(name)
         gone.append(weakref.ref(name))
         with recording() as seen, name.range:
-            kymo.begin(name)
-            kymo.end()
+            marey.begin(name)
+            marey.end()
         assert set(seen.names()) == {"derived"}
         del name
     gc.collect()
@@ -483,7 +483,7 @@ def test_a_range_that_a_context_manager_opens_and_closes_stays_in_the_nesting(c_
             self.open()
 
         def open(self):
-            self.range = kymo.record_function("around")
+            self.range = marey.record_function("around")
             self.range.__enter__()
 
         def __exit__(self, *_):
@@ -506,7 +506,7 @@ def test_a_range_that_a_context_manager_opens_and_closes_stays_in_the_nesting(c_
                 inside()
             outside()
 
-    with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
+    with marey.profile(with_stack=True, c_calls=c_calls) as prof:
         work()
 
     found = list(call_paths(prof.tree()))
@@ -522,7 +522,7 @@ def test_a_range_that_a_context_manager_opens_and_closes_stays_in_the_nesting(c_
 def test_a_range_in_a_generator_that_is_a_context_manager_is_around_what_the_with_statement_holds():
     @contextlib.contextmanager
     def around():
-        with kymo.record_function("around"):
+        with marey.record_function("around"):
             yield
 
     def inside():
@@ -533,7 +533,7 @@ def test_a_range_in_a_generator_that_is_a_context_manager_is_around_what_the_wit
             with around():
                 inside()
 
-    with kymo.profile(with_stack=True, c_calls=False) as prof:
+    with marey.profile(with_stack=True, c_calls=False) as prof:
         work()
 
     found = list(call_paths(prof.tree()))
@@ -553,11 +553,11 @@ def test_calls_that_run_when_a_step_begins_with_the_recording_are_around_it(c_ca
         pass
 
     def work():
-        plan = kymo.schedule(wait=0, warmup=1, active=2, repeat=2)
+        plan = marey.schedule(wait=0, warmup=1, active=2, repeat=2)
         options = {"schedule": plan, "with_stack": True, "c_calls": c_calls, "on_trace_ready": keep}
-        with kymo.profile(**options) as prof:
+        with marey.profile(**options) as prof:
             for _ in range(6):
-                with kymo.record_function("mine"):
+                with marey.record_function("mine"):
                     inside()
                 prof.step()
 

@@ -6,7 +6,7 @@ import warnings
 import pytest
 from recorded import recording
 
-import kymo
+import marey
 
 FUNCTION, USER = 0, 7
 
@@ -18,7 +18,7 @@ class Unknown:
 def test_a_fast_range_is_made_once_and_entered_often():
     """upstream: test_record_function_fast (R64)"""
     with recording() as seen:
-        range_ = kymo.record_function_fast("fast")
+        range_ = marey.record_function_fast("fast")
         for _ in range(3):
             with range_:
                 pass
@@ -36,8 +36,8 @@ def test_a_guarded_fast_range_records_each_call():
     """upstream: test_guarded_record_function_fast"""
     with recording() as seen:
         for i in range(4):
-            if kymo.is_recording():
-                with kymo.record_function_fast("guarded", [i], {"i": i}):
+            if marey.is_recording():
+                with marey.record_function_fast("guarded", [i], {"i": i}):
                     pass
     assert [row["keywords"] for row in seen.rows] == [{"i": i} for i in range(4)]
 
@@ -47,7 +47,7 @@ def test_values_are_kept_as_they_are():
     inputs = [1, 2.5, True, "text", None, Unknown(), [1, 2], (3, "x"), array.array("f", [1, 2, 3])]
     with recording(record_shapes=True, concrete_inputs=True) as seen:
         for given in (inputs, tuple(inputs)):
-            with kymo.record_function_fast("x", given):
+            with marey.record_function_fast("x", given):
                 pass
     for row in seen.rows:
         got = row["inputs"]
@@ -60,7 +60,7 @@ def test_values_are_kept_as_they_are():
 def test_keyword_values_of_every_kept_kind():
     keywords = {"i": 3, "f": 1.5, "b": True, "s": "text", "l": ["a", "b"], "t": ("c",), "big": 2**62, "empty": []}
     with recording() as seen:
-        with kymo.record_function_fast("x", None, keywords):
+        with marey.record_function_fast("x", None, keywords):
             pass
     assert seen.rows[0]["keywords"] == {**keywords, "t": ["c"]}
 
@@ -70,7 +70,7 @@ def test_a_keyword_value_that_cannot_be_kept_is_NULL_with_one_warning_for_its_ke
     with recording() as seen, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for _ in range(3):
-            with kymo.record_function_fast("x", keyword_values={"odd one": Unknown(), "odd list": [1], "n": 1}):
+            with marey.record_function_fast("x", keyword_values={"odd one": Unknown(), "odd list": [1], "n": 1}):
                 pass
     assert seen.rows[0]["keywords"] == {"odd one": "NULL", "odd list": "NULL", "n": 1}
     assert sorted(str(w.message).split("'")[1] for w in caught) == ["odd list", "odd one"]
@@ -78,9 +78,9 @@ def test_a_keyword_value_that_cannot_be_kept_is_NULL_with_one_warning_for_its_ke
 
 def test_a_warning_never_raises_into_the_program(run_python):
     out = run_python(
-        "import kymo\n"
-        "s = kymo.Session(); s.start()\n"
-        "with kymo.record_function_fast('x', [], {'k': object()}): print('inside')\n"
+        "import marey\n"
+        "s = marey.Session(); s.start()\n"
+        "with marey.record_function_fast('x', [], {'k': object()}): print('inside')\n"
         "print(len(s.stop()))\n",
         "-W",
         "error",
@@ -92,9 +92,9 @@ def test_a_stream_that_is_no_int_and_texts_of_any_kind_are_safe():
     text = 'quote " backslash \\ newline \n nul \0 \x1b'
     with recording() as seen, warnings.catch_warnings(record=True):
         warnings.simplefilter("always")
-        with kymo.record_function_fast("x", keyword_values={"stream": "seven", "text": text}):
+        with marey.record_function_fast("x", keyword_values={"stream": "seven", "text": text}):
             pass
-        with kymo.record_function_fast("y", keyword_values={"stream": 7}):
+        with marey.record_function_fast("y", keyword_values={"stream": 7}):
             pass
     assert seen.one("x")["keywords"]["text"] == text
     assert seen.one("x")["keywords"]["stream"] == "NULL"
@@ -103,9 +103,9 @@ def test_a_stream_that_is_no_int_and_texts_of_any_kind_are_safe():
 
 def test_the_scope_is_function_unless_the_keywords_say_user():
     with recording() as seen:
-        with kymo.record_function_fast("f", keyword_values={"scope": "other"}):
+        with marey.record_function_fast("f", keyword_values={"scope": "other"}):
             pass
-        with kymo.record_function_fast("u", keyword_values={"scope": "user_scope"}):
+        with marey.record_function_fast("u", keyword_values={"scope": "user_scope"}):
             pass
     assert (seen.one("f")["scope"], seen.one("u")["scope"]) == (FUNCTION, USER)
 
@@ -118,10 +118,10 @@ def test_inputs_are_left_alone_unless_somebody_wants_them():
         def __array_interface__(self):
             raise AssertionError("touched")
 
-    with kymo.record_function_fast("x", [Touchy()]):
+    with marey.record_function_fast("x", [Touchy()]):
         pass
     with recording() as seen:
-        with kymo.record_function_fast("x", [Touchy()]):
+        with marey.record_function_fast("x", [Touchy()]):
             pass
     assert seen.rows[0]["inputs"] == []
 
@@ -137,24 +137,24 @@ def test_inputs_are_left_alone_unless_somebody_wants_them():
 )
 def test_wrong_types_are_errors_at_construction(arguments, text):
     with pytest.raises(TypeError, match=text):
-        kymo.record_function_fast(*arguments)
+        marey.record_function_fast(*arguments)
 
 
 @pytest.mark.parametrize("on", [True, False])
 def test_leaving_a_fast_range_without_entering_is_an_error(on):
-    range_ = kymo.record_function_fast("x")
+    range_ = marey.record_function_fast("x")
     with recording() if on else pytest.MonkeyPatch.context():
-        with pytest.raises(kymo.Error, match="without having been entered"):
+        with pytest.raises(marey.Error, match="without having been entered"):
             range_.__exit__(None, None, None)
         with range_:
             pass
-        with pytest.raises(kymo.Error):
+        with pytest.raises(marey.Error):
             range_.__exit__(None, None, None)
 
 
 def test_values_that_change_between_entries_are_seen_as_they_are_then():
     inputs, keywords = [1], {"k": 1}
-    range_ = kymo.record_function_fast("x", inputs, keywords)
+    range_ = marey.record_function_fast("x", inputs, keywords)
     with recording(record_shapes=True, concrete_inputs=True) as seen:
         with range_:
             pass
@@ -175,7 +175,7 @@ def test_arrays_of_any_library_are_described_without_their_data():
 
     grid = numpy.zeros((4, 6), dtype=numpy.int16)
     with recording(record_shapes=True) as seen:
-        with kymo.record_function_fast("x", [grid, grid[::2, ::3], grid.T, numpy.float64(1), OnDevice(), b"bytes"]):
+        with marey.record_function_fast("x", [grid, grid[::2, ::3], grid.T, numpy.float64(1), OnDevice(), b"bytes"]):
             pass
     got = seen.rows[0]["inputs"]
     assert [a["sizes"] for a in got[:3]] == [[4, 6], [2, 2], [6, 4]]
@@ -200,13 +200,13 @@ def test_inputs_that_change_the_list_or_leave_the_block_while_they_are_asked():
             return {"shape": (5,), "typestr": "<f4", "data": (4096, False)}
 
     inputs += [Emptying(), Emptying(), [1] * 1000]
-    leaving = kymo.record_function_fast("left", [Leaving()])
+    leaving = marey.record_function_fast("left", [Leaving()])
     leaves = [leaving]
     with recording(record_shapes=True) as seen:
-        with kymo.record_function_fast("emptied", inputs):
+        with marey.record_function_fast("emptied", inputs):
             pass
         leaving.__enter__()
-        with pytest.raises(kymo.Error):
+        with pytest.raises(marey.Error):
             leaving.__exit__(None, None, None)
         with leaving:
             pass
@@ -231,7 +231,7 @@ def test_an_array_that_takes_its_description_back_while_it_is_read():
 
     described.update(shape=[Item()], typestr="<f" + str(8), strides=[8], data=(int("4096"), False))
     with recording(record_shapes=True) as seen:
-        with kymo.record_function_fast("x", [Fickle(), Odd()]):
+        with marey.record_function_fast("x", [Fickle(), Odd()]):
             pass
     fickle, odd = seen.rows[0]["inputs"]
     assert fickle["sizes"] == [7] and odd is None

@@ -10,12 +10,12 @@ from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 import pytest
 from recorded import UNFINISHED, is_async, recording
 
-import kymo
-from kymo import _kymo
+import marey
+from marey import _marey
 
 
 def taken(future, name="x", method="end_on_future"):
-    with kymo.record_function(name) as range_:
+    with marey.record_function(name) as range_:
         return getattr(range_, method)(future)
 
 
@@ -25,12 +25,12 @@ def test_the_range_lasts_until_the_future_is_done(method):
     future = Future()
     with recording() as seen:
         target = taken(future, method=method)
-        with kymo.record_function("meanwhile"):
+        with marey.record_function("meanwhile"):
             pass
         assert not target.done()
         future.set_result(5)
         assert target.result() == 5
-        with kymo.record_function("after"):
+        with marey.record_function("after"):
             pass
     row = seen.one("x")
     end = row["start_ns"] + row["duration_ns"]
@@ -45,18 +45,18 @@ def test_a_future_that_completes_on_another_thread_ends_the_range_there():
         target = taken(pool.submit(gate.wait))
         gate.set()
         assert target.result(10) is True
-        with kymo.record_function("after"):
+        with marey.record_function("after"):
             pass
     assert is_async(seen.one("x")) and not seen.one("x")["flags"] & UNFINISHED
     assert seen.parent(seen.one("after")) is None
 
 
 def test_when_the_returned_future_is_done_the_range_has_ended():
-    session = kymo.Session()
+    session = marey.Session()
     session.start()
     future, states = Future(), []
     target = taken(future)
-    target.add_done_callback(lambda _: states.append(_kymo.range_rows(session.snapshot())[0]["flags"]))
+    target.add_done_callback(lambda _: states.append(_marey.range_rows(session.snapshot())[0]["flags"]))
     future.set_result(None)
     session.discard()
     assert states and not states[0] & UNFINISHED
@@ -155,18 +155,18 @@ def test_anything_with_add_done_callback():
 
 
 def test_mistakes_are_errors_and_leave_the_range_as_it_was():
-    range_ = kymo.record_function("x")
-    with pytest.raises(kymo.Error, match="not been entered"):
+    range_ = marey.record_function("x")
+    with pytest.raises(marey.Error, match="not been entered"):
         range_.end_on_future(Future())
     with recording() as seen:
         with range_:
             with pytest.raises(TypeError, match="a future .* is wanted, not int"):
                 range_.end_on_future(3)
             first = range_.end_on_future(Future())
-            with pytest.raises(kymo.Error, match="only be called once"):
+            with pytest.raises(marey.Error, match="only be called once"):
                 range_.end_on_future(Future())
             assert not range_.run_callbacks_on_exit
-        with pytest.raises(kymo.Error, match="not been entered"):
+        with pytest.raises(marey.Error, match="not been entered"):
             range_.end_on_future(Future())
         with range_:  # used again, it is a range as any other
             assert range_.run_callbacks_on_exit
@@ -179,12 +179,12 @@ def test_the_futures_own_the_range():
     with recording() as seen:
         target = taken(Future())  # that one is gone at once
         alive = weakref.ref(target)
-        with kymo.record_function("while it lives"):
+        with marey.record_function("while it lives"):
             pass
         del target
         gc.collect()
         assert alive() is None
-        with kymo.record_function("after"):
+        with marey.record_function("after"):
             pass
     row = seen.one("x")
     assert not row["flags"] & UNFINISHED
@@ -198,11 +198,11 @@ def test_callbacks_run_in_the_context_of_the_caller():
     def caller(future):
         variable.set("caller")
         target = taken(future)
-        target.add_done_callback(lambda _: got.append((variable.get(), kymo.is_recording())))
+        target.add_done_callback(lambda _: got.append((variable.get(), marey.is_recording())))
         return target
 
     future = Future()
-    session = kymo.Session()
+    session = marey.Session()
 
     def task():
         session.start(threads="tasks")
@@ -214,7 +214,7 @@ def test_callbacks_run_in_the_context_of_the_caller():
     thread.start()
     while not results:
         pass
-    assert not kymo.is_recording()
+    assert not marey.is_recording()
     future.set_result(1)
     done.set()
     thread.join()
@@ -237,10 +237,10 @@ def test_a_future_that_leaves_the_block_while_it_is_looked_at():
             return lambda callback: callback(self)
 
     with recording() as seen:
-        range_ = kymo.record_function("left")
+        range_ = marey.record_function("left")
         range_.__enter__()
-        with pytest.raises(kymo.Error, match="not been entered"):
+        with pytest.raises(marey.Error, match="not been entered"):
             range_.end_on_future(Leaving())
-        with kymo.record_function("after"):
+        with marey.record_function("after"):
             pass
     assert seen.one("after")["depth"] == 0

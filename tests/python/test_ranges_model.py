@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recorded import ASYNC, UNFINISHED, recording
 
-import kymo
+import marey
 
 NAMES = ["a", "b", "c", "d"]
 
@@ -38,7 +38,7 @@ def program(leaf_kinds, max_leaves=25):
     )
 
 
-SHARED = {name: kymo.record_function_fast(name) for name in NAMES}
+SHARED = {name: marey.record_function_fast(name) for name in NAMES}
 
 
 def run(tree, model, path):
@@ -51,26 +51,26 @@ def run(tree, model, path):
             continue
         model.see(here)
         if kind == "with":
-            with kymo.record_function(name):
+            with marey.record_function(name):
                 run(children, model, here)
         elif kind == "fast":  # one object for all, entered again while it is open
             with SHARED[name]:
                 run(children, model, here)
         elif kind == "begin":
-            kymo.begin(name)
+            marey.begin(name)
             run(children, model, here)
-            kymo.end()
+            marey.end()
         elif kind == "call":
-            kymo.record_function(name)(run)(children, model, here)
+            marey.record_function(name)(run)(children, model, here)
         elif kind == "raise":
             try:
-                with kymo.record_function(name):
+                with marey.record_function(name):
                     run(children, model, here)
                     raise KeyError
             except KeyError:
                 pass
         elif kind == "drop":
-            range_ = kymo.record_function(name)
+            range_ = marey.record_function(name)
             range_.__enter__()
             run(children, model, here)
             del range_
@@ -81,7 +81,7 @@ def run(tree, model, path):
                 if False:
                     yield
 
-            list(kymo.record_function(name)(body)())
+            list(marey.record_function(name)(body)())
 
 
 SYNCHRONOUS = ["with", "fast", "begin", "call", "raise", "drop", "generator"]
@@ -119,7 +119,7 @@ def test_sessions_that_come_and_go_see_what_runs_inside_them(first, second, nest
     outer_model, inner_model = Model(), Model()
     with recording() as outer:
         run(first, outer_model, ())
-        sessions = [kymo.Session() for _ in range(nested)]
+        sessions = [marey.Session() for _ in range(nested)]
         for session in sessions:
             session.start()
         with recording() as inner:
@@ -138,11 +138,11 @@ async def run_async(steps, name, model):
             await asyncio.sleep(0)
         elif kind == "range":
             model.see(name)
-            with kymo.record_function(name):
+            with marey.record_function(name):
                 pass
         elif kind == "around":
             model.see(name)
-            with kymo.record_function(name):
+            with marey.record_function(name):
                 await asyncio.sleep(0)
 
 
@@ -156,7 +156,7 @@ def test_tasks_that_run_in_turns_lose_no_range(tasks):
 
     with recording() as seen:
         asyncio.run(main())
-        with kymo.record_function("after"):
+        with marey.record_function("after"):
             pass
     assert Counter(seen.names()) == model.paths + Counter(["after"])
     assert not any(row["flags"] & UNFINISHED for row in seen.rows)
@@ -167,7 +167,7 @@ def test_tasks_that_run_in_turns_lose_no_range(tasks):
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 5)), max_size=40))
 def test_ranges_entered_and_left_in_any_order_on_any_thread_lose_nothing(moves):
     """upstream: test_record_function_multithreaded"""
-    ranges = [kymo.record_function(f"r{i}") for i in range(6)]
+    ranges = [marey.record_function(f"r{i}") for i in range(6)]
     entered = Counter()
     expected = Counter()
 
@@ -191,7 +191,7 @@ def test_ranges_entered_and_left_in_any_order_on_any_thread_lose_nothing(moves):
         for i in range(6):
             if entered[i]:
                 leave(i)
-        with kymo.record_function("after"):
+        with marey.record_function("after"):
             pass
     assert Counter(seen.names()) == expected + Counter(["after"])
     assert not any(row["flags"] & UNFINISHED for row in seen.rows)

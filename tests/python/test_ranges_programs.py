@@ -7,17 +7,17 @@ import sys
 import pytest
 from conftest import needs_own_memory
 
-import kymo
-from kymo import _kymo
+import marey
+from marey import _marey
 
 HEAD = """
 import os, signal, sys, time
-import kymo
-session = kymo.Session()
-session.start(output="out.kymo")
+import marey
+session = marey.Session()
+session.start(output="out.marey")
 def work(name, n=10):
     for _ in range(n):
-        with kymo.record_function(name):
+        with marey.record_function(name):
             pass
 """
 
@@ -36,36 +36,36 @@ def profiled(tmp_path):
             assert process.stdout.readline() == "ready\n"
             process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
-        captures = {path.name: path for path in tmp_path.glob("*.kymo")}
+        captures = {path.name: path for path in tmp_path.glob("*.marey")}
         return process.returncode, out, err, captures
 
     return run
 
 
 def names(path):
-    rows = _kymo.range_rows(kymo.load(str(path)))
+    rows = _marey.range_rows(marey.load(str(path)))
     return [row["name"] for row in rows]
 
 
 def test_a_program_that_raises(profiled):
     code, out, err, captures = profiled("""
-with kymo.record_function("outer"):
+with marey.record_function("outer"):
     work("inner")
     raise LookupError("on purpose")
 """)
     assert code == 1 and err.rstrip().endswith("LookupError: on purpose")
-    assert sorted(names(captures["out.kymo"])) == ["inner"] * 10 + ["outer"]
+    assert sorted(names(captures["out.marey"])) == ["inner"] * 10 + ["outer"]
 
 
 def test_a_program_that_calls_os_exit(profiled):
     code, _, err, captures = profiled("""
-open_range = kymo.record_function("open")
+open_range = marey.record_function("open")
 open_range.__enter__()
 work("inner")
 os._exit(7)
 """)
     assert (code, err) == (7, "")
-    assert sorted(names(captures["out.kymo"])) == ["inner"] * 10 + ["open"]
+    assert sorted(names(captures["out.marey"])) == ["inner"] * 10 + ["open"]
 
 
 def test_a_program_that_is_killed(profiled):
@@ -74,24 +74,24 @@ work("inner")
 os.kill(os.getpid(), signal.SIGKILL)
 """)
     assert code == -signal.SIGKILL
-    assert names(captures["out.kymo"]) == ["inner"] * 10
+    assert names(captures["out.marey"]) == ["inner"] * 10
 
 
 def test_a_program_that_calls_sys_exit(profiled):
     code, _, err, captures = profiled("""
-with kymo.record_function("outer"):
+with marey.record_function("outer"):
     work("inner")
     sys.exit(3)
 """)
     assert (code, err) == (3, "")
-    assert sorted(names(captures["out.kymo"])) == ["inner"] * 10 + ["outer"]
+    assert sorted(names(captures["out.marey"])) == ["inner"] * 10 + ["outer"]
 
 
 def test_a_program_that_is_interrupted(profiled):
     code, _, err, captures = profiled(
         """
 try:
-    with kymo.record_function("outer"):
+    with marey.record_function("outer"):
         work("inner")
         print("ready", flush=True)
         time.sleep(60)
@@ -101,7 +101,7 @@ finally:
         interrupt=True,
     )
     assert code == -signal.SIGINT and "KeyboardInterrupt" in err
-    assert sorted(names(captures["out.kymo"])) == ["cleanup"] + ["inner"] * 10 + ["outer"]
+    assert sorted(names(captures["out.marey"])) == ["cleanup"] + ["inner"] * 10 + ["outer"]
 
 
 def test_an_interrupt_in_the_middle_of_ranges_leaves_them_in_order(profiled):
@@ -110,14 +110,14 @@ def test_an_interrupt_in_the_middle_of_ranges_leaves_them_in_order(profiled):
 try:
     print("ready", flush=True)
     while True:
-        with kymo.record_function("loop"):
-            with kymo.record_function_fast("inside"):
+        with marey.record_function("loop"):
+            with marey.record_function_fast("inside"):
                 pass
 except KeyboardInterrupt:
-    with kymo.record_function("after"):
+    with marey.record_function("after"):
         pass
     trace = session.stop()
-    rows = __import__("kymo._kymo", fromlist=["x"]).range_rows(trace)
+    rows = __import__("marey._marey", fromlist=["x"]).range_rows(trace)
     print([row["depth"] for row in rows if row["name"] == "after"])
 """,
         interrupt=True,
@@ -127,7 +127,7 @@ except KeyboardInterrupt:
 
 def test_a_program_that_forks(profiled):
     code, out, err, captures = profiled("""
-with kymo.record_function("outer"):
+with marey.record_function("outer"):
     child = os.fork()
     work("child" if child == 0 else "parent")
     if child == 0:
@@ -135,15 +135,15 @@ with kymo.record_function("outer"):
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """)
     assert (code, out, err) == (0, "5\n", "")
-    assert sorted(names(captures["out.kymo"])) == ["outer"] + ["parent"] * 10
-    assert list(captures) == ["out.kymo"]
+    assert sorted(names(captures["out.marey"])) == ["outer"] + ["parent"] * 10
+    assert list(captures) == ["out.marey"]
 
 
 def test_a_range_handed_over_before_a_fork_ends_in_both(profiled):
     code, out, err, _ = profiled("""
 import concurrent.futures
 future = concurrent.futures.Future()
-with kymo.record_function("handed") as range_:
+with marey.record_function("handed") as range_:
     target = range_.end_on_future(future)
 child = os.fork()
 future.set_result(1)
@@ -160,45 +160,45 @@ print(len(session.stop()))
 def test_memory_stays_flat_over_a_thousand_sessions(run_python):
     out = run_python("""
 import gc, sys
-import kymo, os, asyncio
+import marey, os, asyncio
 from concurrent.futures import Future
 
 def resident():
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
-@kymo.record_function("decorated")
+@marey.record_function("decorated")
 def decorated():
     pass
 
-@kymo.record_function("generator")
+@marey.record_function("generator")
 def generator():
     yield 1
 
-@kymo.record_function("coroutine")
+@marey.record_function("coroutine")
 async def coroutine():
     pass
 
 def once(i):
-    session = kymo.Session()
+    session = marey.Session()
     session.start(record_shapes=True, concrete_inputs=True)
     for _ in range(20):
-        with kymo.record_function("with", "args"):
+        with marey.record_function("with", "args"):
             decorated()
-        with kymo.record_function_fast("fast", [1, "a", [1.5]], {"k": i, "l": ["x"]}):
+        with marey.record_function_fast("fast", [1, "a", [1.5]], {"k": i, "l": ["x"]}):
             pass
-        kymo.begin("begun")
-        kymo.end()
+        marey.begin("begun")
+        marey.end()
         list(generator())
         try:
             coroutine().send(None)
         except StopIteration:
             pass
         future = Future()
-        with kymo.record_function("future") as range_:
+        with marey.record_function("future") as range_:
             target = range_.end_on_future(future)
         future.set_result(1)
-    with kymo.record_function("a name of its own %d" % i):
+    with marey.record_function("a name of its own %d" % i):
         pass
     assert len(session.stop()) == 20 * 10 + 1
 

@@ -8,10 +8,10 @@ import types
 import pytest
 from recorded import is_async, recording
 
-import kymo
+import marey
 
 
-@kymo.record_function("gen")
+@marey.record_function("gen")
 def countdown(n):
     """counts"""
     got = []
@@ -24,16 +24,16 @@ def countdown(n):
     return got
 
 
-@kymo.record_function("co")
+@marey.record_function("co")
 async def waits(n):
     for _ in range(n):
-        with kymo.record_function("inside"):
+        with marey.record_function("inside"):
             pass
         await asyncio.sleep(0)
     return n
 
 
-@kymo.record_function("agen")
+@marey.record_function("agen")
 async def emits(n):
     try:
         for i in range(n):
@@ -46,15 +46,15 @@ async def emits(n):
                 await asyncio.sleep(0)
                 yield sent
     finally:
-        with kymo.record_function("cleanup"):
+        with marey.record_function("cleanup"):
             await asyncio.sleep(0)
 
 
 def test_each_stretch_of_a_generator_is_a_range_and_its_life_is_async():
     with recording() as seen:
-        with kymo.record_function("consumer"):
+        with marey.record_function("consumer"):
             for _ in countdown(3):
-                with kymo.record_function("body"):
+                with marey.record_function("body"):
                     pass
     stretches = seen.named("gen")
     assert len(stretches) == 4
@@ -90,7 +90,7 @@ def test_a_generator_that_is_closed_or_dropped_ends_its_life():
         gen = countdown(5)
         next(gen)
         del gen
-        with kymo.record_function("after"):
+        with marey.record_function("after"):
             pass
     assert len(seen.named("gen")) == 2  # a first stretch, and the one of closing
     assert seen.one("gen (life)")["flags"] == 4
@@ -116,12 +116,12 @@ def test_coroutines_tell_running_from_waiting():
 
 
 def test_coroutines_pass_exceptions_and_cancellation_through():
-    @kymo.record_function("fails")
+    @marey.record_function("fails")
     async def fails():
         await asyncio.sleep(0)
         raise LookupError("x")
 
-    @kymo.record_function("slow")
+    @marey.record_function("slow")
     async def slow():
         try:
             await asyncio.sleep(100)
@@ -175,15 +175,15 @@ def test_what_is_decorated_stays_what_it_is():
     assert inspect.isgeneratorfunction(countdown)
     assert inspect.iscoroutinefunction(waits) and asyncio.iscoroutinefunction(waits)
     assert inspect.isasyncgenfunction(emits)
-    assert not inspect.iscoroutinefunction(kymo.record_function("x")(len))
+    assert not inspect.iscoroutinefunction(marey.record_function("x")(len))
     assert countdown.__doc__ == "counts" and countdown.__name__ == "countdown"
     assert countdown.__wrapped__ is not countdown
     assert str(inspect.signature(countdown)) == "(n)"
 
-    partial = kymo.record_function("p")(functools.partial(waits.__wrapped__, 1))
+    partial = marey.record_function("p")(functools.partial(waits.__wrapped__, 1))
     assert inspect.iscoroutinefunction(partial)
 
-    @kymo.record_function("old")
+    @marey.record_function("old")
     @types.coroutine
     def old():
         yield from asyncio.sleep(0)
@@ -197,17 +197,17 @@ def test_what_is_decorated_stays_what_it_is():
 
 def test_methods_that_suspend():
     class Things:
-        @kymo.record_function("m")
+        @marey.record_function("m")
         async def method(self, x):
             await asyncio.sleep(0)
             return x
 
         @classmethod
-        @kymo.record_function("c")
+        @marey.record_function("c")
         def each(cls, n):
             yield from range(n)
 
-        @kymo.record_function("s")
+        @marey.record_function("s")
         @staticmethod
         async def static(x):
             return x
@@ -231,7 +231,7 @@ def test_suspending_functions_run_the_same_while_nothing_records():
 
 def test_a_block_around_an_await_is_async_where_it_crosses_others():
     async def one(name, first, second):
-        with kymo.record_function(name):
+        with marey.record_function(name):
             first.set()
             await second.wait()
 

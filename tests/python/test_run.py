@@ -1,4 +1,4 @@
-"""``kymo run``: programs of Python behave as without it, and all their calls are recorded."""
+"""``marey run``: programs of Python behave as without it, and all their calls are recorded."""
 
 import fcntl
 import os
@@ -14,7 +14,7 @@ import zipfile
 import pytest
 from running import captures, environment, functions, plain, recorded, report
 
-import kymo
+import marey
 
 # What each of them does is the same with and without us: output, errors, exit code.
 PROGRAMS = {
@@ -258,15 +258,15 @@ def test_every_call_is_recorded_to_the_end(tmp_path):
     counts = functions(captures(tmp_path)[0])
     assert (counts["leaf"], counts["work"], counts["late"]) == (201, 4, 1)
     names = [row[0] for row in report(captures(tmp_path)[0], "--csv", "--columns", "name")]
-    assert not [name for name in names if "kymo" in name or "site.py" in name]
+    assert not [name for name in names if "marey" in name or "site.py" in name]
 
 
 def test_calls_into_c_are_a_choice(tmp_path):
     script = write(tmp_path, "import math\nfor i in range(20): math.sqrt(i)\n")
     wanted = {(): sys.version_info >= (3, 12), ("--c-calls",): True, ("--no-c-calls",): False}
     for number, (options, is_there) in enumerate(wanted.items()):
-        recorded([script], tmp_path, run_options=["-q", "-o", f"{number}.kymo", *options])
-        assert functions(tmp_path / f"{number}.kymo")["math.sqrt"] == (20 if is_there else 0)
+        recorded([script], tmp_path, run_options=["-q", "-o", f"{number}.marey", *options])
+        assert functions(tmp_path / f"{number}.marey")["math.sqrt"] == (20 if is_there else 0)
     _, errors, code = recorded([script], tmp_path, run_options=["--c-calls", "--no-c-calls"])
     assert code == 2 and "exclude each other" in errors
 
@@ -279,14 +279,14 @@ def test_the_capture_is_named_after_the_program_and_overwrites_nothing(tmp_path)
     assert len(names) == 2
     assert all(name.startswith("job.") and name.split(".")[1].isdigit() for name in names)
     shows = write(tmp_path, "import os; print(os.getpid(), os.getppid())", "shows.py")
-    pid, parent = recorded([shows], tmp_path)[0].split()  # the program's own number, not that of kymo
-    assert (tmp_path / f"shows.{pid}.kymo").exists() and not (tmp_path / f"shows.{parent}.kymo").exists()
-    (tmp_path / "there.kymo").write_text("mine")
-    out, errors, code = recorded([script], tmp_path, run_options=["-o", "there.kymo"])
-    assert (out, code) == ("", 2) and "there.kymo: exists already" in errors
-    assert (tmp_path / "there.kymo").read_text() == "mine"
-    recorded([script], tmp_path, run_options=["-q", "--force", "-o", "there.kymo"])
-    assert functions(tmp_path / "there.kymo")["<module>"] == 1
+    pid, parent = recorded([shows], tmp_path)[0].split()  # the program's own number, not that of marey
+    assert (tmp_path / f"shows.{pid}.marey").exists() and not (tmp_path / f"shows.{parent}.marey").exists()
+    (tmp_path / "there.marey").write_text("mine")
+    out, errors, code = recorded([script], tmp_path, run_options=["-o", "there.marey"])
+    assert (out, code) == ("", 2) and "there.marey: exists already" in errors
+    assert (tmp_path / "there.marey").read_text() == "mine"
+    recorded([script], tmp_path, run_options=["-q", "--force", "-o", "there.marey"])
+    assert functions(tmp_path / "there.marey")["<module>"] == 1
 
 
 def test_the_number_in_the_name_is_the_programs_whatever_becomes_of_it(tmp_path):
@@ -303,15 +303,15 @@ def test_the_number_in_the_name_is_the_programs_whatever_becomes_of_it(tmp_path)
     first, second = recorded([script], tmp_path)[0].split()
     assert first == second
     names = {path.name for path in captures(tmp_path)}
-    assert {f"job.{first}.kymo", f"job.{first}.{first}.kymo"} <= names
+    assert {f"job.{first}.marey", f"job.{first}.{first}.marey"} <= names
     assert len(names) == 3 and all(name.startswith(f"job.{first}.") for name in names)
 
 
 def test_a_summary_of_nothing_names_the_cause(tmp_path):
     script = write(tmp_path, "pass")
-    marks = write(tmp_path, "import kymo", "imports.py")
+    marks = write(tmp_path, "import marey", "imports.py")
     out = recorded([script], tmp_path, run_options=["--no-calls"])[1]
-    assert "with --no-calls only ranges that the program marks are, and it has not imported kymo" in out
+    assert "with --no-calls only ranges that the program marks are, and it has not imported marey" in out
     out = recorded([marks], tmp_path, run_options=["--no-calls"])[1]
     assert "nothing: --no-calls leaves the calls out, and no range was marked" in out
     out = recorded([script], tmp_path, run_options=["--include", "no.such.module"])[1]
@@ -323,8 +323,8 @@ def test_a_summary_of_nothing_names_the_cause(tmp_path):
 
 def test_lines_of_calls_are_recorded_on_request(tmp_path):
     script = write(tmp_path, "def work(): pass\nwork()\n\nwork()\n")
-    recorded([script], tmp_path, run_options=["-q", "--call-lines", "-o", "lines.kymo"])
-    trace = kymo.load(tmp_path / "lines.kymo")
+    recorded([script], tmp_path, run_options=["-q", "--call-lines", "-o", "lines.marey"])
+    trace = marey.load(tmp_path / "lines.marey")
     lines = [event.kwinputs.get("line") for event in trace.events() if event.name.endswith(": work")]
     assert lines == [2, 4]
 
@@ -339,19 +339,19 @@ def test_a_ring_keeps_the_end(tmp_path):
         for _ in range(400000): late()
         """,
     )
-    recorded([script], tmp_path, run_options=["-q", "--ring", "--max-bytes", "2MB", "-o", "ring.kymo"])
-    counts = functions(tmp_path / "ring.kymo")
+    recorded([script], tmp_path, run_options=["-q", "--ring", "--max-bytes", "2MB", "-o", "ring.marey"])
+    counts = functions(tmp_path / "ring.marey")
     assert counts["early"] == 0 and 0 < counts["late"] < 400000
-    assert (tmp_path / "ring.kymo").stat().st_size < 16 << 20
+    assert (tmp_path / "ring.marey").stat().st_size < 16 << 20
 
 
 def test_the_summary_names_the_hot_functions_and_the_next_commands(tmp_path):
     script = write(tmp_path, "def hot():\n    sum(range(100000))\nfor _ in range(30): hot()\n")
-    out, errors, code = recorded([script], tmp_path, run_options=["-o", "a b.kymo"])
+    out, errors, code = recorded([script], tmp_path, run_options=["-o", "a b.marey"])
     assert (out, code) == ("", 0)
-    assert "a b.kymo: " in errors and "program.py(1): hot" in errors
+    assert "a b.marey: " in errors and "program.py(1): hot" in errors
     assert "threads   1 thread" in errors and "overhead  about" in errors
-    assert "kymo report 'a b.kymo'" in errors and "kymo export 'a b.kymo' -o trace.json" in errors
+    assert "marey report 'a b.marey'" in errors and "marey export 'a b.marey' -o trace.json" in errors
     assert "\x1b" not in errors
     assert recorded([script], tmp_path) == ("", "", 0)
 
@@ -361,7 +361,7 @@ def test_the_summary_has_colours_on_a_terminal_alone(tmp_path):
     for changes, is_coloured in (({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)):
         ours, theirs = os.openpty()
         done = subprocess.run(
-            [sys.executable, "-m", "kymo", "run", script],
+            [sys.executable, "-m", "marey", "run", script],
             cwd=tmp_path,
             env=environment(**{"TERM": "xterm", "NO_COLOR": "", **changes}),
             stderr=theirs,
@@ -381,9 +381,9 @@ def test_the_summary_has_colours_on_a_terminal_alone(tmp_path):
 def test_without_a_browser_open_says_what_to_do(tmp_path):
     script = write(tmp_path, "print(1)")
     changes = {"BROWSER": "", "DISPLAY": "", "WAYLAND_DISPLAY": ""}
-    out, errors, code = recorded([script], tmp_path, run_options=["-q", "--open", "-o", "x.kymo"], **changes)
+    out, errors, code = recorded([script], tmp_path, run_options=["-q", "--open", "-o", "x.marey"], **changes)
     assert (out, code) == ("1\n", 0)
-    assert errors == "kymo: there is no browser here: open x.json at https://ui.perfetto.dev\n"
+    assert errors == "marey: there is no browser here: open x.json at https://ui.perfetto.dev\n"
     assert (tmp_path / "x.json").stat().st_size > 0
 
 
@@ -398,30 +398,42 @@ def test_wrong_options_are_told_before_the_program_runs(tmp_path):
     ):
         out, errors, code = recorded([script], tmp_path, run_options=options)
         assert (out, code) == ("", 2), options
-        assert text in errors and errors.startswith("kymo: ")
+        assert text in errors and errors.startswith("marey: ")
 
 
 def test_a_capture_that_cannot_be_made_is_not_told_as_a_package_that_was_not_loaded(tmp_path):
     script = write(tmp_path, "print('ran')")
-    out, errors, code = recorded([script], tmp_path, run_options=["-o", "/proc/x.kymo"])
+    out, errors, code = recorded([script], tmp_path, run_options=["-o", "/proc/x.marey"])
     assert (out, code) == ("", 2)
-    assert errors.startswith("kymo: /proc/: cannot write a capture here: ")
+    assert errors.startswith("marey: /proc/: cannot write a capture here: ")
     # What the command cannot know before, the program says itself.
-    limited = ["sh", "-c", 'ulimit -f 1; exec "$@"', "sh", sys.executable, "-m", "kymo", "run", "-o", "x.kymo", script]
+    limited = [
+        "sh",
+        "-c",
+        'ulimit -f 1; exec "$@"',
+        "sh",
+        sys.executable,
+        "-m",
+        "marey",
+        "run",
+        "-o",
+        "x.marey",
+        script,
+    ]
     done = subprocess.run(limited, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=120)
     assert (done.stdout, done.returncode) == ("ran\n", 0)
-    assert "kymo: not recording: " in done.stderr and "File too large" in done.stderr
+    assert "marey: not recording: " in done.stderr and "File too large" in done.stderr
     assert "nothing was recorded: unless a line above says why, " in done.stderr
 
 
 def test_what_a_program_can_notice_is_what_the_documents_say(tmp_path):
-    """docs/kymo_run.md, What stays as it is."""
+    """docs/marey_run.md, What stays as it is."""
     script = write(
         tmp_path,
         """
         import gc, sys
         tools = [sys.monitoring.get_tool(i) for i in range(6)] if hasattr(sys, "monitoring") else []
-        print(len(gc.callbacks), type(sys.getprofile()).__name__, tools.count("kymo"))
+        print(len(gc.callbacks), type(sys.getprofile()).__name__, tools.count("marey"))
         """,
     )
     is_monitored = sys.version_info >= (3, 12)
@@ -454,10 +466,10 @@ def test_processes_that_a_program_starts_have_captures_of_their_own(tmp_path):
             subprocess.run([sys.executable, '-c', 'def by_command(): pass\\nby_command()'])
         """,
     )
-    _, errors, code = recorded([script], tmp_path, run_options=["-o", "app.kymo"])
+    _, errors, code = recorded([script], tmp_path, run_options=["-o", "app.marey"])
     assert code == 0
     found = captures(tmp_path)
-    assert found[0].name == "app.kymo"
+    assert found[0].name == "app.marey"
     counts = [functions(path) for path in found]
     for name in ("by_fork", "by_command", "spawn_main"):
         assert sum(count[name] for count in counts[1:]) == 1, name
@@ -476,11 +488,11 @@ def test_a_process_that_multiprocessing_forked_completes_its_capture(tmp_path):
         process.start(); process.join()
         """,
     )
-    recorded([script], tmp_path, run_options=["-q", "-o", "app.kymo"])
+    recorded([script], tmp_path, run_options=["-q", "-o", "app.marey"])
     _, child = captures(tmp_path)
     assert functions(child)["work"] == 1
     info = subprocess.run(
-        [sys.executable, "-m", "kymo", "info", str(child)], env=environment(), capture_output=True, text=True
+        [sys.executable, "-m", "marey", "info", str(child)], env=environment(), capture_output=True, text=True
     )
     assert info.returncode == 0 and "without closing" not in info.stdout + info.stderr
 
@@ -490,8 +502,8 @@ def test_other_processes_are_left_alone_when_asked(tmp_path):
         tmp_path,
         """
         import os, subprocess, sys
-        print(sorted(name for name in os.environ if 'KYMO' in name), os.environ.get('PYTHONPATH'), flush=True)
-        subprocess.run([sys.executable, '-c', 'import os; print("KYMO" in os.environ)'])
+        print(sorted(name for name in os.environ if 'MAREY' in name), os.environ.get('PYTHONPATH'), flush=True)
+        subprocess.run([sys.executable, '-c', 'import os; print("MAREY" in os.environ)'])
         if os.fork() == 0: sys.exit()
         os.wait()
         """,
@@ -504,12 +516,12 @@ def test_a_program_that_is_no_python_may_start_python(tmp_path):
     script = write(tmp_path, "def f(): pass\nf()\n")
     command = f"{sys.executable} {script}; exit 4"
     done = subprocess.run(
-        [sys.executable, "-m", "kymo", "run", "-q", "-o", "x.kymo", "--", "sh", "-c", command],
+        [sys.executable, "-m", "marey", "run", "-q", "-o", "x.marey", "--", "sh", "-c", command],
         cwd=tmp_path,
         env=environment(),
     )
     assert done.returncode == 4
-    assert functions(tmp_path / "x.kymo")["f"] == 1
+    assert functions(tmp_path / "x.marey")["f"] == 1
 
 
 # ---- ends
@@ -528,7 +540,7 @@ LOOP = """
 def start(folder, *options, **settings):
     script = write(folder, LOOP)
     process = subprocess.Popen(
-        [sys.executable, "-m", "kymo", "run", "-o", "x.kymo", *options, script],
+        [sys.executable, "-m", "marey", "run", "-o", "x.marey", *options, script],
         cwd=folder,
         env=environment(),
         stdout=subprocess.PIPE,
@@ -551,8 +563,8 @@ def test_a_killed_program_leaves_its_calls_and_a_summary(tmp_path):
     os.kill(child_of(process), signal.SIGKILL)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == -signal.SIGKILL
-    assert "turn" in errors.decode() and "kymo report x.kymo" in errors.decode()
-    counts = functions(tmp_path / "x.kymo")
+    assert "turn" in errors.decode() and "marey report x.marey" in errors.decode()
+    counts = functions(tmp_path / "x.marey")
     assert counts["turn"] > 100
 
 
@@ -560,7 +572,7 @@ def test_killing_everything_leaves_the_capture(tmp_path):
     process = start(tmp_path)
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate(timeout=60)
-    assert functions(tmp_path / "x.kymo")["turn"] >= 1
+    assert functions(tmp_path / "x.marey")["turn"] >= 1
 
 
 def own_terminal():
@@ -585,17 +597,17 @@ def test_ctrl_c_ends_it_as_it_ends_python(tmp_path, by_key):
     assert process.returncode == -signal.SIGINT
     lines = errors.decode().splitlines()
     assert lines[0] == "Traceback (most recent call last):" and lines[-1] == "KeyboardInterrupt"
-    assert "kymo" not in errors.decode().replace(str(tmp_path), "")
-    assert functions(tmp_path / "x.kymo")["turn"] >= 1
-    assert kymo.load(tmp_path / "x.kymo").problems == []  # it was completed
+    assert "marey" not in errors.decode().replace(str(tmp_path), "")
+    assert functions(tmp_path / "x.marey")["turn"] >= 1
+    assert marey.load(tmp_path / "x.marey").problems == []  # it was completed
 
 
 def test_a_crash_in_c_keeps_the_calls(tmp_path):
     script = write(tmp_path, "import ctypes\ndef before(): pass\nbefore()\nctypes.string_at(0)\n")
     unhandled = os.environ.get("ASAN_OPTIONS", "") + ":handle_segv=0"  # a sanitizer leaves the signal alone
-    code = recorded([script], tmp_path, run_options=["-q", "-o", "x.kymo"], ASAN_OPTIONS=unhandled)[2]
+    code = recorded([script], tmp_path, run_options=["-q", "-o", "x.marey"], ASAN_OPTIONS=unhandled)[2]
     assert code == -signal.SIGSEGV
-    assert functions(tmp_path / "x.kymo")["before"] == 1
+    assert functions(tmp_path / "x.marey")["before"] == 1
 
 
 # ---- the command
@@ -609,28 +621,28 @@ def test_an_interpreter_that_may_not_load_us_is_told(tmp_path):
 
 
 def test_the_command_alone_says_that_the_package_is_missing(tmp_path):
-    binary = os.path.join(os.environ["KYMO_BUILD_DIR"], "kymo")
-    shutil.copy(os.path.realpath(binary), tmp_path / "kymo")
+    binary = os.path.join(os.environ["MAREY_BUILD_DIR"], "marey")
+    shutil.copy(os.path.realpath(binary), tmp_path / "marey")
     write(tmp_path, "print('ran')")
     libraries = os.path.dirname(os.path.realpath(binary))
     done = subprocess.run(
-        [tmp_path / "kymo", "run", "program.py"],
+        [tmp_path / "marey", "run", "program.py"],
         cwd=tmp_path,
         env=environment(LD_LIBRARY_PATH=libraries),
         capture_output=True,
         text=True,
     )
     assert done.returncode == 2 and done.stdout == ""
-    assert "the Python package kymo is not here" in done.stderr
+    assert "built without the Python package" in done.stderr
 
 
 @pytest.mark.parametrize("by", ["function", "line", "file", "module", "package"])
 def test_a_report_counts_calls_by_where_they_are(tmp_path, by):
     write(tmp_path, "def helper(): pass\ndef other(): helper()\n", "shop.py")
     script = write(tmp_path, "import shop, json\nfor _ in range(5): shop.other()\njson.loads('[1]')\n")
-    recorded([script], tmp_path, run_options=["-q", "--no-c-calls", "-o", "x.kymo"])
+    recorded([script], tmp_path, run_options=["-q", "--no-c-calls", "-o", "x.marey"])
     rows = {
-        name: int(count) for name, count in report(tmp_path / "x.kymo", "--by", by, "--csv", "--columns", "name,count")
+        name: int(count) for name, count in report(tmp_path / "x.marey", "--by", by, "--csv", "--columns", "name,count")
     }
     own = {
         "function": {"shop.py: helper": 5, "shop.py: other": 5, "shop.py: <module>": 1},
@@ -644,7 +656,7 @@ def test_a_report_counts_calls_by_where_they_are(tmp_path, by):
     if by == "module":
         assert rows["json.decoder (standard library)"] >= 2
     table = subprocess.run(
-        [sys.executable, "-m", "kymo", "report", "--by", by, "x.kymo"],
+        [sys.executable, "-m", "marey", "report", "--by", by, "x.marey"],
         cwd=tmp_path,
         env=environment(),
         capture_output=True,
@@ -655,10 +667,10 @@ def test_a_report_counts_calls_by_where_they_are(tmp_path, by):
 
 def test_stacks_and_traces_name_the_calls(tmp_path):
     script = write(tmp_path, "def inner(): pass\ndef outer(): inner()\nouter()\n")
-    recorded([script], tmp_path, run_options=["-q", "-o", "x.kymo"])
-    for verb in (["stacks", "x.kymo"], ["tree", "x.kymo"], ["export", "x.kymo", "-o", "-"]):
+    recorded([script], tmp_path, run_options=["-q", "-o", "x.marey"])
+    for verb in (["stacks", "x.marey"], ["tree", "x.marey"], ["export", "x.marey", "-o", "-"]):
         text = subprocess.run(
-            [sys.executable, "-m", "kymo", *verb], cwd=tmp_path, env=environment(), capture_output=True, text=True
+            [sys.executable, "-m", "marey", *verb], cwd=tmp_path, env=environment(), capture_output=True, text=True
         ).stdout
         text = text.replace(":_", ": ")  # stacks have no blanks
         assert "program.py(1): inner" in text and "program.py(2): outer" in text, verb

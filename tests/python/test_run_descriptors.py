@@ -1,4 +1,4 @@
-"""``kymo run`` of programs that close all descriptors, as daemons do, and open files of their own after."""
+"""``marey run`` of programs that close all descriptors, as daemons do, and open files of their own after."""
 
 import resource
 import subprocess
@@ -7,7 +7,7 @@ import sys
 import pytest
 from running import captures, environment, functions, recorded
 
-import kymo
+import marey
 
 CALLS = 500_000
 
@@ -45,40 +45,40 @@ def write_program(folder, files, moves=False):
 @pytest.mark.parametrize("files", [0, 8, MANY])
 def test_a_program_that_closes_all_descriptors_keeps_its_files_and_is_recorded(tmp_path, files):
     write_program(tmp_path, files)
-    assert recorded(["s.py"], tmp_path, run_options=("-q", "-o", "x.kymo")) == ("done\n", "", 0)
+    assert recorded(["s.py"], tmp_path, run_options=("-q", "-o", "x.marey")) == ("done\n", "", 0)
     assert len(list(tmp_path.glob("victim*"))) == files
     assert all(path.read_text() == "hello" for path in tmp_path.glob("victim*"))
-    assert captures(tmp_path) == [tmp_path / "x.kymo"]
-    assert functions(tmp_path / "x.kymo")["empty"] == CALLS
+    assert captures(tmp_path) == [tmp_path / "x.marey"]
+    assert functions(tmp_path / "x.marey")["empty"] == CALLS
 
 
 def test_it_may_change_its_folder_too(tmp_path):
     write_program(tmp_path, 8, moves=True)
-    assert recorded(["s.py"], tmp_path, run_options=("-q", "-o", "x.kymo")) == ("done\n", "", 0)
-    assert functions(tmp_path / "x.kymo")["empty"] == CALLS
+    assert recorded(["s.py"], tmp_path, run_options=("-q", "-o", "x.marey")) == ("done\n", "", 0)
+    assert functions(tmp_path / "x.marey")["empty"] == CALLS
 
 
 def test_a_capture_that_was_closed_and_removed_is_written_again_as_far_as_it_goes(tmp_path):
     write_program(tmp_path, MANY)
     program = tmp_path / "s.py"
-    program.write_text(program.read_text().replace("files = ", "os.remove('x.kymo')\nfiles = "))
-    out, errors, code = recorded(["s.py"], tmp_path, run_options=("-q", "-o", "x.kymo"))
+    program.write_text(program.read_text().replace("files = ", "os.remove('x.marey')\nfiles = "))
+    out, errors, code = recorded(["s.py"], tmp_path, run_options=("-q", "-o", "x.marey"))
     assert (out, code) == ("done\n", 0)
-    capture = tmp_path / "x.kymo"
+    capture = tmp_path / "x.marey"
     closed, removed = errors.splitlines()
     assert closed == (
-        f"kymo: {capture}: the program has closed its descriptor, and it cannot be opened again "
+        f"marey: {capture}: the program has closed its descriptor, and it cannot be opened again "
         "(No such file or directory); recording stops here"
     )
-    assert removed == f"kymo: {capture}: was removed while it was being recorded; it is written again"
+    assert removed == f"marey: {capture}: was removed while it was being recorded; it is written again"
     assert all(path.read_text() == "hello" for path in tmp_path.glob("victim*"))
     assert 0 < functions(capture)["empty"] < CALLS
-    assert "descriptor_closed" in [code for code, _, _ in kymo.load(capture).problems]
+    assert "descriptor_closed" in [code for code, _, _ in marey.load(capture).problems]
 
 
 @pytest.mark.parametrize("stream", ["<&-", ">&-", "2>&-"])
 def test_a_program_runs_with_a_standard_stream_closed(tmp_path, stream):
     arguments = f'-c \'open("ran", "w").close()\' {stream}'
-    command = f"{sys.executable} -m kymo run -q -o x.kymo {arguments}"
+    command = f"{sys.executable} -m marey run -q -o x.marey {arguments}"
     assert subprocess.run(["sh", "-c", command], cwd=tmp_path, env=environment(), timeout=120).returncode == 0
-    assert (tmp_path / "ran").exists() and (tmp_path / "x.kymo").exists()
+    assert (tmp_path / "ran").exists() and (tmp_path / "x.marey").exists()

@@ -1,4 +1,4 @@
-"""``kymo run --gpu``: what a device did is in the capture and in the summary; a program runs without one too."""
+"""``marey run --gpu``: what a device did is in the capture and in the summary; a program runs without one too."""
 
 import re
 import subprocess
@@ -10,18 +10,18 @@ import pytest
 from conftest import BUILD
 from running import captures, recorded
 
-import kymo
+import marey
 
-# Beside the libkymo that is in use: a second one would have devices of its own.
-FOLDER = Path(kymo.__file__).parent / "lib"
-LIBRARY = (FOLDER if (FOLDER / "libkymo.so.0").exists() else BUILD) / "libkymo_simulated.so"
+# Beside the libmarey that is in use: a second one would have devices of its own.
+FOLDER = Path(marey.__file__).parent / "lib"
+LIBRARY = (FOLDER if (FOLDER / "libmarey.so.0").exists() else BUILD) / "libmarey_simulated.so"
 PROGRAM = """
 import ctypes
 
 def train(device):
     for _ in range(20):
-        device.kymo_simulated_launch(0, 1, b"bead_kernel", ctypes.c_uint64(50_000))
-    device.kymo_simulated_launch(0, 1, b"slow_kernel", ctypes.c_uint64(9_000_000))
+        device.marey_simulated_launch(0, 1, b"bead_kernel", ctypes.c_uint64(50_000))
+    device.marey_simulated_launch(0, 1, b"slow_kernel", ctypes.c_uint64(9_000_000))
 
 train(ctypes.CDLL(LIBRARY))
 print("trained")
@@ -43,14 +43,14 @@ def test_the_summary_says_what_the_device_did(program, tmp_path):
     assert (out, code) == ("trained\n", 0)
     (line,) = [line for line in errors.splitlines() if line.startswith("gpu ")]
     assert re.search(r"busy .*: slow_kernel (9|8\.9)\S* ms \(1x\), bead_kernel (1|99\d)\S* [mu]s \(20x\)", line)
-    assert re.search(r"^next: +kymo gpu train\.\d+\.kymo ", errors, re.M)
+    assert re.search(r"^next: +marey gpu train\.\d+\.marey ", errors, re.M)
 
 
 @needs_simulated
 def test_kernels_belong_to_the_functions_that_launched_them(program, tmp_path):
     recorded([program.name], tmp_path, run_options=("-q", "--gpu=simulated"))
     (path,) = captures(tmp_path)
-    trace = kymo.load(path)
+    trace = marey.load(path)
     kernels = [event for event in trace.events() if event.name in ("bead_kernel", "slow_kernel")]
     assert len(kernels) == 21
     (train,) = [event for event in trace.events() if event.name.endswith(": train")]
@@ -66,7 +66,7 @@ def test_a_program_runs_where_there_is_no_such_device(tmp_path):
 
 def test_the_doctor_of_the_package_knows_its_python(tmp_path):
     done = subprocess.run(
-        [sys.executable, "-m", "kymo", "doctor"], cwd=tmp_path, capture_output=True, text=True, timeout=120
+        [sys.executable, "-m", "marey", "doctor"], cwd=tmp_path, capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 0, done.stdout + done.stderr
     lines = done.stdout.splitlines()
@@ -78,10 +78,10 @@ def test_the_doctor_of_the_package_knows_its_python(tmp_path):
 def test_the_doctor_says_where_there_is_no_pytorch(tmp_path):
     (tmp_path / "torch").mkdir()  # a folder of that name is none
     done = subprocess.run(
-        [sys.executable, "-m", "kymo._doctor"], cwd=tmp_path, capture_output=True, text=True, timeout=120
+        [sys.executable, "-m", "marey._doctor"], cwd=tmp_path, capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "off\tpytorch\tnot installed for this Python\tfor programs that use it: pip install 'kymo[torch]'" in (
+    assert "off\tpytorch\tnot installed for this Python\tfor programs that use it: pip install 'marey[torch]'" in (
         done.stdout.splitlines()
     )
 

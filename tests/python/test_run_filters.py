@@ -1,4 +1,4 @@
-"""`kymo run` with options that say which calls are recorded."""
+"""`marey run` with options that say which calls are recorded."""
 
 import pytest
 from running import captures, functions, recorded
@@ -23,7 +23,7 @@ def counts(folder, *options):
     out, errors, code = recorded(["program.py"], folder, run_options=("-q", *options))
     assert (out, code) == ("", 0)
     assert errors == (
-        "kymo: the budget of calls is used up: later calls are not recorded\n" if "--budget" in options else ""
+        "marey: the budget of calls is used up: later calls are not recorded\n" if "--budget" in options else ""
     )
     return functions(captures(folder)[0])
 

@@ -1,4 +1,4 @@
-"""``kymo run`` on real programs: they do what they do without it, and what they did is in the captures."""
+"""``marey run`` on real programs: they do what they do without it, and what they did is in the captures."""
 
 import importlib.util
 import pathlib
@@ -17,10 +17,10 @@ def needs(module):
 
 def test_a_script_is_reported_by_its_functions(tmp_path):
     script = str(EXAMPLES / "spell.py")
-    assert recorded([script], tmp_path, run_options=["-q", "-o", "x.kymo"]) == plain([script], tmp_path)
-    counts = functions(tmp_path / "x.kymo")
+    assert recorded([script], tmp_path, run_options=["-q", "-o", "x.marey"]) == plain([script], tmp_path)
+    counts = functions(tmp_path / "x.marey")
     assert (counts["distance"], counts["cheapest"], counts["nearest"]) == (4500, 112500, 300)
-    rows = {row[0]: [int(cell) for cell in row[1:]] for row in self_and_covered(tmp_path / "x.kymo")}
+    rows = {row[0]: [int(cell) for cell in row[1:]] for row in self_and_covered(tmp_path / "x.marey")}
     (main,) = [times for name, times in rows.items() if name.endswith(": main")]
     (distance,) = [times for name, times in rows.items() if name.endswith(": distance")]
     assert main[1] >= distance[1] >= distance[0] > 0
@@ -32,7 +32,7 @@ def self_and_covered(path):
 
 def test_a_pool_has_its_work_in_the_workers(tmp_path):
     script = str(EXAMPLES / "pool.py")
-    out, errors, code = recorded([script, "4"], tmp_path, run_options=["-o", "pool.kymo"])
+    out, errors, code = recorded([script, "4"], tmp_path, run_options=["-o", "pool.marey"])
     assert (out, code) == plain([script, "4"], tmp_path)[::2]
     main, *workers = captures(tmp_path)
     assert len(workers) == 2 and "2 other processes" in errors
@@ -43,16 +43,16 @@ def test_a_pool_has_its_work_in_the_workers(tmp_path):
 
 def test_pytest_runs_its_tests(tmp_path):
     arguments = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "counted", str(EXAMPLES / "project")]
-    out, _, code = recorded(arguments, tmp_path, run_options=["-q", "-o", "x.kymo"], PYTHONDONTWRITEBYTECODE="1")
+    out, _, code = recorded(arguments, tmp_path, run_options=["-q", "-o", "x.marey"], PYTHONDONTWRITEBYTECODE="1")
     assert code == 0 and "39 passed" in out
-    assert functions(tmp_path / "x.kymo")["count"] >= 39
+    assert functions(tmp_path / "x.marey")["count"] >= 39
 
 
 @needs("numpy")
 def test_linear_algebra_gives_the_same_numbers(tmp_path):
     script = str(EXAMPLES / "algebra.py")
-    assert recorded([script], tmp_path, run_options=["-q", "-o", "x.kymo"]) == plain([script], tmp_path)
-    counts = functions(tmp_path / "x.kymo")
+    assert recorded([script], tmp_path, run_options=["-q", "-o", "x.marey"]) == plain([script], tmp_path)
+    counts = functions(tmp_path / "x.marey")
     assert counts["largest_eigenvalue"] == 1 and counts["lstsq"] >= 1 and counts["norm"] >= 300
 
 
@@ -79,11 +79,11 @@ def test_pip_installs_into_a_folder(tmp_path):
         "tiny-1.0-py3-none-any.whl",
     ]
     _, errors, code = recorded(
-        arguments, tmp_path, run_options=["-q", "-o", "x.kymo"], PIP_DISABLE_PIP_VERSION_CHECK="1"
+        arguments, tmp_path, run_options=["-q", "-o", "x.marey"], PIP_DISABLE_PIP_VERSION_CHECK="1"
     )
     assert code == 0, errors
     assert (tmp_path / "there" / "tiny.py").read_text() == "answer = 42\n"
-    packages = {row[0] for row in report(tmp_path / "x.kymo", "--by", "package", "--csv", "--columns", "name")}
+    packages = {row[0] for row in report(tmp_path / "x.marey", "--by", "package", "--csv", "--columns", "name")}
     assert {"pip", "(standard library)"} <= packages
 
 
@@ -92,7 +92,7 @@ def test_the_command_of_a_program_with_a_start_line_is_recorded(tmp_path):
     program.write_text(f"#!{sys.executable}\ndef f(): pass\nf()\n")
     program.chmod(0o755)
     done = subprocess.run(
-        [sys.executable, "-m", "kymo", "run", "-q", "-o", "x.kymo", "./tool"], cwd=tmp_path, env=environment()
+        [sys.executable, "-m", "marey", "run", "-q", "-o", "x.marey", "./tool"], cwd=tmp_path, env=environment()
     )
     assert done.returncode == 0
-    assert functions(tmp_path / "x.kymo")["f"] == 1
+    assert functions(tmp_path / "x.marey")["f"] == 1

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-import kymo
+import marey
 
 pytest.importorskip("mypy")
-pytestmark = pytest.mark.skipif("KYMO_TEST_SANITIZER" in os.environ, reason="mypy runs none of our code")
+pytestmark = pytest.mark.skipif("MAREY_TEST_SANITIZER" in os.environ, reason="mypy runs none of our code")
 
 
 # What every class and function made by nanobind differs in from one written in Python.
@@ -25,47 +25,47 @@ OF_NANOBIND = re.compile(
 def run(folder, *words):
     environment = {**os.environ, "MYPY_CACHE_DIR": str(folder / "cache")}
     if os.environ.get("PYTHONPATH"):  # the package in a build folder
-        environment["MYPYPATH"] = str(Path(kymo.__path__[0]).parent)
+        environment["MYPYPATH"] = str(Path(marey.__path__[0]).parent)
     return subprocess.run([sys.executable, "-m", *words], cwd=folder, env=environment, capture_output=True, text=True)
 
 
 def public_names():
     """Names that users may see: those of the public modules, and the classes behind their results."""
     names = {"Results", "ProfilerStats", "_Emitter", "_ITraceObserver"}
-    for module in (kymo, kymo.profiler, kymo.nvtx, kymo.itt):
+    for module in (marey, marey.profiler, marey.nvtx, marey.itt):
         names.update(module.__all__)
     return names
 
 
 def concerns_users(line):
     """Whether a difference is about something public. What private modules keep for themselves needs no types."""
-    if line.startswith("kymo.torch") and importlib.util.find_spec("torch") is None:
+    if line.startswith("marey.torch") and importlib.util.find_spec("torch") is None:
         return False  # it cannot be imported here
-    match = re.match(r"kymo\.(_\w+)\.(\w+)", line)
+    match = re.match(r"marey\.(_\w+)\.(\w+)", line)
     return match is None or match.group(2) in public_names()
 
 
 def test_stubs_and_package_agree(tmp_path):
     """mypy's stubtest imports every module, and compares it with its stub."""
     (tmp_path / "mypy.ini").write_text("[mypy]\nignore_errors = True\nignore_missing_imports = True\n")
-    done = run(tmp_path, "mypy.stubtest", "--mypy-config-file", "mypy.ini", "--concise", "kymo")
+    done = run(tmp_path, "mypy.stubtest", "--mypy-config-file", "mypy.ini", "--concise", "marey")
     assert done.stderr == "" and done.stdout != "", done.stdout + done.stderr
     lines = done.stdout.splitlines()
     assert [line for line in lines if line.startswith("error")] == []
-    differences = [line for line in lines if line.startswith("kymo") and not OF_NANOBIND.search(line)]
+    differences = [line for line in lines if line.startswith("marey") and not OF_NANOBIND.search(line)]
     assert [line for line in differences if concerns_users(line)] == []
 
 
 def test_a_program_with_types_is_checked_against_the_stubs(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(
-        "import kymo\n"
+        "import marey\n"
         "def work(n: int) -> str:\n"
-        "    with kymo.record_function('work', args=str(n)):\n"
+        "    with marey.record_function('work', args=str(n)):\n"
         "        return str(n)\n"
-        "marked = kymo.record_function('marked')(work)\n"
+        "marked = marey.record_function('marked')(work)\n"
         "reveal_type(marked(3))\n"
-        "kymo.begin(3)\n"
+        "marey.begin(3)\n"
     )
     done = run(tmp_path, "mypy", "--strict", str(program))
     assert 'Revealed type is "builtins.str"' in done.stdout or 'Revealed type is "str"' in done.stdout, done.stdout

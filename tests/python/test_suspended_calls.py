@@ -11,14 +11,14 @@ from call_trees import in_thread, name_of_code, rows, short_name
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import kymo
+import marey
 
 EVERY_HOOK = pytest.mark.parametrize("c_calls", [False, True], ids=["python_calls", "c_calls"])
 FIRST, LAST = 1, 2
 
 
 def profiled(work, **options):
-    with kymo.profile(with_stack=True, **options) as prof:
+    with marey.profile(with_stack=True, **options) as prof:
         work()
     return prof
 
@@ -130,7 +130,7 @@ def test_one_that_is_not_finished_says_so(c_calls):
 
 @EVERY_HOOK
 def test_a_part_that_runs_at_the_stop_belongs_to_its_call(c_calls):
-    prof = kymo.profile(with_stack=True, c_calls=c_calls)
+    prof = marey.profile(with_stack=True, c_calls=c_calls)
 
     def stopping():
         yield 1
@@ -148,7 +148,7 @@ def test_a_part_that_runs_at_the_stop_belongs_to_its_call(c_calls):
 
 @EVERY_HOOK
 def test_a_part_that_runs_at_the_start_belongs_to_its_call(c_calls):
-    prof = kymo.profile(with_stack=True, c_calls=c_calls)
+    prof = marey.profile(with_stack=True, c_calls=c_calls)
 
     def starting():
         prof.start()
@@ -210,14 +210,14 @@ def test_plain_calls_have_no_number(c_calls):
 
 @EVERY_HOOK
 def test_calls_survive_captures_saving_and_exports(c_calls, tmp_path):
-    capture = tmp_path / "run.kymo"
+    capture = tmp_path / "run.marey"
     prof = profiled(lambda: list(count(3)), c_calls=c_calls, output=str(capture))
     wanted = [call[:2] + call[6:] for call in calls_of(prof, count)]
-    prof.trace.save(tmp_path / "saved.kymo")
+    prof.trace.save(tmp_path / "saved.marey")
     prof.trace.export(tmp_path / "trace.json")
     prof.trace.export(tmp_path / "trace.pftrace")
-    for name in ("run.kymo", "saved.kymo", "trace.json", "trace.pftrace"):
-        trace = kymo.load(tmp_path / name)
+    for name in ("run.marey", "saved.marey", "trace.json", "trace.pftrace"):
+        trace = marey.load(tmp_path / name)
         found = [call for call in trace.suspended_calls() if short_name(call.name) == name_of_code(count.__code__)]
         assert [call[:2] + call[6:] for call in found] == wanted, name
 
@@ -226,7 +226,7 @@ def test_calls_survive_captures_saving_and_exports(c_calls, tmp_path):
 def test_values_and_calls_of_a_range_do_not_hide_each_other(c_calls):
     def work():
         for _ in count(2):
-            with kymo.range("marked", {"n": 1}) if hasattr(kymo, "range") else kymo.record_function("marked"):
+            with marey.range("marked", {"n": 1}) if hasattr(marey, "range") else marey.record_function("marked"):
                 pass
 
     prof = profiled(work, c_calls=c_calls)
@@ -373,7 +373,7 @@ def recorded(run, ops, c_calls):
     programs = Programs()
     gc.disable()
     try:
-        with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
+        with marey.profile(with_stack=True, c_calls=c_calls) as prof:
             run(programs, ops)
     finally:
         gc.enable()
@@ -411,7 +411,7 @@ def test_parts_of_a_call_have_its_number_and_arrows_between_them(tmp_path):
         yield 1
         yield 2
 
-    with kymo.profile(with_stack=True, c_calls=False) as prof:
+    with marey.profile(with_stack=True, c_calls=False) as prof:
         list(numbers())
         list(numbers())
     ids = [event.python_call_id for event in prof.events() if event.name.endswith(".numbers")]
@@ -424,7 +424,7 @@ def test_parts_of_a_call_have_its_number_and_arrows_between_them(tmp_path):
     assert [arrow["ph"] for arrow in arrows].count("s") == [arrow["ph"] for arrow in arrows].count("f") == 4
     starts = {event["ts"] for event in events if event["name"].endswith(".numbers")}
     assert {arrow["ts"] for arrow in arrows} == starts
-    again = kymo.load(tmp_path / "trace.json")
+    again = marey.load(tmp_path / "trace.json")
     again.export_chrome_trace(str(tmp_path / "again.json"))
     text = (tmp_path / "again.json").read_text()
     assert text.count('"name":"next part"') == len(arrows)

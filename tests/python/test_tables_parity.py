@@ -5,9 +5,9 @@ import pathlib
 
 import pytest
 
-from kymo._activities import DeviceType
-from kymo._event_list import EventList
-from kymo._events import FunctionEvent
+from marey._activities import DeviceType
+from marey._event_list import EventList
+from marey._events import FunctionEvent
 
 TESTS = pathlib.Path(__file__).resolve().parent.parent
 CASES = json.loads((TESTS / "parity" / "table_cases.json").read_text(encoding="utf-8"))

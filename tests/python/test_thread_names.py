@@ -4,7 +4,7 @@ import threading
 
 from call_trees import MODES, leaf
 
-import kymo
+import marey
 
 
 def names(prof):
@@ -13,7 +13,7 @@ def names(prof):
 
 @MODES
 def test_threads_that_begin_while_calls_are_recorded_have_the_programs_names(c_calls):
-    with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
+    with marey.profile(with_stack=True, c_calls=c_calls) as prof:
         thread = threading.Thread(target=leaf, name="the worker \u00e9")
         thread.start()
         thread.join()
@@ -32,7 +32,7 @@ def test_threads_that_run_already_have_them_too(c_calls):
     thread = threading.Thread(target=work, name="early")
     thread.start()
     begun.wait()
-    with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
+    with marey.profile(with_stack=True, c_calls=c_calls) as prof:
         go.set()
         thread.join()
     assert "early" in names(prof)
@@ -55,7 +55,7 @@ def test_a_thread_whose_name_is_none_keeps_that_of_the_system(c_calls):
 
     hook, threading.excepthook = threading.excepthook, quiet
     try:
-        with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
+        with marey.profile(with_stack=True, c_calls=c_calls) as prof:
             thread = Odd()
             thread.start()
             thread.join()

@@ -1,27 +1,27 @@
-"""kymo.Trace: tables for other libraries, files, and what it says of itself."""
+"""marey.Trace: tables for other libraries, files, and what it says of itself."""
 
 import json
 
 import pytest
 
-import kymo
+import marey
 
 
 @pytest.fixture
 def trace():
-    with kymo.profile() as prof:
-        with kymo.record_function("outer"):
+    with marey.profile() as prof:
+        with marey.record_function("outer"):
             for _ in range(3):
-                with kymo.record_function("inner"):
+                with marey.record_function("inner"):
                     pass
-        kymo.instant("mark")
-        kymo.counter("load", 0.5)
+        marey.instant("mark")
+        marey.counter("load", 0.5)
     return prof.trace
 
 
 def test_a_saved_trace_reads_back_equal(trace, tmp_path):
-    trace.save(tmp_path / "trace.kymo")
-    loaded = kymo.load(tmp_path / "trace.kymo")
+    trace.save(tmp_path / "trace.marey")
+    loaded = marey.load(tmp_path / "trace.marey")
     assert len(loaded) == len(trace) == 4
     for name in trace.tables:
         assert loaded.tables[name].to_csv() == trace.tables[name].to_csv(), name
@@ -30,20 +30,20 @@ def test_a_saved_trace_reads_back_equal(trace, tmp_path):
 @pytest.mark.parametrize("file", ["trace.json", "trace.json.gz", "trace.pftrace"])
 def test_what_is_exported_can_be_loaded(trace, tmp_path, file):
     trace.export(tmp_path / file)
-    loaded = kymo.load(tmp_path / file)
+    loaded = marey.load(tmp_path / file)
     assert sorted(event.name for event in loaded.events()) == ["inner", "inner", "inner", "outer"]
 
 
 def test_bad_files_are_errors_that_name_them(trace, tmp_path):
     (tmp_path / "text").write_text("no trace")
-    with pytest.raises(kymo.Error, match="text"):
-        kymo.load(tmp_path / "text")
-    with pytest.raises(kymo.Error, match="No such file"):
-        kymo.load(tmp_path / "missing.json")
-    with pytest.raises(kymo.Error, match="unknown|format"):
+    with pytest.raises(marey.Error, match="text"):
+        marey.load(tmp_path / "text")
+    with pytest.raises(marey.Error, match="No such file"):
+        marey.load(tmp_path / "missing.json")
+    with pytest.raises(marey.Error, match="unknown|format"):
         trace.export(tmp_path / "x", format="nonsense")
     with pytest.raises(TypeError):
-        kymo.load(3)
+        marey.load(3)
 
 
 def test_tables_go_to_arrow_without_a_copy(trace):
@@ -55,14 +55,14 @@ def test_tables_go_to_arrow_without_a_copy(trace):
     assert pyarrow.schema(trace.tables["ranges"]) == table.schema
     for name in trace.tables:
         assert trace.to_arrow(name).num_columns > 0
-    with pytest.raises(kymo.Error, match="no table 'nothing'; it has: ranges"):
+    with pytest.raises(marey.Error, match="no table 'nothing'; it has: ranges"):
         trace.to_arrow("nothing")
 
 
 def test_arrow_tables_outlive_their_trace():
     pytest.importorskip("pyarrow")
-    with kymo.profile() as prof:
-        with kymo.record_function("work"):
+    with marey.profile() as prof:
+        with marey.record_function("work"):
             pass
     table = prof.trace.to_arrow()
     del prof
@@ -80,16 +80,16 @@ def test_a_library_that_is_missing_is_named(trace, monkeypatch):
 
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(kymo.Error, match="pyarrow, which is not installed"):
+    with pytest.raises(marey.Error, match="pyarrow, which is not installed"):
         trace.to_arrow()
-    with pytest.raises(kymo.Error, match="pandas, which is not installed"):
+    with pytest.raises(marey.Error, match="pandas, which is not installed"):
         trace.to_pandas()
 
 
 def test_it_shows_what_it_is(trace):
     assert "4 ranges in " in repr(trace)
     page = trace._repr_html_()
-    assert page.startswith("<p>&lt;kymo.Trace") and "inner" in page
+    assert page.startswith("<p>&lt;marey.Trace") and "inner" in page
 
 
 def test_it_tells_about_itself(trace):
@@ -104,14 +104,14 @@ def test_it_tells_about_itself(trace):
 def test_traces_of_two_cycles_can_be_joined():
     parts = []
     for name in ("first", "second"):
-        with kymo.profile() as prof:
-            with kymo.record_function(name):
+        with marey.profile() as prof:
+            with marey.record_function(name):
                 pass
         parts.append(prof.trace)
-    joined = kymo.join_traces(parts)
+    joined = marey.join_traces(parts)
     assert sorted(event.name for event in joined.events()) == ["first", "second"]
-    with pytest.raises(kymo.Error, match="one ends before the next"):
-        kymo.join_traces([parts[0], parts[0]])
+    with pytest.raises(marey.Error, match="one ends before the next"):
+        marey.join_traces([parts[0], parts[0]])
 
 
 def test_stacks_and_chrome_traces_are_written(trace, tmp_path):

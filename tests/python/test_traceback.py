@@ -13,17 +13,17 @@ import weakref
 
 import pytest
 
-import kymo
-from kymo import CapturedTraceback, _kymo
+import marey
+from marey import CapturedTraceback, _marey
 
 
 def names(tb):
     return [frame.name for frame in tb.summary()]
 
 
-def fresh_function(body="return kymo.CapturedTraceback.extract()", **names_in_it):
+def fresh_function(body="return marey.CapturedTraceback.extract()", **names_in_it):
     """A function whose code nobody else holds, and a weak reference to that code."""
-    scope = {"kymo": kymo, **names_in_it}
+    scope = {"marey": marey, **names_in_it}
     exec(f"def fresh(*args):\n    {body}", scope)
     function = scope.pop("fresh")
     return function, weakref.ref(function.__code__)
@@ -72,7 +72,7 @@ def test_skip_leaves_out_the_innermost():
     assert names(inner(10**6)) == []
     with pytest.raises(ValueError, match="not -1"):
         CapturedTraceback.extract(skip=-1)
-    with pytest.raises(kymo.Error, match="not with cpp"):
+    with pytest.raises(marey.Error, match="not with cpp"):
         CapturedTraceback.extract(cpp=True, skip=1)
     with pytest.raises(TypeError, match="'depth'"):
         CapturedTraceback.extract(depth=1)
@@ -126,7 +126,7 @@ def test_many_are_named_together_and_the_cleaned_up_have_no_frames():
     assert [bool(tb) for tb in tbs] == [True] * 3
     texts = CapturedTraceback.format_all(tbs)
     assert texts == [tbs[0].format(), [], tbs[2].format()]
-    frames = _kymo.symbolize_tracebacks(tbs)
+    frames = _marey.symbolize_tracebacks(tbs)
     assert frames[0][0] is frames[2][0]  # what occurs often is named once
     assert CapturedTraceback.format_all([]) == []
     with pytest.raises(TypeError, match="not int"):
@@ -269,8 +269,8 @@ def test_odd_names_survive():
 def test_a_child_of_fork_captures_and_names(run_python):
     """S17"""
     out = run_python(
-        "import os, kymo\n"
-        "def f(): return kymo.CapturedTraceback.extract(cpp=True)\n"
+        "import os, marey\n"
+        "def f(): return marey.CapturedTraceback.extract(cpp=True)\n"
         "f().format()\n"
         "pid = os.fork()\n"
         "if pid == 0:\n"

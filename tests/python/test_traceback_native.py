@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from building import build_extensions
 
-import kymo
-from kymo import CapturedTraceback, _kymo
+import marey
+from marey import CapturedTraceback, _marey
 
 HERE = Path(__file__).resolve().parent
 
@@ -95,7 +95,7 @@ def test_generators_and_callbacks_of_c_stand_where_they_run(cpp):
 
 def test_native_frames_have_files_and_lines_where_they_were_compiled_with_them(cpp):
     """S13"""
-    if not _kymo.has_native_lines():
+    if not _marey.has_native_lines():
         pytest.skip("built without elfutils, which knows lines")
     frames = cpp.call_back(lambda: CapturedTraceback.extract(cpp=True)).symbolize()
     ours = [f for f in frames if f["name"].startswith("(anonymous namespace)::call_back(")]
@@ -113,7 +113,7 @@ def test_a_traceback_comes_back_from_cpp_unchanged(extensions):
         before = tb.symbolize()
         for same in (nanobind.same(tb), pybind11.same(tb), pybind11.same(nanobind.same(tb))):
             assert type(same) is CapturedTraceback
-            assert _kymo.traceback_addresses(same) == _kymo.traceback_addresses(tb)
+            assert _marey.traceback_addresses(same) == _marey.traceback_addresses(tb)
             assert same.symbolize() == before
         nanobind.keep(tb)
         del tb, same
@@ -130,8 +130,8 @@ def test_a_traceback_comes_back_from_cpp_unchanged(extensions):
 
 
 def fresh_capture():
-    scope = {"kymo": kymo}
-    exec("def fresh():\n    return kymo.CapturedTraceback.extract()", scope)
+    scope = {"marey": marey}
+    exec("def fresh():\n    return marey.CapturedTraceback.extract()", scope)
     return scope["fresh"](), weakref.ref(scope["fresh"].__code__)
 
 
@@ -141,11 +141,11 @@ def test_one_that_is_freed_without_the_gil_releases_its_code_at_the_next_capture
     cpp.keep(tb)
     del tb
     gc.collect()
-    assert code() is not None and _kymo.dropped_tracebacks() == 0
+    assert code() is not None and _marey.dropped_tracebacks() == 0
     cpp.drop_without_gil()
-    assert code() is not None and _kymo.dropped_tracebacks() == 1
+    assert code() is not None and _marey.dropped_tracebacks() == 1
     CapturedTraceback.extract()
-    assert code() is None and _kymo.dropped_tracebacks() == 0
+    assert code() is None and _marey.dropped_tracebacks() == 0
 
 
 def test_the_collector_leaves_alone_what_cpp_holds_too(cpp):
@@ -180,14 +180,14 @@ def test_cpp_captures_with_the_gil_without_it_and_on_threads_that_python_does_no
 def test_locations_name_frames_in_another_process(cpp, run_python):
     """S14: a build id and an offset say the same there as the address here."""
     tb = cpp.call_back(lambda: CapturedTraceback.extract(cpp=True))
-    addresses, locations = _kymo.traceback_addresses(tb), _kymo.traceback_locations(tb)
+    addresses, locations = _marey.traceback_addresses(tb), _marey.traceback_locations(tb)
     assert len(addresses) == len(locations) > 3
     assert all(build_id for path, build_id, _ in locations if "libc.so" in path)
-    here = _kymo.symbolize_addresses(addresses)
-    there = run_python(f"from kymo import _kymo\nprint(_kymo.symbolize_locations({locations!r}))")
+    here = _marey.symbolize_addresses(addresses)
+    there = run_python(f"from marey import _marey\nprint(_marey.symbolize_locations({locations!r}))")
     assert eval(there) == here
     path, _, offset = locations[0]
-    lost = _kymo.symbolize_locations([("/gone/lib.so", "0123abcd", 0x40), (path, "0123abcd", offset)])
+    lost = _marey.symbolize_locations([("/gone/lib.so", "0123abcd", 0x40), (path, "0123abcd", offset)])
     assert [frames[0]["name"] for frames in lost] == ["??", "??"]  # another build would give wrong names
     assert lost[0][0]["filename"] == "/gone/lib.so+0x40"
 
@@ -197,10 +197,10 @@ def test_any_number_may_be_asked_for_as_an_address():
     import random
 
     source = random.Random(6)
-    near = _kymo.traceback_addresses(CapturedTraceback.extract(cpp=True))
+    near = _marey.traceback_addresses(CapturedTraceback.extract(cpp=True))
     addresses = [source.randrange(1 << bits) for bits in range(1, 65) for _ in range(20)]
     addresses += [max(address + source.randrange(-100_000, 100_000), 0) for address in near for _ in range(50)]
-    frames = _kymo.symbolize_addresses(addresses)
+    frames = _marey.symbolize_addresses(addresses)
     assert len(frames) == len(addresses) and all(frames)
     assert all(frame["name"] and frame["filename"] for each in frames for frame in each)
 
@@ -212,7 +212,7 @@ def test_unwinding_is_counted():
         return CapturedTraceback.extract(cpp=True)
 
     for _ in range(3):
-        before = _kymo.unwind_counts()
+        before = _marey.unwind_counts()
         capture()
-    after = _kymo.unwind_counts()
+    after = _marey.unwind_counts()
     assert after["known"] > before["known"] and after["looked_up"] == before["looked_up"]

@@ -9,13 +9,13 @@ import call_trees
 import pytest
 from call_trees import MODES, count, has_every_c_call, leaf, names, twice
 
-import kymo
+import marey
 
 
 @MODES
 def test_calls_are_ranges_that_nest_as_they_ran(c_calls):
     """P11"""
-    with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
+    with marey.profile(with_stack=True, c_calls=c_calls) as prof:
         twice()
     assert call_trees.recorded(prof, twice) == [call_trees.reference(twice)]
 
@@ -25,7 +25,7 @@ def test_names_are_file_line_and_qualified_name_without_the_import_prefix():
         def method(self):
             pass
 
-    with kymo.profile(with_stack=True) as prof:
+    with marey.profile(with_stack=True) as prof:
         Holder().method()
     line = Holder.method.__code__.co_firstlineno
     function = "test_names_are_file_line_and_qualified_name_without_the_import_prefix"
@@ -33,7 +33,7 @@ def test_names_are_file_line_and_qualified_name_without_the_import_prefix():
 
 
 def test_c_calls_can_be_left_out():
-    with kymo.profile(with_stack=True, c_calls=False) as prof:
+    with marey.profile(with_stack=True, c_calls=False) as prof:
         len([])
         leaf()
     assert count(prof, "leaf") == 1
@@ -42,19 +42,19 @@ def test_c_calls_can_be_left_out():
 
 def test_c_calls_is_checked():
     with pytest.raises(ValueError, match="c_calls"):
-        kymo.profile(with_stack=True, c_calls="some")
+        marey.profile(with_stack=True, c_calls="some")
 
 
 def test_without_with_stack_there_are_no_calls_even_beside_a_session_that_has_them():
     """P1"""
-    with kymo.profile() as plain, kymo.profile(with_stack=True) as traced:
+    with marey.profile() as plain, marey.profile(with_stack=True) as traced:
         twice()
     assert count(plain, "leaf") == 0
     assert count(traced, "leaf") == 2
 
 
 def test_a_session_without_c_calls_does_not_get_those_of_another():
-    with kymo.profile(with_stack=True, c_calls=False) as python, kymo.profile(with_stack=True) as both:
+    with marey.profile(with_stack=True, c_calls=False) as python, marey.profile(with_stack=True) as both:
         len([])
         leaf()
     assert "builtins.len" in names(both)
@@ -67,10 +67,10 @@ def test_ranges_of_the_program_stand_in_their_calls(c_calls):
     """P38"""
 
     def marked():
-        with kymo.record_function("marked range"):
+        with marey.record_function("marked range"):
             leaf()
 
-    with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
+    with marey.profile(with_stack=True, c_calls=c_calls) as prof:
         marked()
     (event,) = [event for event in prof.events() if event.name == "marked range"]
     assert event.cpu_parent.name.endswith("<locals>.marked")
@@ -81,7 +81,7 @@ def test_ranges_of_the_program_stand_in_their_calls(c_calls):
 @MODES
 def test_frames_that_run_at_the_start_are_open_ranges(c_calls):
     """P21"""
-    prof = kymo.profile(with_stack=True, c_calls=c_calls)
+    prof = marey.profile(with_stack=True, c_calls=c_calls)
 
     def starter():
         prof.start()
@@ -103,13 +103,13 @@ def test_frames_that_run_at_the_start_are_open_ranges(c_calls):
 
 
 def test_a_range_after_the_return_of_a_frame_that_ran_at_the_start_is_not_in_it():
-    prof = kymo.profile(with_stack=True, c_calls=False)
+    prof = marey.profile(with_stack=True, c_calls=False)
 
     def starter():
         prof.start()
 
     starter()
-    with kymo.record_function("later"):
+    with marey.record_function("later"):
         pass
     prof.stop()
     (event,) = [event for event in prof.events() if event.name == "later"]
@@ -130,7 +130,7 @@ def test_each_stretch_of_a_generator_is_a_range_and_its_making_is_none(c_calls):
         leaf()
         return list(generator)
 
-    with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
+    with marey.profile(with_stack=True, c_calls=c_calls) as prof:
         user()
     with_c = has_every_c_call(c_calls)
     assert call_trees.recorded(prof, user, with_c) == [call_trees.reference(user, with_c)]
@@ -156,7 +156,7 @@ def test_exceptions_end_the_calls_that_they_leave(c_calls):
             pass
         leaf()
 
-    with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
+    with marey.profile(with_stack=True, c_calls=c_calls) as prof:
         catches()
     with_c = has_every_c_call(c_calls)
     assert call_trees.recorded(prof, catches, with_c) == [call_trees.reference(catches, with_c)]
@@ -172,7 +172,7 @@ def test_coroutines_of_asyncio_are_recorded(c_calls):
     async def main():
         return await asyncio.gather(*(work(i) for i in range(20)))
 
-    with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
+    with marey.profile(with_stack=True, c_calls=c_calls) as prof:
         assert asyncio.run(main()) == list(range(20))
     assert count(prof, "leaf") == 20
     assert sum(name.endswith("<locals>.work") for name in names(prof)) == 40
@@ -181,7 +181,7 @@ def test_coroutines_of_asyncio_are_recorded(c_calls):
 @MODES
 def test_code_that_dies_keeps_its_name_and_its_address_is_not_mistaken(c_calls):
     """P12, P13"""
-    with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
+    with marey.profile(with_stack=True, c_calls=c_calls) as prof:
         for i in range(200):
             scope = {}
             exec(f"def made_{i}(): pass", scope)
@@ -200,7 +200,7 @@ def test_no_reference_is_kept():
 
     thing = Thing()
     seen = weakref.ref(thing)
-    with kymo.profile(with_stack=True):
+    with marey.profile(with_stack=True):
         thing.method()
         del thing
         gc.collect()
@@ -220,7 +220,7 @@ def test_recursion_errors_are_as_they_are(c_calls):
         except RecursionError:
             return "fell"
 
-    with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
+    with marey.profile(with_stack=True, c_calls=c_calls) as prof:
         assert falls() == "fell"
         leaf()
     depth = sum(name.endswith("<locals>.down") for name in names(prof))

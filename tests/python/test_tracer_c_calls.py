@@ -9,7 +9,7 @@ import call_trees
 import pytest
 from call_trees import MODES, count, leaf, names
 
-import kymo
+import marey
 
 numpy = pytest.importorskip("numpy")
 sees_all_callables = pytest.mark.skipif(sys.version_info < (3, 12), reason="the profile hook does not report them")
@@ -18,7 +18,7 @@ sees_all_callables = pytest.mark.skipif(sys.version_info < (3, 12), reason="the 
 def test_c_functions_are_named_by_module_or_class():
     """P11"""
     items = []
-    with kymo.profile(with_stack=True) as prof:
+    with marey.profile(with_stack=True) as prof:
         len(items)
         items.append(1)
         threading.get_ident()
@@ -32,7 +32,7 @@ def test_callables_that_the_profile_hook_does_not_report_are_recorded():
     bound = types.MethodType(len, [])
     partial = functools.partial(leaf)
     cached = functools.lru_cache(leaf)
-    with kymo.profile(with_stack=True) as prof:
+    with marey.profile(with_stack=True) as prof:
         append(1)
         bound()
         partial()
@@ -61,7 +61,7 @@ def test_callables_that_the_profile_hook_does_not_report_are_recorded():
 
 @sees_all_callables
 def test_ufuncs_are_recorded_by_name():
-    with kymo.profile(with_stack=True) as prof:
+    with marey.profile(with_stack=True) as prof:
         numpy.add(1, 2)
         numpy.multiply(3, 4)
     assert {"numpy.add", "numpy.multiply"} <= set(names(prof))
@@ -75,7 +75,7 @@ class WithCall:
 @sees_all_callables
 def test_classes_and_objects_whose_call_is_python_are_not_calls_into_c():
     thing = WithCall()
-    with kymo.profile(with_stack=True) as prof:
+    with marey.profile(with_stack=True) as prof:
         WithCall()
         thing()
     assert not [name for name in names(prof) if name.endswith(("WithCall", "WithCall.__call__")) and "(" not in name]
@@ -89,7 +89,7 @@ def mixed(callee, argument):
 def test_fast_misses_c_callees_where_a_python_function_was_called_and_all_does_not():
     """recording.md rule 25."""
     for c_calls, expected in (("fast", 1 if sys.version_info >= (3, 12) else 2), ("all", 2)):
-        with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
+        with marey.profile(with_stack=True, c_calls=c_calls) as prof:
             mixed(len, "")
             mixed(lambda text: text, "")
             mixed(len, "")
@@ -106,7 +106,7 @@ def test_nothing_is_said_to_be_missing_where_call_sites_are_not_mixed():
     def plain():
         return len("")
 
-    with kymo.profile(with_stack=True) as prof:
+    with marey.profile(with_stack=True) as prof:
         for callee in (Thing, lambda: 0, Thing, lambda: 1):
             callee()
         for _ in range(3):
@@ -123,7 +123,7 @@ def test_calls_of_a_site_within_a_call_into_c_of_the_same_code_are_all_there():
             return [leaf() for _ in range(5000)]
         return list(map(level, [depth - 1]))
 
-    with kymo.profile(with_stack=True) as prof:
+    with marey.profile(with_stack=True) as prof:
         level(3)
         level(3)
     assert count(prof, "leaf") == 10_000
@@ -142,7 +142,7 @@ def test_a_call_into_c_ends_when_its_site_calls_a_python_function_meanwhile(c_ca
         mixed(list, map(functools.partial(mixed, inner), [1]))
         leaf()
 
-    with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
+    with marey.profile(with_stack=True, c_calls=c_calls) as prof:
         outer()
     rows = call_trees.rows(prof)
     leaves = [rows[row["parent"]]["name"] for row in rows if row["name"].endswith(": leaf")]
@@ -167,7 +167,7 @@ def test_a_call_into_c_ends_when_another_thread_calls_a_python_function_at_its_s
     blocking = threading.Lock()
     blocking.acquire()
     thread = threading.Thread(target=waits)
-    with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
+    with marey.profile(with_stack=True, c_calls=c_calls) as prof:
         thread.start()
         other = threading.Thread(target=work)
         other.start()
@@ -191,7 +191,7 @@ def test_unpacked_arguments_do_not_end_another_call(c_calls):
         sorted([1, 2], key=lambda each: recurse(*(depth - 1,)) or 1)
         return leaf(*())
 
-    with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
+    with marey.profile(with_stack=True, c_calls=c_calls) as prof:
         recurse(3)
     with_c = call_trees.has_every_c_call(c_calls)
     assert call_trees.recorded(prof, recurse, with_c)[0] == call_trees.reference(lambda: recurse(3), with_c)[1][0]
@@ -207,7 +207,7 @@ def test_recursion_errors_inside_calls_into_c_leave_nothing_open(c_calls):
             down(1)
         leaf()
 
-    with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
+    with marey.profile(with_stack=True, c_calls=c_calls) as prof:
         falls()
     rows = call_trees.rows(prof)
     (found,) = [row for row in rows if row["name"].endswith(": leaf")]

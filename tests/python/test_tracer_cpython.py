@@ -10,7 +10,7 @@ import pytest
 
 
 @pytest.mark.skipif(importlib.util.find_spec("test.test_generators") is None, reason="the interpreter has no tests")
-@pytest.mark.skipif("KYMO_TEST_SANITIZER" in os.environ, reason="too slow")
+@pytest.mark.skipif("MAREY_TEST_SANITIZER" in os.environ, reason="too slow")
 @pytest.mark.parametrize("way", ["run", "run_c", "with_c"])
 def test_modules_of_cpython_come_out_as_without_tracing(way):
     script = conftest.SOURCE / "tools" / "cpython_tests.py"

@@ -7,7 +7,7 @@ import call_trees
 import pytest
 from call_trees import count, leaf, run_program
 
-import kymo
+import marey
 
 greenlet = pytest.importorskip("greenlet")
 
@@ -15,7 +15,8 @@ greenlet = pytest.importorskip("greenlet")
 # copy, which greenlet makes with memcpy, for an access to the red zones between their variables; the zones of the stack
 # that comes back are then another's. Neither is an error of greenlet's or ours.
 has_plain_stack = pytest.mark.skipif(
-    "KYMO_TEST_SANITIZER" in os.environ and sys.version_info < (3, 12), reason="the sanitizer's frames cannot be copied"
+    "MAREY_TEST_SANITIZER" in os.environ and sys.version_info < (3, 12),
+    reason="the sanitizer's frames cannot be copied",
 )
 MODES = pytest.mark.parametrize(
     "c_calls", [pytest.param(False, marks=has_plain_stack), True, "all"], ids=["python", "with_c", "all_c"]
@@ -43,7 +44,7 @@ def test_calls_stand_in_the_greenlet_that_makes_them(c_calls):
         one.switch()
 
     one, two = greenlet.greenlet(first), greenlet.greenlet(second)
-    with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
+    with marey.profile(with_stack=True, c_calls=c_calls) as prof:
         one.switch()
         leaf()
     assert parents(prof, "leaf")[:3] == ["first", "first", "second"]
@@ -79,7 +80,7 @@ def test_calls_stand_in_their_greenlet_with_a_filter_too(c_calls, options):
 
     main = greenlet.getcurrent()
     one, two = greenlet.greenlet(first), greenlet.greenlet(second)
-    with kymo.profile(with_stack=True, c_calls=c_calls, **options) as prof:
+    with marey.profile(with_stack=True, c_calls=c_calls, **options) as prof:
         one.switch()
         leaf()
     here = sys._getframe().f_code.co_name
@@ -99,7 +100,7 @@ def test_depth_is_counted_in_each_greenlet(c_calls):
         main.switch()
 
     main = greenlet.getcurrent()
-    with kymo.profile(with_stack=True, c_calls=c_calls, max_depth=2) as prof:
+    with marey.profile(with_stack=True, c_calls=c_calls, max_depth=2) as prof:
         workers = [greenlet.greenlet(work) for _ in range(3)]
         for _ in range(2):
             for worker in workers:
@@ -125,7 +126,7 @@ def test_calls_of_a_greenlet_that_was_running_at_the_start_are_kept_apart(option
 
     main = greenlet.getcurrent()
     one = greenlet.greenlet(run)
-    prof = kymo.profile(with_stack=True, **options)
+    prof = marey.profile(with_stack=True, **options)
     one.switch()
     prof.stop()
     assert sorted(parents(prof, "leaf")) == ["other", "run"]
@@ -133,7 +134,7 @@ def test_calls_of_a_greenlet_that_was_running_at_the_start_are_kept_apart(option
 
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="there is no profile hook")
 def test_where_switches_cannot_be_followed_the_trace_says_so():
-    with kymo.profile(with_stack=True, c_calls=False) as prof:
+    with marey.profile(with_stack=True, c_calls=False) as prof:
         sys.setprofile(lambda *_: None)
         try:
             for _ in range(3):
@@ -145,7 +146,7 @@ def test_where_switches_cannot_be_followed_the_trace_says_so():
 
 
 @MODES
-def test_programs_with_greenlets_run_as_without_kymo(c_calls):
+def test_programs_with_greenlets_run_as_without_marey(c_calls):
     def work(n):
         total = 0
         for i in range(n):
@@ -154,7 +155,7 @@ def test_programs_with_greenlets_run_as_without_kymo(c_calls):
         return total
 
     main = greenlet.getcurrent()
-    with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
+    with marey.profile(with_stack=True, c_calls=c_calls) as prof:
         workers = [greenlet.greenlet(work) for _ in range(5)]
         assert [worker.switch(10) for worker in workers] == [0] * 5
         for _ in range(9):
@@ -175,7 +176,7 @@ def test_greenlets_that_are_left_or_fail_do_no_harm(c_calls):
         raise ValueError
 
     main = greenlet.getcurrent()
-    with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
+    with marey.profile(with_stack=True, c_calls=c_calls) as prof:
         for _ in range(100):
             greenlet.greenlet(left).switch()
             with pytest.raises(ValueError):
@@ -188,7 +189,7 @@ def test_the_trace_callback_of_the_program_is_called_too(c_calls):
     seen = []
     greenlet.settrace(lambda event, pair: seen.append(event))
     try:
-        with kymo.profile(with_stack=True, c_calls=c_calls):
+        with marey.profile(with_stack=True, c_calls=c_calls):
             greenlet.greenlet(leaf).switch()
     finally:
         greenlet.settrace(None)
@@ -199,10 +200,10 @@ def test_the_trace_callback_of_the_program_is_called_too(c_calls):
 def test_greenlets_imported_while_tracing_are_kept_apart(c_calls):
     assert (
         run_program(f"""
-        import kymo
-        from kymo import _kymo
+        import marey
+        from marey import _marey
         def leaf(): pass
-        with kymo.profile(with_stack=True, c_calls={c_calls!r}) as prof:
+        with marey.profile(with_stack=True, c_calls={c_calls!r}) as prof:
             import greenlet
             def one():
                 main.switch()
@@ -214,7 +215,7 @@ def test_greenlets_imported_while_tracing_are_kept_apart(c_calls):
             both = [greenlet.greenlet(one), greenlet.greenlet(two)]
             for each in both: each.switch()
             for each in both: each.switch()
-        rows = _kymo.range_rows(prof.trace)
+        rows = _marey.range_rows(prof.trace)
         print([rows[r["parent"]]["name"].rpartition(": ")[2] for r in rows if r["name"].endswith(": leaf")])
         """)
         == "['one', 'two']\n"

@@ -12,7 +12,7 @@ import pytest
 from call_trees import MODES, count, leaf, names, problems, run_program
 from running import recorded
 
-import kymo
+import marey
 
 uses_profile_hook = pytest.mark.skipif(sys.version_info >= (3, 12), reason="calls come through sys.monitoring")
 uses_monitoring = pytest.mark.skipif(sys.version_info < (3, 12), reason="there is no sys.monitoring")
@@ -33,9 +33,9 @@ def test_a_foreign_profile_hook_is_not_replaced(no_hooks):
     """P6"""
     sys.setprofile(hook)
     if sys.version_info < (3, 12):
-        with pytest.raises(kymo.Error, match="profile hook"):
-            kymo.profile(with_stack=True).start()
-    with kymo.profile(with_stack=True, c_calls=False) as prof:
+        with pytest.raises(marey.Error, match="profile hook"):
+            marey.profile(with_stack=True).start()
+    with marey.profile(with_stack=True, c_calls=False) as prof:
         leaf()
     assert sys.getprofile() is hook
     assert count(prof, "leaf") == 1
@@ -55,7 +55,7 @@ def test_a_foreign_profile_hook_on_another_thread_stays_and_is_told():
     thread = threading.Thread(target=other)
     thread.start()
     ready.wait()
-    with kymo.profile(with_stack=True) as prof:
+    with marey.profile(with_stack=True) as prof:
         leaf()
         go.set()
         thread.join()
@@ -71,7 +71,7 @@ def test_a_profile_hook_that_the_program_sets_meanwhile_is_its_own(no_hooks, c_c
         sys.setprofile(hook)
         leaf()
 
-    with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
+    with marey.profile(with_stack=True, c_calls=c_calls) as prof:
         sets()
     assert sys.getprofile() is hook
     sys.setprofile(None)
@@ -86,16 +86,16 @@ def test_what_a_recorded_program_does_to_the_hook_is_told(tmp_path, replaces):
     script = tmp_path / "x.py"
     script.write_text(f"import cProfile, sys\ndef work(): pass\n{replaces}\nwork()\n")
     for options in (["--c-calls"], ["--no-c-calls"]):
-        _, errors, code = recorded([script], tmp_path, run_options=["-q", "--force", "-o", "x.kymo", *options])
+        _, errors, code = recorded([script], tmp_path, run_options=["-q", "--force", "-o", "x.marey", *options])
         is_replaced = options == ["--c-calls"]
         assert code == 0 and ("has put a profile hook of its own" in errors) == is_replaced
-        codes = [code for code, *_ in kymo.load(tmp_path / "x.kymo").problems]
+        codes = [code for code, *_ in marey.load(tmp_path / "x.marey").problems]
         assert codes == ["python_profile_hook"] * is_replaced
 
 
 @MODES
 def test_the_profiler_of_the_standard_library_works_inside(c_calls):
-    with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
+    with marey.profile(with_stack=True, c_calls=c_calls) as prof:
         leaf()
         inner = cProfile.Profile()
         if sys.version_info < (3, 12):
@@ -113,7 +113,7 @@ def test_the_profiler_of_the_standard_library_works_inside(c_calls):
 def test_a_profile_hook_of_the_program_for_new_threads_works_inside(no_hooks, c_calls):
     seen = []
     threading.setprofile(lambda frame, event, arg: seen.append(frame.f_code.co_name))
-    with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
+    with marey.profile(with_stack=True, c_calls=c_calls) as prof:
         call_trees.in_thread(leaf)
         leaf()
     assert "leaf" in seen
@@ -134,7 +134,7 @@ def test_a_trace_function_works_inside(c_calls):
         sys.settrace(None)
 
     before = sys.gettrace()
-    with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
+    with marey.profile(with_stack=True, c_calls=c_calls) as prof:
         traced()
     sys.settrace(before)
     assert ("leaf", "call") in seen
@@ -146,7 +146,7 @@ def test_tool_ids_of_others_are_left_to_them():
     monitoring = sys.monitoring
     monitoring.use_tool_id(3, "other")
     try:
-        with kymo.profile(with_stack=True) as prof:
+        with marey.profile(with_stack=True) as prof:
             leaf()
         assert monitoring.get_tool(3) == "other"
     finally:
@@ -161,7 +161,7 @@ def test_without_a_free_tool_id_there_are_no_calls_and_a_problem():
     for i in (2, 3, 4):
         monitoring.use_tool_id(i, "other")
     try:
-        with kymo.profile(with_stack=True) as prof:
+        with marey.profile(with_stack=True) as prof:
             leaf()
         assert [monitoring.get_tool(i) for i in (2, 3, 4)] == ["other"] * 3
     finally:
@@ -174,9 +174,9 @@ def test_without_a_free_tool_id_there_are_no_calls_and_a_problem():
 @uses_monitoring
 def test_a_tool_id_that_the_program_takes_from_us_stays_with_it():
     monitoring = sys.monitoring
-    with kymo.profile(with_stack=True) as prof:
+    with marey.profile(with_stack=True) as prof:
         leaf()
-        (ours,) = [i for i in range(6) if monitoring.get_tool(i) == "kymo"]
+        (ours,) = [i for i in range(6) if monitoring.get_tool(i) == "marey"]
         monitoring.free_tool_id(ours)
         monitoring.use_tool_id(ours, "thief")
     try:
@@ -194,7 +194,7 @@ def test_events_that_another_tool_restarts_do_no_harm():
         sys.monitoring.restart_events()
         leaf()
 
-    with kymo.profile(with_stack=True) as prof:
+    with marey.profile(with_stack=True) as prof:
         calls()
     assert count(prof, "leaf") == 2
 
@@ -202,8 +202,8 @@ def test_events_that_another_tool_restarts_do_no_harm():
 @MODES
 def test_the_hook_goes_with_the_last_session(c_calls):
     """P7"""
-    outer = kymo.profile(with_stack=True, c_calls=c_calls)
-    inner = kymo.profile(with_stack=True, c_calls=c_calls)
+    outer = marey.profile(with_stack=True, c_calls=c_calls)
+    inner = marey.profile(with_stack=True, c_calls=c_calls)
     outer.start()
     inner.start()
     leaf()
@@ -215,7 +215,7 @@ def test_the_hook_goes_with_the_last_session(c_calls):
     assert count(inner, "leaf") == 2
     assert sys.getprofile() is None
     if sys.version_info >= (3, 12):
-        assert "kymo" not in [sys.monitoring.get_tool(i) for i in range(6)]
+        assert "marey" not in [sys.monitoring.get_tool(i) for i in range(6)]
 
 
 @MODES
@@ -234,12 +234,12 @@ def test_a_session_that_ends_while_a_thread_is_met_does_no_harm(c_calls, monkeyp
     library.settrace = lambda callback: None
     monkeypatch.setitem(sys.modules, "greenlet", library)
     del library
-    prof = kymo.profile(with_stack=True, c_calls=c_calls)
+    prof = marey.profile(with_stack=True, c_calls=c_calls)
     prof.start()
     leaf()
     if not asked:  # the frame hook of 3.11 does not ask
         prof.stop()
-    with kymo.profile(with_stack=True, c_calls=c_calls) as after:
+    with marey.profile(with_stack=True, c_calls=c_calls) as after:
         leaf()
     assert count(after, "leaf") == 1
     assert not [row for row in call_trees.rows(after) if row["name"].endswith(": leaf") and row["flags"]]
@@ -248,16 +248,16 @@ def test_a_session_that_ends_while_a_thread_is_met_does_no_harm(c_calls, monkeyp
 @MODES
 def test_a_profiler_that_is_dropped_warns_and_unhooks(c_calls):
     def drop():
-        prof = kymo.profile(with_stack=True, c_calls=c_calls)
+        prof = marey.profile(with_stack=True, c_calls=c_calls)
         prof.start()
         leaf()
 
     with pytest.warns(ResourceWarning, match="dropped"):
         drop()
         gc.collect()
-    assert not kymo.is_enabled()
+    assert not marey.is_enabled()
     assert sys.getprofile() is None
-    with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
+    with marey.profile(with_stack=True, c_calls=c_calls) as prof:
         leaf()
     assert count(prof, "leaf") == 1
 
@@ -265,20 +265,20 @@ def test_a_profiler_that_is_dropped_warns_and_unhooks(c_calls):
 def test_a_profiler_that_is_dropped_raises_nothing_where_warnings_are_errors(capsys):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        kymo.profile(with_stack=True).start()
+        marey.profile(with_stack=True).start()
         gc.collect()
     assert "dropped" in capsys.readouterr().err
 
 
 def test_calls_of_a_program_in_a_folder_with_the_package_s_name_are_recorded(tmp_path):
-    folder = tmp_path / "kymo"
+    folder = tmp_path / "marey"
     folder.mkdir()
-    (folder / "script.py").write_text("def in_a_folder_called_kymo():\n    pass\n")
+    (folder / "script.py").write_text("def in_a_folder_called_marey():\n    pass\n")
     scope = {}
     exec(compile((folder / "script.py").read_text(), str(folder / "script.py"), "exec"), scope)
-    with kymo.profile(with_stack=True) as prof:
-        scope["in_a_folder_called_kymo"]()
-    assert count(prof, "in_a_folder_called_kymo") == 1
+    with marey.profile(with_stack=True) as prof:
+        scope["in_a_folder_called_marey"]()
+    assert count(prof, "in_a_folder_called_marey") == 1
     assert not [name for name in names(prof) if "_profile.py" in name]
 
 
@@ -292,8 +292,8 @@ def test_subinterpreters_are_refused_clearly():
             import _xxsubinterpreters as interpreters
         program = '''
         try:
-            import kymo
-            kymo.profile(with_stack=True).start()
+            import marey
+            marey.profile(with_stack=True).start()
         except (ImportError, RuntimeError) as error:
             print("refused:", error, flush=True)
         else:
@@ -312,29 +312,29 @@ def test_subinterpreters_are_refused_clearly():
 def test_a_subinterpreter_that_imports_the_package_leaves_the_main_one_alone():
     text = run_program(
         """
-        import kymo
+        import marey
         try:
             import _interpreters as interpreters
         except ImportError:
             import _xxsubinterpreters as interpreters
         def leaf(): pass
-        program = "try: import kymo" + chr(10) + "except ImportError as error: print(error, flush=True)"
+        program = "try: import marey" + chr(10) + "except ImportError as error: print(error, flush=True)"
         for _ in range(2):
             interpreter = interpreters.create()
             interpreters.run_string(interpreter, program)
             interpreters.destroy(interpreter)
-            with kymo.profile(with_stack=True) as prof: leaf()
+            with marey.profile(with_stack=True) as prof: leaf()
             print(sum(event.name.endswith(": leaf") for event in prof.events()), flush=True)
         """
     )
-    assert text == "module kymo._kymo does not support loading in subinterpreters\n1\n" * 2
+    assert text == "module marey._marey does not support loading in subinterpreters\n1\n" * 2
 
 
 @MODES
 def test_what_the_profiler_does_itself_is_no_part_of_the_trace(c_calls):
     """The second session: the first imports what it needs."""
     for _ in range(2):
-        with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
+        with marey.profile(with_stack=True, c_calls=c_calls) as prof:
             leaf()
     own = [event.name for event in prof.events() if not event.name.endswith((": leaf", "Python GC"))]
     me = "test_what_the_profiler_does_itself_is_no_part_of_the_trace"
@@ -344,8 +344,8 @@ def test_what_the_profiler_does_itself_is_no_part_of_the_trace(c_calls):
 
 @MODES
 def test_a_range_that_comes_before_any_call_lies_in_the_function_that_opened_it(c_calls):
-    with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
-        with kymo.record_function("first"):
+    with marey.profile(with_stack=True, c_calls=c_calls) as prof:
+        with marey.record_function("first"):
             leaf()
     everything = call_trees.rows(prof)
     (first,) = [row for row in everything if row["name"] == "first"]
@@ -356,7 +356,7 @@ def test_a_range_that_comes_before_any_call_lies_in_the_function_that_opened_it(
 
 
 AUDITED = """
-import sys, threading, kymo
+import sys, threading, marey
 
 threads = []
 def end_one(event, arguments):
@@ -379,7 +379,7 @@ class Waiting:
 threads += [Waiting() for _ in range(20)]
 sys.addaudithook(end_one)
 for c_calls in (False, True):
-    with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
+    with marey.profile(with_stack=True, c_calls=c_calls) as prof:
         leaf()
         done = threading.Thread(target=leaf)
         done.start()

@@ -8,16 +8,16 @@ from call_trees import MODES, run_program
 
 
 @MODES
-def test_very_deep_recursion_works_as_without_kymo(c_calls):
+def test_very_deep_recursion_works_as_without_marey(c_calls):
     """P40; recording.md rule 24."""
     assert (
         run_program(f"""
-        import sys, kymo
+        import sys, marey
         sys.setrecursionlimit(100000)
         def down(n):
             return 0 if n == 0 else 1 + down(n - 1)
         def leaf(): pass
-        with kymo.profile(with_stack=True, c_calls={c_calls!r}) as prof:
+        with marey.profile(with_stack=True, c_calls={c_calls!r}) as prof:
             print(down(60000))
             leaf()
         print(sum(e.name.endswith(": leaf") for e in prof.events()))
@@ -32,12 +32,12 @@ def test_what_deep_recursion_leaves_out_is_said_without_a_number_of_calls():
     said = "deep {} were not recorded, however many there were: more than half of the thread's C stack was in use"
     assert (
         run_program("""
-        import sys, kymo
+        import sys, marey
         sys.setrecursionlimit(100000)
         def down(n):
             return 0 if n == 0 else 1 + down(n - 1)
         for often in (1, 3):
-            with kymo.profile(with_stack=True, c_calls=False) as prof:
+            with marey.profile(with_stack=True, c_calls=False) as prof:
                 for _ in range(often):
                     down(60000)
             print(*(text for _, text, *_ in prof.trace.problems))
@@ -50,7 +50,7 @@ def test_what_deep_recursion_leaves_out_is_said_without_a_number_of_calls():
 def test_recursion_through_c_is_shorter_only_where_the_documents_say_so():
     """docs/python_tracer.md, Depth of recursion."""
     printed = run_program("""
-        import functools, sys, threading, kymo
+        import functools, sys, threading, marey
         sys.setrecursionlimit(100000)
         threading.stack_size(512 << 20)  # some builds of Python end their own program before they count to their limit
         ways = {
@@ -81,7 +81,7 @@ def test_recursion_through_c_is_shorter_only_where_the_documents_say_so():
         def compare():
             plain = {name: depth(way) for name, way in ways.items()}
             for c_calls in (False, True):
-                with kymo.profile(with_stack=True, c_calls=c_calls):
+                with marey.profile(with_stack=True, c_calls=c_calls):
                     recorded = {name: depth(way) for name, way in ways.items()}
                 print(*(name for name in ways if recorded[name] < plain[name] - 1))
         thread = threading.Thread(target=compare)
@@ -92,15 +92,15 @@ def test_recursion_through_c_is_shorter_only_where_the_documents_say_so():
 
 
 @MODES
-def test_small_stacks_hold_as_much_as_without_kymo(c_calls):
+def test_small_stacks_hold_as_much_as_without_marey(c_calls):
     """recording.md rule 24."""
     assert (
         run_program(f"""
-        import sys, threading, kymo
+        import sys, threading, marey
         threading.stack_size(256 * 1024)
         def down(n):
             return 0 if n == 0 else 1 + down(n - 1)
-        with kymo.profile(with_stack=True, c_calls={c_calls!r}) as prof:
+        with marey.profile(with_stack=True, c_calls={c_calls!r}) as prof:
             thread = threading.Thread(target=lambda: print(down(900)))
             thread.start()
             thread.join()
@@ -114,11 +114,11 @@ def test_a_session_that_lives_at_the_end_of_the_program_does_no_harm():
     for c_calls in (False, True, "all"):
         assert (
             run_program(f"""
-            import kymo
+            import marey
             class Late:
                 def __del__(self): print("late")
             keep = Late()
-            prof = kymo.profile(with_stack=True, c_calls={c_calls!r})
+            prof = marey.profile(with_stack=True, c_calls={c_calls!r})
             prof.start()
             print("end")
             """)
@@ -131,9 +131,9 @@ def test_a_forked_child_runs_without_the_hook(c_calls):
     """P35"""
     assert (
         run_program(f"""
-        import os, sys, kymo
+        import os, sys, marey
         def leaf(): pass
-        with kymo.profile(with_stack=True, c_calls={c_calls!r}) as prof:
+        with marey.profile(with_stack=True, c_calls={c_calls!r}) as prof:
             leaf()
             pid = os.fork()
             if pid == 0:
@@ -149,7 +149,7 @@ def test_a_forked_child_runs_without_the_hook(c_calls):
 
 
 @pytest.mark.skipif(
-    "KYMO_TEST_SANITIZER" in os.environ,
+    "MAREY_TEST_SANITIZER" in os.environ,
     reason="a lock of AddressSanitizer's allocator may be held by a thread that the child does not have",
 )
 @MODES
@@ -157,7 +157,7 @@ def test_forks_while_threads_come_and_go_do_not_hang(c_calls):
     """Locks that another thread held when the process forked are free in the child."""
     assert (
         run_program(f"""
-        import os, threading, kymo
+        import os, threading, marey
         def leaf(): pass
         stop = False
         def churn():
@@ -166,13 +166,13 @@ def test_forks_while_threads_come_and_go_do_not_hang(c_calls):
                 thread.start()
                 thread.join()
         threads = [threading.Thread(target=churn) for _ in range(3)]
-        with kymo.profile(with_stack=True, c_calls={c_calls!r}) as prof:
+        with marey.profile(with_stack=True, c_calls={c_calls!r}) as prof:
             for thread in threads: thread.start()
             for _ in range(30):
                 pid = os.fork()
                 if pid == 0:
                     leaf()
-                    with kymo.profile(with_stack=True, c_calls={c_calls!r}) as own:
+                    with marey.profile(with_stack=True, c_calls={c_calls!r}) as own:
                         leaf()
                     os._exit(sum(e.name.endswith(": leaf") for e in own.events()))
                 assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 1
@@ -188,16 +188,16 @@ def test_forks_while_threads_come_and_go_do_not_hang(c_calls):
 def test_a_forked_child_has_no_hook(c_calls):
     assert (
         run_program(f"""
-        import os, sys, kymo
+        import os, sys, marey
         def tools(): return [sys.monitoring.get_tool(i) for i in range(6)] if sys.version_info >= (3, 12) else []
-        with kymo.profile(with_stack=True, c_calls={c_calls!r}) as prof:
+        with marey.profile(with_stack=True, c_calls={c_calls!r}) as prof:
             pid = os.fork()
             if pid == 0:
-                os.write(1, repr((sys.getprofile(), "kymo" in tools())).encode())
+                os.write(1, repr((sys.getprofile(), "marey" in tools())).encode())
                 os._exit(0)
             os.waitpid(pid, 0)
             print()
-            print("kymo" in tools() or sys.version_info < (3, 12))
+            print("marey" in tools() or sys.version_info < (3, 12))
         """)
         == "(None, False)\nTrue\n"
     )
@@ -205,13 +205,13 @@ def test_a_forked_child_has_no_hook(c_calls):
 
 @MODES
 @pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_processes_of_multiprocessing_run_as_without_kymo(c_calls, method, tmp_path):
+def test_processes_of_multiprocessing_run_as_without_marey(c_calls, method, tmp_path):
     program = tmp_path / "program.py"
     program.write_text(f"""
-import multiprocessing, kymo
+import multiprocessing, marey
 def square(n): return n * n
 if __name__ == "__main__":
-    with kymo.profile(with_stack=True, c_calls={c_calls!r}) as prof:
+    with marey.profile(with_stack=True, c_calls={c_calls!r}) as prof:
         with multiprocessing.get_context({method!r}).Pool(2) as pool:
             print(pool.map(square, range(5)))
 """)
@@ -222,8 +222,8 @@ if __name__ == "__main__":
 def test_subprocesses_and_exec_work(c_calls):
     assert (
         run_program(f"""
-        import os, subprocess, sys, kymo
-        with kymo.profile(with_stack=True, c_calls={c_calls!r}) as prof:
+        import os, subprocess, sys, marey
+        with marey.profile(with_stack=True, c_calls={c_calls!r}) as prof:
             print(subprocess.run([sys.executable, "-c", "print(1)"], capture_output=True, text=True).stdout, end="")
             print(subprocess.run(["true"], preexec_fn=lambda: None).returncode, flush=True)
             pid = os.fork()
@@ -240,11 +240,11 @@ def test_subprocesses_and_exec_work(c_calls):
     ("end", "code"),
     [("sys.exit(3)", 3), ("os._exit(4)", 4), ("raise SystemExit(5)", 5), ("1 / 0", 1), ("os.abort()", -6)],
 )
-def test_a_program_ends_as_without_kymo_while_a_session_runs(c_calls, end, code):
+def test_a_program_ends_as_without_marey_while_a_session_runs(c_calls, end, code):
     text = run_program(
         f"""
-        import os, sys, threading, time, kymo
-        prof = kymo.profile(with_stack=True, c_calls={c_calls!r})
+        import os, sys, threading, time, marey
+        prof = marey.profile(with_stack=True, c_calls={c_calls!r})
         prof.start()
         threading.Thread(target=time.sleep, args=(100,), daemon=True).start()
         print("before", flush=True)
@@ -259,13 +259,13 @@ def test_a_program_ends_as_without_kymo_while_a_session_runs(c_calls, end, code)
 def test_daemon_threads_that_run_at_the_end_do_no_harm(c_calls):
     assert (
         run_program(f"""
-        import threading, kymo
+        import threading, marey
         def leaf(): return 1
         def forever():
             while True: leaf(); len([])
         threads = [threading.Thread(target=forever, daemon=True) for _ in range(3)]
         for thread in threads[:1]: thread.start()
-        prof = kymo.profile(with_stack=True, c_calls={c_calls!r}, max_bytes=1 << 24, policy="ring")
+        prof = marey.profile(with_stack=True, c_calls={c_calls!r}, max_bytes=1 << 24, policy="ring")
         prof.start()
         for thread in threads[1:]: thread.start()
         for _ in range(1000): leaf()
@@ -279,13 +279,13 @@ def test_daemon_threads_that_run_at_the_end_do_no_harm(c_calls):
 def test_signal_handlers_in_python_are_calls_like_any(c_calls):
     assert (
         run_program(f"""
-        import os, signal, kymo
+        import os, signal, marey
         def handler(number, frame): pass
         signal.signal(signal.SIGUSR1, handler)
         def kills():
             os.kill(os.getpid(), signal.SIGUSR1)
             for _ in range(100): pass
-        with kymo.profile(with_stack=True, c_calls={c_calls!r}) as prof:
+        with marey.profile(with_stack=True, c_calls={c_calls!r}) as prof:
             kills()
         (event,) = [e for e in prof.events() if e.name.endswith(": handler")]
         print([parent for parent in event.stack if "kills" in parent] != [])
@@ -293,7 +293,7 @@ def test_signal_handlers_in_python_are_calls_like_any(c_calls):
         def spins():
             signal.setitimer(signal.ITIMER_REAL, 0.01)
             while True: len([])
-        with kymo.profile(with_stack=True, c_calls={c_calls!r}, max_bytes=1 << 24, policy="ring") as prof:
+        with marey.profile(with_stack=True, c_calls={c_calls!r}, max_bytes=1 << 24, policy="ring") as prof:
             try: spins()
             except ZeroDivisionError: print("caught")
         """)

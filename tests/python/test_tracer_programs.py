@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from random_programs import PLANS, STEPS, call_and_catch
 
-import kymo
+import marey
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def assert_same_tree(plan, c_calls):
     program()  # caches of the standard library fill now
     with_c = has_every_c_call(c_calls)
     expected = call_trees.reference(program, with_c)
-    with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
+    with marey.profile(with_stack=True, c_calls=c_calls) as prof:
         program()
     assert call_trees.recorded(prof, program, with_c) == [expected]
 
@@ -65,7 +65,7 @@ def test_random_programs_on_threads_do_not_mix(no_collection, c_calls, plans):
         program()
     with_c = has_every_c_call(c_calls)
     expected = sorted(call_trees.reference(program, with_c) for program in programs)
-    with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
+    with marey.profile(with_stack=True, c_calls=c_calls) as prof:
         threads = [threading.Thread(target=program) for program in programs]
         for thread in threads:
             thread.start()
@@ -85,7 +85,7 @@ def test_nothing_stays_open_behind_a_program(no_collection, c_calls, plan):
         make_program(plan)()
         after()
 
-    with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
+    with marey.profile(with_stack=True, c_calls=c_calls) as prof:
         outer()
     rows = call_trees.rows(prof)
     (found,) = [row for row in rows if row["name"].endswith("<locals>.after")]

@@ -5,7 +5,7 @@ import os
 import pytest
 from conftest import needs_own_memory
 
-import kymo
+import marey
 
 CALLS = 10_000_000
 
@@ -27,7 +27,7 @@ def resident():
 @needs_own_memory
 @pytest.mark.parametrize("ring", [512 << 20, 16 << 20])
 def test_ten_million_calls_stay_within_their_ring_and_drops_are_counted(ring):
-    with kymo.profile(with_stack=True, c_calls=False, max_bytes=ring, policy="ring") as prof:
+    with marey.profile(with_stack=True, c_calls=False, max_bytes=ring, policy="ring") as prof:
         before = resident()
         many_calls(CALLS)
         grown = resident() - before

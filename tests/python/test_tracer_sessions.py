@@ -7,7 +7,7 @@ import call_trees
 import pytest
 from call_trees import count, leaf, names, problems
 
-import kymo
+import marey
 
 CHANGES = pytest.mark.parametrize(
     ("outer", "inner"),
@@ -39,7 +39,7 @@ def parents(prof, function):
 def test_calls_that_run_while_the_hook_changes_stay_open(outer, inner):
     def nest():
         leaf()
-        with kymo.profile(with_stack=True, c_calls=inner) as prof:
+        with marey.profile(with_stack=True, c_calls=inner) as prof:
             leaf()
             len([])
         leaf()
@@ -48,7 +48,7 @@ def test_calls_that_run_while_the_hook_changes_stay_open(outer, inner):
     def around():
         return nest()
 
-    with kymo.profile(with_stack=True, c_calls=outer) as prof:
+    with marey.profile(with_stack=True, c_calls=outer) as prof:
         other = around()
         leaf()
     here = sys._getframe().f_code.co_name
@@ -64,8 +64,8 @@ def test_calls_that_run_while_the_hook_changes_stay_open(outer, inner):
 
 @CHANGES
 def test_sessions_that_overlap_have_every_call_once(outer, inner):
-    first = kymo.profile(with_stack=True, c_calls=outer)
-    second = kymo.profile(with_stack=True, c_calls=inner)
+    first = marey.profile(with_stack=True, c_calls=outer)
+    second = marey.profile(with_stack=True, c_calls=inner)
     first.start()
     leaf()
     second.start()
@@ -83,16 +83,16 @@ def test_sessions_that_overlap_have_every_call_once(outer, inner):
 @CHANGES
 def test_a_hook_may_change_within_calls_of_c_and_generators(outer, inner):
     def change(_):
-        with kymo.profile(with_stack=True, c_calls=inner):
+        with marey.profile(with_stack=True, c_calls=inner):
             leaf()
 
     def generator():
-        with kymo.profile(with_stack=True, c_calls=inner):
+        with marey.profile(with_stack=True, c_calls=inner):
             yield 1
             leaf()
         yield 2
 
-    with kymo.profile(with_stack=True, c_calls=outer) as prof:
+    with marey.profile(with_stack=True, c_calls=outer) as prof:
         list(map(change, range(3)))
         assert sum(generator()) == 3
         leaf()
@@ -128,9 +128,9 @@ def test_the_hook_changes_for_every_thread(outer, inner):
     for worker in workers:
         worker.start()
     ready.wait()
-    with kymo.profile(with_stack=True, c_calls=outer) as prof:
+    with marey.profile(with_stack=True, c_calls=outer) as prof:
         turns[0].set()
-        with kymo.profile(with_stack=True, c_calls=inner):
+        with marey.profile(with_stack=True, c_calls=inner):
             turns[1].set()
             started = threading.Thread(target=leaf)
             started.start()
@@ -147,8 +147,8 @@ def test_the_hook_changes_for_every_thread(outer, inner):
 def test_a_session_begun_within_calls_of_an_earlier_one_has_each_running_call_once(c_calls, first_ends):
     """The earlier one has been stopped, or has spent its budget and goes on without calls."""
     budget = 5 if first_ends == "spent" else 0
-    first = kymo.profile(with_stack=True, c_calls=c_calls, call_budget=budget)
-    second = kymo.Session()
+    first = marey.profile(with_stack=True, c_calls=c_calls, call_budget=budget)
+    second = marey.Session()
     made = []
 
     def inner():
@@ -197,11 +197,11 @@ def test_a_thread_that_waits_through_the_start_of_a_second_session_has_each_call
         is_there.set()
         may_go.wait()
 
-    with kymo.profile(with_stack=True, c_calls=c_calls):
+    with marey.profile(with_stack=True, c_calls=c_calls):
         thread = threading.Thread(target=waiting)
         thread.start()
         is_there.wait()
-    second = kymo.Session()
+    second = marey.Session()
     second.start(with_stack=True, c_calls=c_calls)
     trace = second.stop()
     may_go.set()

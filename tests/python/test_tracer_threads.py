@@ -10,7 +10,7 @@ import call_trees
 import pytest
 from call_trees import MODES, count, leaf
 
-import kymo
+import marey
 
 BEGAN_BEFORE, UNFINISHED = 1, 2  # flags of a row
 
@@ -27,7 +27,7 @@ def test_every_thread_is_seen_those_born_later_too(c_calls):
 
     running = threading.Thread(target=early)
     running.start()
-    with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
+    with marey.profile(with_stack=True, c_calls=c_calls) as prof:
         go.set()
         running.join()
         call_trees.in_thread(leaf)
@@ -72,7 +72,7 @@ class Blocked:
 def test_a_thread_without_any_event_is_open_for_the_whole_session(c_calls, depth):
     blocked = Blocked(depth)
     tid = blocked.thread.native_id
-    with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
+    with marey.profile(with_stack=True, c_calls=c_calls) as prof:
         leaf()
     rows = [row for row in call_trees.rows(prof) if row["os_tid"] == tid]
     blocked.let_go()
@@ -88,7 +88,7 @@ def test_a_thread_without_any_event_is_open_for_the_whole_session(c_calls, depth
 def test_a_thread_that_wakes_up_has_one_track_and_its_calls_end(c_calls):
     blocked = Blocked(2)
     tid = blocked.thread.native_id
-    prof = kymo.profile(with_stack=True, c_calls=c_calls)
+    prof = marey.profile(with_stack=True, c_calls=c_calls)
     prof.start()
     assert len(prof._session.snapshot()) > 0
     blocked.let_go()
@@ -101,7 +101,7 @@ def test_a_thread_that_wakes_up_has_one_track_and_its_calls_end(c_calls):
 
 def test_a_session_without_calls_does_not_see_the_calls_of_blocked_threads():
     blocked = Blocked(2)
-    with kymo.profile() as plain, kymo.profile(with_stack=True):
+    with marey.profile() as plain, marey.profile(with_stack=True):
         pass
     blocked.let_go()
     assert count(plain, "deep") == 0
@@ -125,18 +125,18 @@ def test_threads_that_c_makes_are_seen(c_calls):
         assert libc.pthread_create(ctypes.byref(thread), None, work, None) == 0
         libc.pthread_join(thread, None)
 
-    with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
+    with marey.profile(with_stack=True, c_calls=c_calls) as prof:
         for _ in range(3):
             run()
     assert len(calls) == 3
     rows = call_trees.rows(prof)
     leaves = [row for row in rows if row["name"].endswith(": leaf")]
-    assert len(leaves) == 3 or (c_calls and kymo_misses_first_calls())
+    assert len(leaves) == 3 or (c_calls and marey_misses_first_calls())
     assert {row["os_tid"] for row in leaves} <= set(calls)
     assert not [row for row in leaves if row["flags"]]
 
 
-def kymo_misses_first_calls():
+def marey_misses_first_calls():
     """The profile hook of 3.11 comes to such a thread at the next call of a thread that has it already."""
     import sys
 
@@ -145,7 +145,7 @@ def kymo_misses_first_calls():
 
 @MODES
 def test_a_thread_that_ends_leaves_nothing_open(c_calls):
-    with kymo.profile(with_stack=True, c_calls=c_calls) as prof:
+    with marey.profile(with_stack=True, c_calls=c_calls) as prof:
         for _ in range(20):
             call_trees.in_thread(lambda: deep(5, leaf))
     rows = [row for row in call_trees.rows(prof) if row["name"].endswith((": leaf", ": deep"))]
@@ -165,7 +165,7 @@ def test_sessions_come_and_go_while_threads_run(c_calls):
     for thread in threads:
         thread.start()
     for _ in range(20):
-        with kymo.profile(with_stack=True, c_calls=c_calls, max_bytes=1 << 24, policy="ring") as prof:
+        with marey.profile(with_stack=True, c_calls=c_calls, max_bytes=1 << 24, policy="ring") as prof:
             deep(3, leaf)
     stop.append(True)
     for thread in threads:

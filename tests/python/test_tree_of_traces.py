@@ -1,14 +1,14 @@
 """The tree of what was recorded."""
 
-import kymo
-from kymo._activities import DeviceType
-from kymo._event_list import EventList
-from kymo._events import FunctionEvent
-from kymo._tree import _EventType, breadth_first, depth_first, nodes
+import marey
+from marey._activities import DeviceType
+from marey._event_list import EventList
+from marey._events import FunctionEvent
+from marey._tree import _EventType, breadth_first, depth_first, nodes
 
 
 def recorded(program, **options):
-    session = kymo.Session()
+    session = marey.Session()
     session.start(**options)
     program()
     return session.stop()
@@ -24,10 +24,10 @@ def test_annotations_nest_and_one_that_never_ends_ends_with_its_parent():
     """upstream: test_profiler_experimental_tree_with_record_function"""
 
     def program():
-        with kymo.record_function("top"):
-            with kymo.record_function("inside"):
+        with marey.record_function("top"):
+            with marey.record_function("inside"):
                 pass
-            kymo.record_function("never ends").__enter__()
+            marey.record_function("never ends").__enter__()
 
     roots = nodes(recorded(program))
     assert list(outline(roots))[:2] == ["top", "  inside"]
@@ -39,8 +39,8 @@ def test_annotations_nest_and_one_that_never_ends_ends_with_its_parent():
 
 def test_nodes_have_the_fields_of_their_kind():
     def program():
-        with kymo.record_function_fast("op", [1, "x"]):
-            with kymo.record_function("op"):
+        with marey.record_function_fast("op", [1, "x"]):
+            with marey.record_function("op"):
                 pass
 
     (root,) = nodes(recorded(program, record_shapes=True, concrete_inputs=True))

@@ -7,11 +7,11 @@ import threading
 
 import pytest
 
-import kymo
+import marey
 
 
 def work(name="work"):
-    with kymo.record_function(name):
+    with marey.record_function(name):
         pass
 
 
@@ -28,21 +28,21 @@ def complete(document):
 
 def test_exported_traces_are_json_an_empty_one_too(tmp_path):
     """upstream: test_profiler_tracing"""
-    with kymo.profile() as prof:
+    with marey.profile() as prof:
         work('quotes " and \\ and \n')
     assert [event["name"] for event in complete(chrome(prof, tmp_path))] == ['quotes " and \\ and \n']
-    with kymo.profile() as prof:
+    with marey.profile() as prof:
         pass
     assert complete(chrome(prof, tmp_path)) == []
 
 
 def test_the_kind_of_profiler_that_runs_is_known():
     """upstream: test_profiler_type"""
-    from kymo._activities import ActiveProfilerType
-    from kymo.profiler import _profiler_type
+    from marey._activities import ActiveProfilerType
+    from marey.profiler import _profiler_type
 
     assert _profiler_type() is ActiveProfilerType.NONE
-    with kymo.profile():
+    with marey.profile():
         assert _profiler_type() is ActiveProfilerType.KINETO
     assert _profiler_type() is ActiveProfilerType.NONE
 
@@ -50,7 +50,7 @@ def test_the_kind_of_profiler_that_runs_is_known():
 def test_ids_are_unique_within_each_session():
     """upstream: test_profiler_correlation_id"""
     for _ in range(5):
-        with kymo.profile() as prof:
+        with marey.profile() as prof:
             for _ in range(10):
                 work()
         ids = [event.id for event in prof.events()]
@@ -61,11 +61,11 @@ def test_ids_are_unique_within_each_session():
 def test_keyword_values_are_arguments_of_their_type(tmp_path):
     """upstream: test_profiler_op_event_kwargs, test_profiler_op_event_kwargs_list_of_strings"""
     values = {"text": "a", "number": 3, "ratio": 0.5, "flag": True, "texts": ["a", "b"], "odd": object()}
-    with kymo.profile(record_shapes=True) as prof:
+    with marey.profile(record_shapes=True) as prof:
         with pytest.warns(UserWarning, match="odd"):
-            with kymo.record_function_fast("op", [], values):
+            with marey.record_function_fast("op", [], values):
                 pass
-        with kymo.record_function_fast("annotation", [], {"scope": "user_scope"}):
+        with marey.record_function_fast("annotation", [], {"scope": "user_scope"}):
             pass
     op, annotation = complete(chrome(prof, tmp_path))
     assert op["cat"] == "cpu_op" and annotation["cat"] == "user_annotation"
@@ -78,7 +78,7 @@ def test_keyword_values_are_arguments_of_their_type(tmp_path):
 
 def test_everything_lies_in_the_window_that_the_last_rows_mark(tmp_path):
     """upstream: test_basic_chrome_trace"""
-    with kymo.profile() as prof:
+    with marey.profile() as prof:
         work()
     events = chrome(prof, tmp_path)["traceEvents"]
     tail = [event["name"] for event in events[-3:]]
@@ -94,9 +94,9 @@ def test_everything_lies_in_the_window_that_the_last_rows_mark(tmp_path):
 
 def test_only_what_was_marked_by_hand_is_an_annotation():
     """upstream: test_user_annotation"""
-    with kymo.profile() as prof:
-        with kymo.record_function("by hand"):
-            with kymo.record_function_fast("operator"):
+    with marey.profile() as prof:
+        with marey.record_function("by hand"):
+            with marey.record_function_fast("operator"):
                 pass
     assert [(event.name, event.is_user_annotation) for event in prof.events()] == [
         ("by hand", True),
@@ -110,7 +110,7 @@ def test_only_what_was_marked_by_hand_is_an_annotation():
 
 def test_no_event_is_made_before_it_is_asked_for():
     """upstream: test_lazy_build_tree"""
-    with kymo.profile() as prof:
+    with marey.profile() as prof:
         work()
     assert prof._events is None
     prof.key_averages().table()
@@ -125,7 +125,7 @@ def test_a_forked_child_records_its_own_process(tmp_path):
     if child == 0:
         status = 1
         try:
-            with kymo.profile() as prof:
+            with marey.profile() as prof:
                 work("in the child")
             info = prof.trace.info()
             is_right = info["processes"][0]["pid"] == os.getpid() and [e.name for e in prof.events()] == [
@@ -140,7 +140,7 @@ def test_a_forked_child_records_its_own_process(tmp_path):
 @pytest.mark.parametrize("seconds", [None, 0, 10_000])
 def test_a_deadline_for_reading_loses_nothing(seconds):
     """upstream: test_public_api_post_processing_timeout_none, _large, _zero. Differs: nothing takes long enough."""
-    with kymo.profile(post_processing_timeout_s=seconds) as prof:
+    with marey.profile(post_processing_timeout_s=seconds) as prof:
         for _ in range(100):
             work()
     assert len(prof.events()) == 100
@@ -148,8 +148,8 @@ def test_a_deadline_for_reading_loses_nothing(seconds):
 
 def test_times_of_events_are_those_of_the_trace(tmp_path):
     """upstream: test_profiler_timestamp_consistency"""
-    with kymo.profile() as prof:
-        with kymo.record_function("outer"):
+    with marey.profile() as prof:
+        with marey.record_function("outer"):
             work("inner")
     document = chrome(prof, tmp_path)
     base_ns = document["baseTimeNanoseconds"]
@@ -163,9 +163,9 @@ def test_times_of_events_are_those_of_the_trace(tmp_path):
 
 def test_kinds_of_events_are_the_categories_of_the_trace(tmp_path):
     """upstream: test_profiler_activity_type_parity"""
-    with kymo.profile() as prof:
+    with marey.profile() as prof:
         work("by hand")
-        with kymo.record_function_fast("operator"):
+        with marey.record_function_fast("operator"):
             pass
     categories = {event["name"]: event["cat"] for event in complete(chrome(prof, tmp_path))}
     assert {event.name: event.activity_type for event in prof.events()} == categories
@@ -175,10 +175,10 @@ def test_memory_of_other_threads_belongs_to_their_ranges():
     """upstream: test_profile_memory_cuda"""
 
     def take(number):
-        with kymo.record_function(f"thread {number}"):
-            kymo.report_allocation(number, 100 * number, 0, 0)
+        with marey.record_function(f"thread {number}"):
+            marey.report_allocation(number, 100 * number, 0, 0)
 
-    with kymo.profile(profile_memory=True) as prof:
+    with marey.profile(profile_memory=True) as prof:
         threads = [threading.Thread(target=take, args=(number,)) for number in (1, 2, 3)]
         for thread in threads:
             thread.start()
@@ -196,9 +196,9 @@ def test_recording_keeps_no_reference_to_what_it_saw():
 
     things = [Thing(), "a name that is seen nowhere else" + str(os.getpid()), {"key": 1}]
     before = [sys.getrefcount(thing) for thing in things]
-    with kymo.profile(record_shapes=True, with_stack=True):
+    with marey.profile(record_shapes=True, with_stack=True):
         for _ in range(100):
-            with kymo.record_function_fast("op", [things[0], things[1]], {"value": 3}):
+            with marey.record_function_fast("op", [things[0], things[1]], {"value": 3}):
                 pass
     assert [sys.getrefcount(thing) for thing in things] == before
 
@@ -207,7 +207,7 @@ def test_ranges_of_tasks_are_recorded_once():
     """upstream: test_profiler_propagation, test_record_function_callbacks"""
     from concurrent.futures import ThreadPoolExecutor
 
-    with kymo.profile(threads="tasks") as prof, ThreadPoolExecutor(2) as pool:
+    with marey.profile(threads="tasks") as prof, ThreadPoolExecutor(2) as pool:
         list(pool.map(work, ["task"] * 10))
     (average,) = prof.key_averages()
     assert (average.key, average.count) == ("task", 10)
@@ -216,7 +216,7 @@ def test_ranges_of_tasks_are_recorded_once():
 def test_importing_alone_initialises_nothing(run_python):
     """upstream: test_kineto_profiler_with_environment_variable"""
     printed = run_python(
-        "import os, threading, kymo\n"
-        "print(kymo.is_recording(), kymo.is_enabled(), threading.active_count(), len(os.listdir('/proc/self/task')))"
+        "import os, threading, marey\n"
+        "print(marey.is_recording(), marey.is_enabled(), threading.active_count(), len(os.listdir('/proc/self/task')))"
     )
     assert printed == "False False 1 1\n"

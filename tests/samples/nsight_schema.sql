@@ -1,4 +1,4 @@
--- nsight_schema.sql: tables of an export of Nsight Systems with the columns that Kymo asks for, and two tables that it does
+-- nsight_schema.sql: tables of an export of Nsight Systems with the columns that Marey asks for, and two tables that it does
 -- not read.
 CREATE TABLE StringIds(id INTEGER PRIMARY KEY, value TEXT);
 CREATE TABLE ThreadNames(globalTid, nameId);

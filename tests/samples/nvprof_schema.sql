@@ -1,4 +1,4 @@
--- nvprof_schema.sql: nvprof's tables with the columns that Kymo asks for, and one table that it does not read.
+-- nvprof_schema.sql: nvprof's tables with the columns that Marey asks for, and one table that it does not read.
 CREATE TABLE StringTable(_id_ INTEGER PRIMARY KEY, value TEXT);
 CREATE TABLE Version(version);
 CREATE TABLE CUPTI_ACTIVITY_KIND_MARKER(_id_ INTEGER PRIMARY KEY, id, name, timestamp, flags, domain, objectKind, objectId);

@@ -1,4 +1,4 @@
-"""What several tests of kymo.torch need."""
+"""What several tests of marey.torch need."""
 
 import os
 import subprocess

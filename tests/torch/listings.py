@@ -1,15 +1,15 @@
-"""What Kymo and PyTorch's own profiler say of tensors and their memory, in one form that can be compared."""
+"""What Marey and PyTorch's own profiler say of tensors and their memory, in one form that can be compared."""
 
 import gc
 
 import torch
 
-import kymo.torch
+import marey.torch
 
 OPTIONS = {"record_shapes": True, "profile_memory": True, "with_stack": True}
 
 
-def recorded(work, profile=kymo.torch.profile, **options):
+def recorded(work, profile=marey.torch.profile, **options):
     """The profiler under which `work` ran."""
     gc.collect()
     gc.disable()  # what it frees is not the work's
@@ -22,7 +22,7 @@ def recorded(work, profile=kymo.torch.profile, **options):
 
 
 def recorded_by_both(work):
-    """(Kymo's, PyTorch's) of the same work, which has run once before: first calls allocate what later ones do not."""
+    """(Marey's, PyTorch's) of the same work, which has run once before: first calls allocate what later ones do not."""
     work()
     theirs = recorded(work, torch.profiler.profile, activities=[torch.profiler.ProfilerActivity.CPU])
     return recorded(work), theirs

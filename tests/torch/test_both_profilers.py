@@ -1,4 +1,4 @@
-"""Kymo's profiler and PyTorch's in one program, mixed as programs mix them."""
+"""Marey's profiler and PyTorch's in one program, mixed as programs mix them."""
 
 import gc
 import subprocess
@@ -9,8 +9,8 @@ import torch
 import torch.profiler
 from torch.autograd import profiler as torch_profiler
 
-import kymo
-from kymo.torch import profile
+import marey
+from marey.torch import profile
 
 
 def names(prof):
@@ -20,8 +20,8 @@ def names(prof):
 def test_stopping_pytorchs_profiler_that_could_not_start_is_an_error_and_no_crash(run_python):
     printed = run_python(
         """
-import torch, torch.profiler, kymo.torch
-with kymo.torch.profile(profile_memory=True) as prof:
+import torch, torch.profiler, marey.torch
+with marey.torch.profile(profile_memory=True) as prof:
     theirs = torch.profiler.profile(profile_memory=True)
     for call in (theirs.start, theirs.stop):
         try:
@@ -83,7 +83,7 @@ def test_the_flag_of_pytorchs_profiler_is_put_back_and_not_taken_down():
     assert not torch_profiler._is_profiler_enabled
 
 
-def test_what_kymo_does_at_the_end_is_not_in_the_recording():
+def test_what_marey_does_at_the_end_is_not_in_the_recording():
     with profile(with_stack=True) as prof:
         torch.ones(1)
     assert not [name for name in names(prof) if "_set_is_profiler_enabled" in name or "RemovableHandle" in name]
@@ -94,8 +94,8 @@ def test_a_compiler_may_have_words_around_it(run_python, tmp_path):
     wrapper.write_text('#!/bin/sh\necho "$@" >> "$0.log"\nexec "$@"\n')
     wrapper.chmod(0o755)
     source = tmp_path / "empty.cpp"
-    source.write_text("int kymo_test_nothing() { return 0; }\n")
-    program = "from kymo.torch import _observer\n_observer.compile_library('empty.cpp', 'made.so')\n"
+    source.write_text("int marey_test_nothing() { return 0; }\n")
+    program = "from marey.torch import _observer\n_observer.compile_library('empty.cpp', 'made.so')\n"
     run_python(program, env={"CXX": f"{wrapper} c++ -O1"})
     assert (tmp_path / "made.so").exists()
     assert (tmp_path / "wrapper.log").read_text().startswith("c++ -O1")
@@ -105,11 +105,11 @@ def test_without_a_compiler_nothing_is_said_to_be_compiled(run_python, tmp_path)
     env = {"CXX": "no-such-compiler", "XDG_CACHE_HOME": str(tmp_path)}
     program = """
 import sys
-import kymo, kymo.torch
+import marey, marey.torch
 sys.stderr = sys.stdout
 try:
-    kymo.torch.load()
-except kymo.Error as error:
+    marey.torch.load()
+except marey.Error as error:
     print(error)
 """
     printed = run_python(program, env=env)
@@ -118,14 +118,14 @@ except kymo.Error as error:
 
 
 def test_a_size_of_the_world_that_is_no_number_means_no_rank(monkeypatch):
-    from kymo.torch import _ranks
+    from marey.torch import _ranks
 
     monkeypatch.setenv("RANK", "1")
     monkeypatch.setenv("WORLD_SIZE", "many")
     assert _ranks.rank() is None
 
 
-def test_a_program_that_uses_pytorchs_profiler_runs_under_kymo_run(tmp_path):
+def test_a_program_that_uses_pytorchs_profiler_runs_under_marey_run(tmp_path):
     (tmp_path / "program.py").write_text(
         """
 import torch, torch.profiler
@@ -134,9 +134,9 @@ with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], re
 print(sum(event.name == "aten::relu" for event in theirs.events()))
 """
     )
-    command = [sys.executable, "-m", "kymo", "run", "--torch", "--no-calls", "-q", "-o", "run.kymo", "program.py"]
+    command = [sys.executable, "-m", "marey", "run", "--torch", "--no-calls", "-q", "-o", "run.marey", "program.py"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert (done.stdout, done.returncode) == ("1\n", 0), done.stderr
-    trace = kymo.load(tmp_path / "run.kymo")
+    trace = marey.load(tmp_path / "run.marey")
     assert [event.name for event in trace.events()].count("aten::relu") == 1
     assert trace.problems == []

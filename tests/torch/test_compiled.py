@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch._dynamo
 
-from kymo.torch import profile, record_function
+from marey.torch import profile, record_function
 
 
 @pytest.fixture(autouse=True)

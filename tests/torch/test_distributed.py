@@ -9,7 +9,7 @@ import sys
 import pytest
 import torch.distributed
 
-import kymo
+import marey
 
 pytestmark = pytest.mark.skipif(
     not torch.distributed.is_available() or not torch.distributed.is_gloo_available(), reason="PyTorch has no gloo"
@@ -17,9 +17,9 @@ pytestmark = pytest.mark.skipif(
 
 PROGRAM = """
 import torch, torch.distributed as dist
-from kymo.torch import profile
+from marey.torch import profile
 dist.init_process_group("gloo")
-prof = profile(output="app.kymo", record_shapes=True)
+prof = profile(output="app.marey", record_shapes=True)
 with prof:
     total = torch.ones(3)
     dist.all_reduce(total)
@@ -30,18 +30,18 @@ dist.destroy_process_group()
 
 
 def test_each_rank_has_captures_named_by_rank_that_say_who_it_is(tmp_path):
-    """By kymo.torch.profile, and by kymo run around the whole program."""
+    """By marey.torch.profile, and by marey run around the whole program."""
     (tmp_path / "program.py").write_text(PROGRAM)
-    command = [sys.executable, "-m", "kymo", "run", "--torch", "--no-calls", "-q", "-o", "run.kymo"]
+    command = [sys.executable, "-m", "marey", "run", "--torch", "--no-calls", "-q", "-o", "run.marey"]
     command += ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "program.py"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
-    captures = sorted(path.name for path in tmp_path.glob("*.rank*.kymo"))
-    assert captures == ["app.rank0.kymo", "app.rank1.kymo", "run.rank0.kymo", "run.rank1.kymo"]
+    captures = sorted(path.name for path in tmp_path.glob("*.rank*.marey"))
+    assert captures == ["app.rank0.marey", "app.rank1.marey", "run.rank0.marey", "run.rank1.marey"]
     for rank in (0, 1):
         for name in ("app", "run"):
-            trace = kymo.load(str(tmp_path / f"{name}.rank{rank}.kymo"))
+            trace = marey.load(str(tmp_path / f"{name}.rank{rank}.marey"))
             assert {event.node_id for event in trace.events() if event.name == "aten::ones"} == {rank}
             assert any("all_reduce" in event.name for event in trace.events())
         info = json.loads((tmp_path / f"trace{rank}.json").read_text())["distributedInfo"]
@@ -49,25 +49,25 @@ def test_each_rank_has_captures_named_by_rank_that_say_who_it_is(tmp_path):
         assert info["pg_config"][0]["ranks"] == [0, 1] or info["pg_config"][0]["pg_size"] == 2
 
 
-def test_a_capture_of_kymo_run_is_named_by_rank_once(tmp_path):
-    """Where each rank has a kymo run of its own; processes that a rank starts are named by it too."""
+def test_a_capture_of_marey_run_is_named_by_rank_once(tmp_path):
+    """Where each rank has a marey run of its own; processes that a rank starts are named by it too."""
     child = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'len([])'], check=True)"
-    command = [sys.executable, "-m", "kymo", "run", "--torch", "-q", "-o", "a,b.kymo", "-c", child]
+    command = [sys.executable, "-m", "marey", "run", "--torch", "-q", "-o", "a,b.marey", "-c", child]
     environment = {**os.environ, "RANK": "3", "WORLD_SIZE": "4"}
     subprocess.run(command, cwd=tmp_path, env=environment, check=True, timeout=300)
-    own, started = sorted((path.name for path in tmp_path.glob("*.kymo")), key=len)
-    assert own == "a,b.rank3.kymo"
-    assert re.fullmatch(r"a,b\.rank3\.\d+\.kymo", started)
+    own, started = sorted((path.name for path in tmp_path.glob("*.marey")), key=len)
+    assert own == "a,b.rank3.marey"
+    assert re.fullmatch(r"a,b\.rank3\.\d+\.marey", started)
     environment["WORLD_SIZE"] = "1"
     subprocess.run(command, cwd=tmp_path, env=environment, check=True, timeout=300)
-    assert (tmp_path / "a,b.kymo").exists()
+    assert (tmp_path / "a,b.marey").exists()
 
 
 def test_without_ranks_the_path_is_as_asked(tmp_path, monkeypatch):
-    from kymo.torch import _ranks
+    from marey.torch import _ranks
 
     monkeypatch.delenv("RANK", raising=False)
-    assert _ranks.own_path("app.kymo") == "app.kymo"
+    assert _ranks.own_path("app.marey") == "app.marey"
     monkeypatch.setenv("RANK", "3")
     monkeypatch.setenv("WORLD_SIZE", "4")
-    assert _ranks.own_path("out/app.kymo") == "out/app.rank3.kymo" and _ranks.rank() == 3
+    assert _ranks.own_path("out/app.marey") == "out/app.rank3.marey" and _ranks.rank() == 3

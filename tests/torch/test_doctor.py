@@ -1,4 +1,4 @@
-"""``kymo doctor`` says whether PyTorch's operators can be recorded."""
+"""``marey doctor`` says whether PyTorch's operators can be recorded."""
 
 import os
 import subprocess
@@ -6,12 +6,12 @@ import sys
 
 import torch
 
-from kymo.torch._observer import build
+from marey.torch._observer import build
 
 
 def doctor(folder, *words, **environment):
     done = subprocess.run(
-        [sys.executable, "-m", *(words or ("kymo._doctor",))],
+        [sys.executable, "-m", *(words or ("marey._doctor",))],
         cwd=folder,
         env={**os.environ, **environment},
         capture_output=True,
@@ -29,7 +29,7 @@ def pytorch(lines):
 
 def test_the_observer_that_was_compiled_is_named(tmp_path):
     path = build()
-    lines = doctor(tmp_path, "kymo", "doctor")
+    lines = doctor(tmp_path, "marey", "doctor")
     assert f"ok  pytorch    {torch.__version__}, with the observer {path}" in lines
 
 

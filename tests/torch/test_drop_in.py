@@ -1,4 +1,4 @@
-"""Programs written for torch.profiler run over Kymo."""
+"""Programs written for torch.profiler run over Marey."""
 
 import json
 import os
@@ -9,9 +9,9 @@ import torch
 import torch.autograd.profiler
 import torch.profiler
 
-import kymo
-import kymo.torch
-from kymo.torch import ProfilerActivity, profile, record_function, schedule, tensorboard_trace_handler
+import marey
+import marey.torch
+from marey.torch import ProfilerActivity, profile, record_function, schedule, tensorboard_trace_handler
 
 
 def step_of(model, optimizer):
@@ -29,16 +29,16 @@ def training():
 
 def test_every_name_of_both_modules_is_there():
     """upstream: __all__ of torch.profiler and torch.autograd.profiler"""
-    assert [name for name in torch.profiler.__all__ if not hasattr(kymo.torch, name)] == []
-    assert [name for name in torch.autograd.profiler.__all__ if not hasattr(kymo.torch.profiler, name)] == []
+    assert [name for name in torch.profiler.__all__ if not hasattr(marey.torch, name)] == []
+    assert [name for name in torch.autograd.profiler.__all__ if not hasattr(marey.torch.profiler, name)] == []
     for name in ("_KinetoProfile", "_ExperimentalConfig", "RecordScope", "KinetoStepTracker", "itt"):
-        assert hasattr(kymo.torch, name), name
+        assert hasattr(marey.torch, name), name
 
 
 def test_every_keyword_of_both_profilers_is_taken():
     import inspect
 
-    ours = set(inspect.signature(kymo.profile).parameters)
+    ours = set(inspect.signature(marey.profile).parameters)
     for theirs in (torch.profiler.profile, torch.autograd.profiler.profile):
         assert set(inspect.signature(theirs).parameters) - ours == set()
 
@@ -84,7 +84,7 @@ def test_an_unavailable_device_is_asked_for_without_harm():
 
 def test_the_older_profiler_works_as_before(training):
     """upstream: test_profiler (test_autograd)"""
-    with kymo.torch.profiler.profile(record_shapes=True, profile_memory=True, use_kineto=True) as prof:
+    with marey.torch.profiler.profile(record_shapes=True, profile_memory=True, use_kineto=True) as prof:
         assert torch.autograd._profiler_enabled()
         training()
     assert not torch.autograd._profiler_enabled()
@@ -127,24 +127,24 @@ def test_inside_pytorchs_own_profiler_only_memory_is_missing_and_that_is_said():
 def test_patching_is_undone_whole():
     names = ("profile", "schedule", "tensorboard_trace_handler", "_KinetoProfile", "ExecutionTraceObserver")
     before = [getattr(torch.profiler, name) for name in names] + [torch.autograd.profiler.profile]
-    kymo.torch.patch()
+    marey.torch.patch()
     try:
-        kymo.torch.patch()
+        marey.torch.patch()
         assert torch.profiler.profile is profile and torch.autograd.profiler.profile is profile
         with torch.profiler.profile(schedule=torch.profiler.schedule(wait=0, warmup=0, active=1)) as prof:
             torch.ones(1)
             prof.step()
-        assert isinstance(prof, kymo.profile)
+        assert isinstance(prof, marey.profile)
     finally:
-        kymo.torch.unpatch()
+        marey.torch.unpatch()
     assert [getattr(torch.profiler, name) for name in names] + [torch.autograd.profiler.profile] == before
-    kymo.torch.unpatch()
+    marey.torch.unpatch()
 
 
 def test_unpatching_leaves_alone_what_somebody_else_has_put_there(monkeypatch):
-    kymo.torch.patch()
+    marey.torch.patch()
     monkeypatch.setattr(torch.profiler, "profile", "theirs")
-    kymo.torch.unpatch()
+    marey.torch.unpatch()
     assert torch.profiler.profile == "theirs"
     monkeypatch.undo()
     torch.profiler.profile = torch.profiler.profiler.profile
@@ -152,19 +152,19 @@ def test_unpatching_leaves_alone_what_somebody_else_has_put_there(monkeypatch):
 
 def test_steps_of_an_optimizer_and_of_the_profiler_do_not_add_up(training):
     """upstream: test_kineto_profiler_multiple_steppers, test_kineto_profiler_with_environment_variable"""
-    start = kymo.KinetoStepTracker.current_step()
+    start = marey.KinetoStepTracker.current_step()
     with profile():
         for _ in range(3):
             training()
-    assert kymo.KinetoStepTracker.current_step() == start + 3
+    assert marey.KinetoStepTracker.current_step() == start + 3
     with profile(schedule=schedule(wait=0, warmup=0, active=9)) as prof:
         for _ in range(4):
             training()
             prof.step()
-    assert kymo.KinetoStepTracker.current_step() == start + 7
+    assert marey.KinetoStepTracker.current_step() == start + 7
     training()
-    assert kymo.KinetoStepTracker.current_step() == start + 7
-    assert "Optimizer" not in kymo.KinetoStepTracker._step_dict
+    assert marey.KinetoStepTracker.current_step() == start + 7
+    assert "Optimizer" not in marey.KinetoStepTracker._step_dict
 
 
 def test_a_range_that_waits_for_a_future_of_pytorch_gives_one():
@@ -188,17 +188,17 @@ def test_a_range_that_waits_for_a_future_of_pytorch_gives_one():
 def test_a_capture_survives_the_program(run_python, tmp_path):
     run_python(
         "import os, torch\n"
-        "from kymo.torch import profile\n"
-        "prof = profile(output='killed.kymo', record_shapes=True)\n"
+        "from marey.torch import profile\n"
+        "prof = profile(output='killed.marey', record_shapes=True)\n"
         "prof.start()\n"
         "torch.ones(2, 3) + 1\n"
         "os._exit(0)\n"
     )
-    trace = kymo.load(str(tmp_path / "killed.kymo"))
+    trace = marey.load(str(tmp_path / "killed.marey"))
     assert "aten::add" in {row.key for row in trace.key_averages()}
 
 
-def test_kymo_run_records_a_program_that_nobody_edited_and_its_workers(run_python, tmp_path):
+def test_marey_run_records_a_program_that_nobody_edited_and_its_workers(run_python, tmp_path):
     """upstream: what users miss of worker processes"""
     program = tmp_path / "plain.py"
     program.write_text(
@@ -214,29 +214,29 @@ def test_kymo_run_records_a_program_that_nobody_edited_and_its_workers(run_pytho
     )
     out = run_python(
         "import subprocess, sys\n"
-        "command = [sys.executable, '-m', 'kymo', 'run', '--torch', '--shapes', '-q', '-o', 'plain.kymo']\n"
+        "command = [sys.executable, '-m', 'marey', 'run', '--torch', '--shapes', '-q', '-o', 'plain.marey']\n"
         f"command.append({str(program)!r})\n"
         "done = subprocess.run(command, check=True, capture_output=True, text=True)\n"
         "print(done.stdout, done.stderr)\n"
     )
     assert out.split() == ["12.0", "True"]  # and PyTorch has nothing to complain about at the end
-    names = {row.key for row in kymo.load(str(tmp_path / "plain.kymo")).key_averages()}
+    names = {row.key for row in marey.load(str(tmp_path / "plain.marey")).key_averages()}
     assert {"work", "aten::mm"} <= names and any("plain.py" in name for name in names)
-    workers = sorted(tmp_path.glob("plain.*.kymo"))
+    workers = sorted(tmp_path.glob("plain.*.marey"))
     assert len(workers) == 2
     for worker in workers:
-        (full,) = [row for row in kymo.load(str(worker)).key_averages() if row.key == "aten::full"]
+        (full,) = [row for row in marey.load(str(worker)).key_averages() if row.key == "aten::full"]
         assert full.count == 2
 
 
 def test_a_missing_compiler_is_said_clearly(run_python, tmp_path):
     out = run_python(
-        "import kymo\n"
-        "from kymo.torch import profile\n"
+        "import marey\n"
+        "from marey.torch import profile\n"
         "try:\n"
         "    with profile():\n"
         "        pass\n"
-        "except kymo.Error as error:\n"
+        "except marey.Error as error:\n"
         "    print(error)\n",
         env={"XDG_CACHE_HOME": str(tmp_path), "CXX": "no-such-compiler"},
     )
@@ -248,29 +248,29 @@ def test_what_the_compiler_says_is_kept(run_python, tmp_path):
     compiler.write_text("#!/bin/sh\necho 'x.cpp:1: error: it is Tuesday' >&2\nexit 1\n")
     compiler.chmod(0o755)
     out = run_python(
-        "import kymo, kymo.torch\n"
+        "import marey, marey.torch\n"
         "try:\n"
-        "    kymo.torch.build()\n"
-        "except kymo.Error as error:\n"
+        "    marey.torch.build()\n"
+        "except marey.Error as error:\n"
         "    print(error)\n",
         env={"XDG_CACHE_HOME": str(tmp_path), "CXX": str(compiler)},
     )
     assert "it is Tuesday" in out
-    (log,) = tmp_path.glob("kymo/torch/*/compiler.log")
+    (log,) = tmp_path.glob("marey/torch/*/compiler.log")
     assert "it is Tuesday" in log.read_text() and log.read_text().startswith(str(compiler))
 
 
 def test_the_observer_is_compiled_once_and_its_name_says_for_what():
-    path = kymo.torch.build()
+    path = marey.torch.build()
     assert torch.__version__.partition("+")[0] in path
     stamp = os.stat(path).st_mtime_ns
-    assert kymo.torch.build() == path and os.stat(path).st_mtime_ns == stamp
+    assert marey.torch.build() == path and os.stat(path).st_mtime_ns == stamp
 
 
 def test_importing_records_nothing_and_registers_nothing(run_python):
     out = run_python(
-        "import torch, kymo.torch\n"
-        "from kymo._kymo import torch as native\n"
+        "import torch, marey.torch\n"
+        "from marey._marey import torch as native\n"
         "print(native.is_loaded(), torch.autograd._profiler_enabled())\n"
     )
     assert out.split() == ["False", "False"]

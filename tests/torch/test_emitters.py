@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 import torch
 
-import kymo
-from kymo.torch import ExecutionTraceObserver, emit_itt, emit_nvtx, profile
+import marey
+from marey.torch import ExecutionTraceObserver, emit_itt, emit_nvtx, profile
 
 SOURCE = Path(__file__).resolve().parents[2]
-COLLECTORS = Path(os.environ.get("KYMO_BUILD_DIR", SOURCE / "build" / "release")) / "tests"
-needs_nvtx = pytest.mark.skipif(not kymo.nvtx.is_available(), reason="built without NVTX's header")
+COLLECTORS = Path(os.environ.get("MAREY_BUILD_DIR", SOURCE / "build" / "release")) / "tests"
+needs_nvtx = pytest.mark.skipif(not marey.nvtx.is_available(), reason="built without NVTX's header")
 
 
 def collected(program, name, variable, folder):
@@ -27,7 +27,7 @@ def collected(program, name, variable, folder):
     lines = folder / "lines"
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(program)],
-        env={**os.environ, variable: str(library), "KYMO_TEST_COLLECTED": str(lines)},
+        env={**os.environ, variable: str(library), "MAREY_TEST_COLLECTED": str(lines)},
         capture_output=True,
         text=True,
         timeout=300,
@@ -38,7 +38,7 @@ def collected(program, name, variable, folder):
 
 PROGRAM = """
     import torch
-    from kymo.torch import {name}
+    from marey.torch import {name}
     x = torch.ones(2, 3, requires_grad=True)
     with {name}(record_shapes=True):
         torch.sigmoid(x).sum().backward()

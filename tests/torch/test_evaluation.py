@@ -5,9 +5,9 @@ import json
 import pytest
 import torch
 
-import kymo
-from kymo.torch import profile
-from kymo.torch.evaluation import (
+import marey
+from marey.torch import profile
+from marey.torch.evaluation import (
     BasicEvaluation,
     EventKey,
     Interval,
@@ -41,7 +41,7 @@ class Made:
     def load(self, folder):
         path = folder / "made.json"
         path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": self.rows}))
-        return kymo.load(str(path))
+        return marey.load(str(path))
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import pytest
 import torch
 import torch.distributed as dist
 
-import kymo.torch
-from kymo.torch import ExecutionTraceObserver, profile, record_function, schedule
+import marey.torch
+from marey.torch import ExecutionTraceObserver, profile, record_function, schedule
 
 
 def nodes_of(path):
@@ -64,9 +64,9 @@ def test_the_environment_asks_for_one_with_operators(tmp_path, monkeypatch, net)
     """upstream: test_execution_trace_env_enabled_with_kineto, test_execution_trace_env_disabled"""
     assert profile().execution_trace_observer is None
     path = tmp_path / "graph.json"
-    monkeypatch.setenv("KYMO_EXECUTION_TRACE", str(path))
+    monkeypatch.setenv("MAREY_EXECUTION_TRACE", str(path))
     with profile() as prof:
-        assert isinstance(prof.execution_trace_observer, kymo.torch.ExecutionTraceObserver)
+        assert isinstance(prof.execution_trace_observer, marey.torch.ExecutionTraceObserver)
         train(net)
     assert {"## LOOP ##", "aten::addmm", "AddmmBackward0"} <= {node["name"] for node in nodes_of(path)}
 
@@ -192,7 +192,7 @@ def test_frames_of_code_that_the_compiler_wrote_name_the_lines_of_the_program():
     """(S13)"""
     from torch._inductor.codecache import PyCodeCache
 
-    source = "import kymo\n\ndef call():\n    return kymo.CapturedTraceback.extract()\n"
+    source = "import marey\n\ndef call():\n    return marey.CapturedTraceback.extract()\n"
     key, path = PyCodeCache.write(source)
     lines = '  File "model.py", line 3, in forward\n    y = layer(x)\n  File "layer.py", line 9, in layer\n    x + 1\n'
     module = PyCodeCache.load_by_key_path(key, path, linemap=[(4, lines)])
@@ -200,7 +200,7 @@ def test_frames_of_code_that_the_compiler_wrote_name_the_lines_of_the_program():
     frames = [(frame["name"], frame["filename"], frame["line"]) for frame in tb.symbolize()]
     assert frames[:3] == [("layer", "layer.py", 9), ("forward", "model.py", 3), ("call", path, 4)]
     assert [frame.name for frame in tb.summary()][-3:] == ["call", "forward", "layer"]
-    assert "model.py" in "".join(kymo.CapturedTraceback.format_all([tb])[0])
+    assert "model.py" in "".join(marey.CapturedTraceback.format_all([tb])[0])
 
 
 def test_tensors_without_memory_share_storages_as_others_do(tmp_path):

@@ -5,8 +5,8 @@ import threading
 import pytest
 import torch
 
-import kymo
-from kymo.torch import profile, record_function
+import marey
+from marey.torch import profile, record_function
 
 
 def names(prof):
@@ -137,13 +137,13 @@ def test_callbacks_of_futures_are_followed():
 
     with profile(threads="tasks") as prof:
         after = future.then(lambda done: torch.ones(2))
-        thread = kymo_free_thread(settle)
+        thread = marey_free_thread(settle)
         thread.join()
         after.wait()
     assert "aten::ones" in names(prof) and "aten::zeros" not in names(prof)
 
 
-def kymo_free_thread(target):
+def marey_free_thread(target):
     """A thread that nobody follows: started by one that was there before the session."""
     _requests.append(target)
     _wake.release()
@@ -193,6 +193,6 @@ def test_two_sessions_of_two_threads_see_each_its_own():
 def test_a_session_that_has_stopped_follows_nobody():
     with profile(threads="tasks"):
         pass
-    with kymo.profile(threads="tasks") as prof:
+    with marey.profile(threads="tasks") as prof:
         torch.ones(1)
     assert "aten::ones" in names(prof)

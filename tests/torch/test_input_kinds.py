@@ -10,8 +10,8 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.profiler import profile as torch_profile
 from torch.utils._python_dispatch import return_and_correct_aliasing
 
-import kymo
-from kymo.torch import profile
+import marey
+from marey.torch import profile
 
 
 class Sized(torch.Tensor):
@@ -118,7 +118,7 @@ def types_and_texts(prof, path, names):
 
 
 def both(work, path, names):
-    """What both profilers say of the inputs: Kymo's and PyTorch's own."""
+    """What both profilers say of the inputs: Marey's and PyTorch's own."""
     found = []
     for kind in (profile, torch_profile):
         with kind(record_shapes=True) as prof:
@@ -149,12 +149,12 @@ def test_complex_scalars_are_numbers_of_python():
 
 
 def test_complex_scalars_stay_scalars_in_captures(tmp_path):
-    output = tmp_path / "a.kymo"
+    output = tmp_path / "a.marey"
     with profile(record_shapes=True, output=str(output)) as prof:
         torch.full((2,), 1 + 2j)
     expected = types_and_texts(prof, tmp_path / "a.json", ("aten::full",))
     assert expected[0][1][1] == "Scalar"
-    kymo.load(str(output)).export_chrome_trace(str(tmp_path / "b.json"))
+    marey.load(str(output)).export_chrome_trace(str(tmp_path / "b.json"))
     rows = json.loads((tmp_path / "b.json").read_text())["traceEvents"]
     (full,) = [row["args"] for row in rows if row.get("name") == "aten::full"]
     assert (full["Input type"], full["Concrete Inputs"]) == expected[0][1:]

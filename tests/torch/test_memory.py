@@ -6,8 +6,8 @@ import threading
 import pytest
 import torch
 
-import kymo
-from kymo.torch import profile, record_function
+import marey
+from marey.torch import profile, record_function
 
 
 def named(prof, name):
@@ -74,10 +74,10 @@ def test_every_thread_that_runs_operators_is_seen():
     assert [event.cpu_memory_usage for event in named(prof, "aten::ones")] == [4000] * 3
 
 
-def test_a_session_of_kymo_itself_has_the_reports_too_and_leaves_nothing_behind():
+def test_a_session_of_marey_itself_has_the_reports_too_and_leaves_nothing_behind():
     with profile():
         pass  # operators are observed from here on
-    with kymo.profile(profile_memory=True) as prof:
+    with marey.profile(profile_memory=True) as prof:
         torch.ones(1000)
     assert named(prof, "aten::ones")[0].cpu_memory_usage == 4000
     with torch.profiler.profile(profile_memory=True, activities=[torch.profiler.ProfilerActivity.CPU]) as theirs:
@@ -88,7 +88,7 @@ def test_a_session_of_kymo_itself_has_the_reports_too_and_leaves_nothing_behind(
 def test_guards_of_pytorch_do_not_hide_allocations():
     """What is put into a thread's state inside a guard goes with it; the next operator puts it there again."""
     x = torch.randn(100, 100, requires_grad=True)
-    with kymo.profile(profile_memory=True) as prof:
+    with marey.profile(profile_memory=True) as prof:
         (x @ x).sum().backward()
         torch.ones(1000)
     assert named(prof, "aten::ones")[0].cpu_memory_usage == 4000

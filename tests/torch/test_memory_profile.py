@@ -6,9 +6,9 @@ import pytest
 import torch
 from listings import bytes_by_category, categories, flow, recorded, recorded_by_both, timeline
 
-import kymo
-from kymo._memory_profile import Action, Category, TensorKey
-from kymo.torch import profile, record_function
+import marey
+from marey._memory_profile import Action, Category, TensorKey
+from marey.torch import profile, record_function
 
 
 def by_address(memory):
@@ -383,9 +383,9 @@ def test_exported_timelines_are_those_of_pytorchs_own_profiler(tmp_path):
 
 def test_a_saved_trace_tells_the_same(tmp_path):
     prof = recorded(module_training)
-    prof.trace.save(str(tmp_path / "saved.kymo"))
-    from kymo._memory_profile import MemoryProfile
+    prof.trace.save(str(tmp_path / "saved.marey"))
+    from marey._memory_profile import MemoryProfile
 
-    loaded = MemoryProfile(kymo.load(str(tmp_path / "saved.kymo")))
+    loaded = MemoryProfile(marey.load(str(tmp_path / "saved.marey")))
     assert loaded.timeline == prof._memory_profile().timeline
     assert loaded.categories() == prof._memory_profile().categories()

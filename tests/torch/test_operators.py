@@ -6,9 +6,9 @@ import threading
 import pytest
 import torch
 
-import kymo
-import kymo.torch
-from kymo.torch import profile, record_function
+import marey
+import marey.torch
+from marey.torch import profile, record_function
 
 
 def named(prof, name):
@@ -33,7 +33,7 @@ def test_nothing_is_registered_before_and_after_a_recording():
     with profile():
         assert torch._C._autograd._profiler_enabled()
     assert (before, torch._C._autograd._profiler_enabled()) == (False, False)
-    with kymo.profile() as prof:  # any session has operators, once kymo.torch is loaded
+    with marey.profile() as prof:  # any session has operators, once marey.torch is loaded
         torch.ones(1)
     assert named(prof, "aten::ones")
 
@@ -96,7 +96,7 @@ def test_forward_and_backward_share_sequence_numbers_and_threads(tmp_path):
     assert forward.sequence_nr >= 0
     assert backward.sequence_nr == evaluation.sequence_nr == forward.sequence_nr
     assert backward.fwd_thread == evaluation.fwd_thread == forward.thread
-    assert backward.scope == kymo.RecordScope.BACKWARD_FUNCTION
+    assert backward.scope == marey.RecordScope.BACKWARD_FUNCTION
     (inner,) = named(prof, "aten::sigmoid_backward")
     assert inner.sequence_nr == -1
     flows = [row for row in chrome(prof, tmp_path) if row.get("cat") == "fwdbwd"]
@@ -128,7 +128,7 @@ def test_overloads_are_told_apart_when_asked(tmp_path):
     with profile() as plain:
         work()
     assert all(not event.overload_name for event in plain.events())
-    with profile(experimental_config=kymo.torch._ExperimentalConfig(capture_overload_names=True)) as prof:
+    with profile(experimental_config=marey.torch._ExperimentalConfig(capture_overload_names=True)) as prof:
         work()
         torch.ones(1).fill_(torch.ones(()))
     assert {event.overload_name for event in named(prof, "aten::fill_")} == {"Scalar", "Tensor"}
@@ -173,7 +173,7 @@ def test_collectives_say_what_they_are(run_python):
     """upstream: the metadata of record_param_comms (R56)"""
     out = run_python(
         "import json, torch, torch.distributed as dist\n"
-        "from kymo.torch import profile\n"
+        "from marey.torch import profile\n"
         "dist.init_process_group('gloo', store=dist.HashStore(), rank=0, world_size=1)\n"
         "with profile() as prof:\n"
         "    dist.all_reduce(torch.ones(6))\n"
@@ -261,13 +261,13 @@ def test_a_profiler_started_inside_an_operators_range_sees_no_half_of_it():
 def test_operators_that_are_taken_back_leave_their_names_to_nobody():
     """An operator's schema may lie where another's lay. (R43)"""
     for number in range(20):
-        library = torch.library.Library("kymo_test", "DEF")
+        library = torch.library.Library("marey_test", "DEF")
         library.define(f"op{number}(Tensor x) -> Tensor")
         library.impl(f"op{number}", lambda x: x + 1, "CPU")
         with profile() as prof:
-            getattr(torch.ops.kymo_test, f"op{number}")(torch.ones(1))
-        assert [event.name for event in prof.events() if event.name.startswith("kymo_test")] == [
-            f"kymo_test::op{number}"
+            getattr(torch.ops.marey_test, f"op{number}")(torch.ones(1))
+        assert [event.name for event in prof.events() if event.name.startswith("marey_test")] == [
+            f"marey_test::op{number}"
         ]
         library._destroy()
 
@@ -308,7 +308,7 @@ def test_a_child_of_fork_records_its_own(run_python):
     """upstream: test_forked_process"""
     out = run_python(
         "import os, torch\n"
-        "from kymo.torch import profile\n"
+        "from marey.torch import profile\n"
         "with profile() as prof:\n"
         "    torch.ones(1)\n"
         "    child = os.fork()\n"
@@ -327,7 +327,7 @@ def test_a_child_of_fork_records_its_own(run_python):
 def test_workers_of_a_data_loader_do_no_harm_and_are_followed_where_tasks_are(run_python):
     out = run_python(
         "import torch\n"
-        "from kymo.torch import profile\n"
+        "from marey.torch import profile\n"
         "class Numbers(torch.utils.data.Dataset):\n"
         "    def __len__(self): return 8\n"
         "    def __getitem__(self, i): return torch.full((2,), float(i))\n"
@@ -364,7 +364,7 @@ def test_ranges_of_pytorchs_own_record_function_are_around_what_runs_in_them_and
         with torch.autograd.profiler.record_function("theirs"):
             optimizer.step()
 
-    with kymo.torch.profile(with_stack=True) as prof:
+    with marey.torch.profile(with_stack=True) as prof:
         step()
     events = prof.events()
     assert not [event.name for event in events if event.is_async]

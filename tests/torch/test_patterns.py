@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from kymo.torch import profile
-from kymo.torch.patterns import (
+from marey.torch import profile
+from marey.torch.patterns import (
     Conv2dBiasFollowedByBatchNorm2dPattern,
     ExtraCUDACopyPattern,
     ForLoopIndexingPattern,

@@ -8,7 +8,7 @@ import pytest
 import torch
 from listings import first_input, ids, nodes, operators, recorded, recorded_by_both, tensors
 
-from kymo.torch import profile
+from marey.torch import profile
 
 
 def test_pointers_are_those_of_the_tensors():
@@ -285,10 +285,10 @@ def test_without_shapes_and_memory_there_are_no_ids(options):
 
 
 def test_ids_survive_saving_and_loading(tmp_path):
-    import kymo
+    import marey
 
     prof = recorded(lambda: torch.ones(4).add_(1))
-    prof.trace.save(str(tmp_path / "saved.kymo"))
+    prof.trace.save(str(tmp_path / "saved.marey"))
 
     def of(roots):
         return [
@@ -298,4 +298,4 @@ def test_ids_survive_saving_and_loading(tmp_path):
             if node.tag.name == "TorchOp"
         ]
 
-    assert of(kymo.load(str(tmp_path / "saved.kymo")).tree()) == of(prof.trace.tree())
+    assert of(marey.load(str(tmp_path / "saved.marey")).tree()) == of(prof.trace.tree())

@@ -1,4 +1,4 @@
-"""What the profiler tests among PyTorch's tests of autograd and of its ranges hold it to, through kymo.torch."""
+"""What the profiler tests among PyTorch's tests of autograd and of its ranges hold it to, through marey.torch."""
 
 import threading
 
@@ -6,8 +6,8 @@ import pytest
 import torch
 import torch._dynamo
 
-import kymo.torch
-from kymo.torch import profile, record_function
+import marey.torch
+from marey.torch import profile, record_function
 
 
 def named(prof, name):
@@ -16,7 +16,7 @@ def named(prof, name):
 
 def test_the_flag_is_up_inside_and_only_there():
     """upstream: test_profiler (test_autograd), test_profiler_type"""
-    with kymo.torch.profiler.profile(use_kineto=True) as prof:
+    with marey.torch.profiler.profile(use_kineto=True) as prof:
         assert torch.autograd._profiler_enabled()
         y = torch.randn(10, 10) * 2 + 4
     assert not torch.autograd._profiler_enabled() and y.shape == (10, 10)
@@ -90,7 +90,7 @@ def test_a_range_of_a_future_is_counted_once():
 
 def test_averages_add_up():
     """upstream: test_profiler_function_event_avg, test_profiler_aggregation_fake"""
-    from kymo.profiler import EventList, FunctionEvent
+    from marey.profiler import EventList, FunctionEvent
 
     events = EventList([FunctionEvent(0, "foo", 0, 10, 15), FunctionEvent(1, "foo", 0, 20, 30)])
     events._build_tree()

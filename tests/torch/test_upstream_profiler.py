@@ -1,4 +1,4 @@
-"""What the tests of PyTorch's profiler hold it to, through kymo.torch: sessions, schedules, filters, switches."""
+"""What the tests of PyTorch's profiler hold it to, through marey.torch: sessions, schedules, filters, switches."""
 
 import copy
 import gc
@@ -10,9 +10,9 @@ import pytest
 import torch
 import torch.profiler
 
-import kymo
-import kymo.torch
-from kymo.torch import ProfilerActivity, profile, record_function, schedule
+import marey
+import marey.torch
+from marey.torch import ProfilerActivity, profile, record_function, schedule
 
 FILTER_TYPES = ["CPU_OP", "USER_ANNOTATION"]
 
@@ -92,13 +92,13 @@ def test_loaders_and_optimizers_mark_their_own_work(pickled):
 
 def test_the_callback_comes_once_a_cycle_and_the_step_rises():
     """upstream: test_kineto_profiler_api"""
-    start, called = kymo.torch.KinetoStepTracker.current_step(), []
+    start, called = marey.torch.KinetoStepTracker.current_step(), []
     plan = schedule(wait=1, warmup=1, active=2)
     with profile(schedule=plan, on_trace_ready=lambda prof: called.append(names(prof).count("aten::ones"))) as prof:
         for _ in range(8):
             torch.ones(1)
             prof.step()
-    assert called == [2, 2] and kymo.torch.KinetoStepTracker.current_step() == start + 8
+    assert called == [2, 2] and marey.torch.KinetoStepTracker.current_step() == start + 8
 
 
 @pytest.mark.parametrize(
@@ -125,14 +125,14 @@ def test_one_operator_a_step_is_counted_as_pytorch_counts_it(warmup, active, rep
 
 def test_options_of_pytorch_pickle_and_copy():
     """upstream: test_experimental_config_pickle"""
-    config = kymo.torch._ExperimentalConfig(verbose=True, capture_overload_names=True, profile_all_threads=True)
+    config = marey.torch._ExperimentalConfig(verbose=True, capture_overload_names=True, profile_all_threads=True)
     for same in (pickle.loads(pickle.dumps(config)), copy.deepcopy(config)):
         assert (same.verbose, same.capture_overload_names, same.profile_all_threads) == (True, True, True)
 
 
 def test_the_kind_of_profiler_that_runs_is_known():
     """upstream: test_profiler_type"""
-    kind = kymo.torch.profiler._profiler_type
+    kind = marey.torch.profiler._profiler_type
     assert kind().name == "NONE"
     with profile():
         assert kind().name == "KINETO"
@@ -212,7 +212,7 @@ def test_garbage_collection_is_a_range_where_it_is_asked_for():
         with record_function("between"):
             gc.collect()
 
-    config = kymo.torch._ExperimentalConfig(record_python_gc_info=True)
+    config = marey.torch._ExperimentalConfig(record_python_gc_info=True)
     with profile(experimental_config=config, with_stack=True) as prof:
         work()
     (between,) = [event for event in prof.events() if event.name == "between"]

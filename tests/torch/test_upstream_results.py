@@ -1,4 +1,4 @@
-"""What the tests of PyTorch's profiler hold it to, through kymo.torch: tables, events, exported traces."""
+"""What the tests of PyTorch's profiler hold it to, through marey.torch: tables, events, exported traces."""
 
 import json
 
@@ -6,8 +6,8 @@ import pytest
 import torch
 import torch.profiler
 
-import kymo
-from kymo.torch import _ExperimentalConfig, profile, record_function, schedule, tensorboard_trace_handler
+import marey
+from marey.torch import _ExperimentalConfig, profile, record_function, schedule, tensorboard_trace_handler
 
 
 def chrome(prof, folder):
@@ -124,7 +124,7 @@ def test_only_what_was_marked_by_hand_is_an_annotation(trained):
 
 def test_a_list_of_events_is_made_anew_and_exported(trained, tmp_path):
     """upstream: test_event_list"""
-    events = kymo.profiler.EventList(list(trained.events()), profile_memory=True)
+    events = marey.profiler.EventList(list(trained.events()), profile_memory=True)
     events._build_tree()
     events.export_chrome_trace(str(tmp_path / "events.json"))
     assert json.loads((tmp_path / "events.json").read_text()) and "aten::mm" in events.table()
@@ -238,6 +238,6 @@ def test_overloads_stand_behind_names_in_the_trace(tmp_path):
     names = [row["name"] for row in ranges(chrome(prof, tmp_path))]
     assert names.count("aten::add_.Scalar") + names.count("aten::add_.Tensor") == 2
     assert len([row for row in prof.key_averages() if row.key == "aten::add_"]) == 1
-    again = kymo.load(str(tmp_path / "trace.json"))
+    again = marey.load(str(tmp_path / "trace.json"))
     overloads = {(event.name, event.overload_name) for event in again.events()}
     assert ("aten::fill_", "Scalar") in overloads

@@ -1,11 +1,11 @@
-"""What the tests of PyTorch's profiler hold its tree to, through kymo.torch. Each program is recorded three times."""
+"""What the tests of PyTorch's profiler hold its tree to, through marey.torch. Each program is recorded three times."""
 
 import pytest
 import torch
 
-import kymo.torch
-from kymo._tree import _EventType, depth_first
-from kymo.torch import profile, record_function
+import marey.torch
+from marey._tree import _EventType, depth_first
+from marey.torch import profile, record_function
 
 
 def outline(roots, depth=0, keep=lambda node: True):
@@ -225,7 +225,7 @@ def test_tracing_keeps_nothing_alive():
     def program(thing):
         return torch.ones(1), thing
 
-    with kymo.torch.profile(with_stack=True, record_shapes=True, profile_memory=True):
+    with marey.torch.profile(with_stack=True, record_shapes=True, profile_memory=True):
         program(thing)
         kept = weakref.ref(torch.ones(3))
     del thing

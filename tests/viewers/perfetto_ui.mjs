@@ -1,5 +1,5 @@
 // perfetto_ui.mjs [FILE [slices=N] [flows=N] [counters=N]]...: files open in the Perfetto UI, which finds every range, arrow
-// and counter value in them. Without arguments: the golden Chrome trace, and what kymo exports of KYMO_CAPTURE.
+// and counter value in them. Without arguments: the golden Chrome trace, and what marey exports of MAREY_CAPTURE.
 import { execFileSync } from 'node:child_process'
 import fs from 'node:fs'
 import http from 'node:http'
@@ -8,8 +8,8 @@ import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import zlib from 'node:zlib'
 
-const { KYMO_BIN, KYMO_CAPTURE, KYMO_OUT, KYMO_MODULES, KYMO_PERFETTO_UI, CHROMIUM } = process.env
-const { chromium } = createRequire(KYMO_MODULES + '/')('playwright-core')
+const { MAREY_BIN, MAREY_CAPTURE, MAREY_OUT, MAREY_MODULES, MAREY_PERFETTO_UI, CHROMIUM } = process.env
+const { chromium } = createRequire(MAREY_MODULES + '/')('playwright-core')
 const golden = path.join(path.dirname(fileURLToPath(import.meta.url)), '..', 'golden')
 
 // ---- what to open, and what must be in it
@@ -23,20 +23,20 @@ function countsOfChrome(file) {
 }
 
 function infoOf(file) {
-    return JSON.parse(execFileSync(KYMO_BIN, ['info', '--json', file], { maxBuffer: 1 << 28 }))
+    return JSON.parse(execFileSync(MAREY_BIN, ['info', '--json', file], { maxBuffer: 1 << 28 }))
 }
 
 function exportsOfCapture() {
-    const info = infoOf(KYMO_CAPTURE)
+    const info = infoOf(MAREY_CAPTURE)
     const made = []
-    const chrome = path.join(KYMO_OUT, 'pipeline.json')
-    execFileSync(KYMO_BIN, ['export', KYMO_CAPTURE, '-o', chrome], { stdio: 'ignore' })
+    const chrome = path.join(MAREY_OUT, 'pipeline.json')
+    execFileSync(MAREY_BIN, ['export', MAREY_CAPTURE, '-o', chrome], { stdio: 'ignore' })
     // Ranges and instants of the capture, the span of the trace and the two marks of its window.
     made.push({ file: chrome, slices: info.ranges + info.instants + info.allocation_reports + 3, flows: info.links ?? 0, counters: info.counters })
-    const pftrace = path.join(KYMO_OUT, 'pipeline.pftrace')
-    if (String(execFileSync(KYMO_BIN, ['export', '--help'])).includes('perfetto,') ||
-        String(execFileSync(KYMO_BIN, ['export', '--help'])).includes(',perfetto')) {
-        execFileSync(KYMO_BIN, ['export', KYMO_CAPTURE, '-o', pftrace], { stdio: 'ignore' })
+    const pftrace = path.join(MAREY_OUT, 'pipeline.pftrace')
+    if (String(execFileSync(MAREY_BIN, ['export', '--help'])).includes('perfetto,') ||
+        String(execFileSync(MAREY_BIN, ['export', '--help'])).includes(',perfetto')) {
+        execFileSync(MAREY_BIN, ['export', MAREY_CAPTURE, '-o', pftrace], { stdio: 'ignore' })
         made.push({ file: pftrace, slices: info.ranges + info.instants + info.allocation_reports, flows: info.links ?? 0, counters: info.counters })
     }
     return made
@@ -62,7 +62,7 @@ const types = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/cs
     '.wasm': 'application/wasm', '.svg': 'image/svg+xml', '.png': 'image/png', '.woff2': 'font/woff2' }
 const server = http.createServer((request, response) => {
     const name = decodeURIComponent(new URL(request.url, 'http://localhost').pathname)
-    const source = path.join(KYMO_PERFETTO_UI, path.normalize(name === '/' ? '/index.html' : name))
+    const source = path.join(MAREY_PERFETTO_UI, path.normalize(name === '/' ? '/index.html' : name))
     fs.readFile(source, (error, bytes) => {
         response.writeHead(error ? 404 : 200, { 'Content-Type': types[path.extname(source)] ?? 'application/octet-stream' })
         response.end(error ? '' : bytes)
@@ -107,7 +107,7 @@ async function open(job) {
     })
     for (const [source, target] of arrows) console.log(`    ${source} -> ${target}`.replace(/\s+/g, ' '))
     const errors = await query(page, "select ifnull(sum(value), 0) as n from stats where severity = 'error'")
-    const picture = path.join(KYMO_OUT, `perfetto_${path.basename(job.file)}.png`)
+    const picture = path.join(MAREY_OUT, `perfetto_${path.basename(job.file)}.png`)
     // Until all its parts have started and the rows are there and drawn.
     await page.waitForFunction(() => ![...document.querySelectorAll('input')].some(input =>
         /^(Running|Loading|Creating|Initializing|Restoring)/.test(input.placeholder)), null, { timeout: 300000, polling: 1000 })

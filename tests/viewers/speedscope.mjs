@@ -5,16 +5,16 @@ import http from 'node:http'
 import { createRequire } from 'node:module'
 import path from 'node:path'
 
-const { KYMO_BIN, KYMO_CAPTURE, KYMO_OUT, KYMO_MODULES, CHROMIUM } = process.env
-const { chromium } = createRequire(KYMO_MODULES + '/')('playwright-core')
+const { MAREY_BIN, MAREY_CAPTURE, MAREY_OUT, MAREY_MODULES, CHROMIUM } = process.env
+const { chromium } = createRequire(MAREY_MODULES + '/')('playwright-core')
 
-const exported = path.join(KYMO_OUT, 'pipeline.speedscope.json')
-execFileSync(KYMO_BIN, ['export', KYMO_CAPTURE, '-o', exported], { stdio: 'ignore' })
-const info = JSON.parse(execFileSync(KYMO_BIN, ['info', '--json', KYMO_CAPTURE], { maxBuffer: 1 << 28 }))
+const exported = path.join(MAREY_OUT, 'pipeline.speedscope.json')
+execFileSync(MAREY_BIN, ['export', MAREY_CAPTURE, '-o', exported], { stdio: 'ignore' })
+const info = JSON.parse(execFileSync(MAREY_BIN, ['info', '--json', MAREY_CAPTURE], { maxBuffer: 1 << 28 }))
 const file = JSON.parse(fs.readFileSync(exported, 'utf8'))
 
 // speedscope and the trace, from one server.
-const dist = path.join(KYMO_MODULES, 'speedscope', 'dist', 'release')
+const dist = path.join(MAREY_MODULES, 'speedscope', 'dist', 'release')
 const types = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css', '.json': 'application/json' }
 const server = http.createServer((request, response) => {
     const name = path.basename(new URL(request.url, 'http://localhost').pathname) || 'index.html'
@@ -75,8 +75,8 @@ try {
         expect(`length of ${wanted.name}`, loaded[i]?.weight, length)
     })
     await page.waitForTimeout(1500) // until it is drawn
-    await page.screenshot({ path: path.join(KYMO_OUT, 'speedscope.png') })
-    console.log(`speedscope: ${loaded.length} profiles, ${info.ranges} ranges; screenshot ${KYMO_OUT}/speedscope.png`)
+    await page.screenshot({ path: path.join(MAREY_OUT, 'speedscope.png') })
+    console.log(`speedscope: ${loaded.length} profiles, ${info.ranges} ranges; screenshot ${MAREY_OUT}/speedscope.png`)
 } finally {
     await browser.close()
     server.close()

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# run.sh BUILD_DIR: where no header of CUDA or NVTX is found, Kymo is configured all the same, says what it leaves out, and
+# run.sh BUILD_DIR: where no header of CUDA or NVTX is found, Marey is configured all the same, says what it leaves out, and
 # the files that speak to GPUs compile.
 set -euo pipefail
 here="$(cd "$(dirname "$0")/../.." && pwd)"
@@ -11,9 +11,9 @@ cached() {  # cached NAME: a variable of the build folder's cache
     sed -n "s/^$1:[^=]*=//p" "$build/CMakeCache.txt"
 }
 cmake -S "$here" -B "$work" -G Ninja -DCMAKE_CXX_COMPILER="$(cached CMAKE_CXX_COMPILER)" \
-    -DCMAKE_CXX_COMPILER_LAUNCHER="$(cached CMAKE_CXX_COMPILER_LAUNCHER)" -DKYMO_DEPS_DIR="$(cached KYMO_DEPS_DIR)" \
-    -DKYMO_NVTX_DIR=OFF -DKYMO_CUPTI_DIR=OFF -DKYMO_CUDA_DIR=OFF -DKYMO_WERROR=ON -DKYMO_BUILD_TESTS=OFF \
-    -DKYMO_BUILD_BENCHMARKS=OFF -DKYMO_BUILD_EXAMPLES=OFF >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+    -DCMAKE_CXX_COMPILER_LAUNCHER="$(cached CMAKE_CXX_COMPILER_LAUNCHER)" -DMAREY_DEPS_DIR="$(cached MAREY_DEPS_DIR)" \
+    -DMAREY_NVTX_DIR=OFF -DMAREY_CUPTI_DIR=OFF -DMAREY_CUDA_DIR=OFF -DMAREY_WERROR=ON -DMAREY_BUILD_TESTS=OFF \
+    -DMAREY_BUILD_BENCHMARKS=OFF -DMAREY_BUILD_EXAMPLES=OFF >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
 grep "ranges for NVTX left out" "$work/log" || { cat "$work/log"; exit 1; }
 
 cd "$work"

@@ -8,7 +8,7 @@
 #include "base/cuda_words.h"
 #include "sources/cuda/call_names.h"
 
-namespace kymo::cuda {
+namespace marey::cuda {
 namespace {
 
 constexpr std::uint32_t kNoStream = ~0u;
@@ -282,4 +282,4 @@ void ActivityDecoder::decode_unified_memory(const UnifiedMemoryRecord& record, D
     log.write(made);
 }
 
-}  // namespace kymo::cuda
+}  // namespace marey::cuda

@@ -7,14 +7,14 @@
 #include <unordered_map>
 #include <vector>
 
-#include <kymo/device.h>
+#include <marey/device.h>
 
 #include "sources/cuda/call_log.h"
 #include "sources/cuda/cuda_libraries.h"
 #include "sources/cuda/cupti_clock.h"
 #include "sources/cuda/cupti_records.h"
 
-namespace kymo::cuda {
+namespace marey::cuda {
 
 /// When a kernel of ours ran, by CUPTI's account.
 struct ProbeRun {
@@ -45,7 +45,7 @@ class ActivityDecoder {
     std::uint64_t take_unfinished() noexcept { return std::exchange(unfinished_, 0); }
 
     /// The name of the probe, which is no work of the program.
-    static constexpr const char* kProbeName = "kymo_clock_probe";
+    static constexpr const char* kProbeName = "marey_clock_probe";
 
   private:
     void decode_kernel(const KernelRecord& record, DeviceLog& log);
@@ -92,4 +92,4 @@ class ActivityDecoder {
     std::uint64_t unfinished_ = 0;
 };
 
-}  // namespace kymo::cuda
+}  // namespace marey::cuda

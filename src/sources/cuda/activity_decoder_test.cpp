@@ -8,12 +8,12 @@
 #include <memory>
 #include <string>
 
-#include <kymo/range.h>
-#include <kymo/session.h>
+#include <marey/range.h>
+#include <marey/session.h>
 
 #include "sources/cuda/cuda_stand_in.h"
 
-namespace kymo::cuda {
+namespace marey::cuda {
 namespace {
 
 CuptiResult name_of(std::uint32_t domain, std::uint32_t callback, const char** name) {
@@ -118,7 +118,7 @@ class Decoding : public ::testing::Test {
 TEST_F(Decoding, AKernelIsOnItsQueueUnderTheCallThatLaunchedIt) {
     std::uint64_t start = 0, end = 0;
     {
-        KYMO_RANGE("step");
+        MAREY_RANGE("step");
         start = now();
         end = start + 10;
         while (now() < end + 10) {
@@ -314,4 +314,4 @@ TEST_F(Decoding, WorkThatHadNotEndedIsCountedAndNotWritten) {
     EXPECT_EQ(trace.ranges().size(), 1u);
 }
 }  // namespace
-}  // namespace kymo::cuda
+}  // namespace marey::cuda

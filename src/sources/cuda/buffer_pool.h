@@ -9,7 +9,7 @@
 #include <mutex>
 #include <vector>
 
-namespace kymo::cuda {
+namespace marey::cuda {
 
 /// A full buffer, or what was in one when it was asked back.
 struct FilledBuffer {
@@ -76,4 +76,4 @@ class BufferPool {
     std::deque<FilledBuffer> filled_;
 };
 
-}  // namespace kymo::cuda
+}  // namespace marey::cuda

@@ -8,7 +8,7 @@
 #include <new>
 #include <utility>
 
-namespace kymo::cuda {
+namespace marey::cuda {
 
 struct RecordedCall {
     std::uint32_t domain = 0;    ///< kRuntimeCalls or kDriverCalls
@@ -116,4 +116,4 @@ class CallLog {
     std::atomic<std::uint64_t> lost_{0};
 };
 
-}  // namespace kymo::cuda
+}  // namespace marey::cuda

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cctype>
 
-namespace kymo::cuda {
+namespace marey::cuda {
 namespace {
 
 constexpr std::string_view kAsking[] = {"cudaGetDevice",
@@ -64,4 +64,4 @@ bool is_told_driver_call(std::string_view name) {
                        [&](std::string_view start) { return name.starts_with(start); });
 }
 
-}  // namespace kymo::cuda
+}  // namespace marey::cuda

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace kymo::cuda {
+namespace marey::cuda {
 
 /// "cudaLaunchKernel" of "cudaLaunchKernel_v7000", "cuMemcpyHtoD" of "cuMemcpyHtoD_v2_ptds".
 std::string plain_call_name(std::string_view name);
@@ -15,4 +15,4 @@ bool is_told_runtime_call(std::string_view name);
 /// Of the driver's those that programs make themselves and that give the GPU something to do, or wait for it.
 bool is_told_driver_call(std::string_view name);
 
-}  // namespace kymo::cuda
+}  // namespace marey::cuda

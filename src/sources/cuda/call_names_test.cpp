@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace kymo::cuda {
+namespace marey::cuda {
 namespace {
 
 TEST(CallNames, LoseTheirVersions) {
@@ -34,4 +34,4 @@ TEST(CallNames, OfTheDriverOnlyThoseAreToldThatGiveWorkOrWait) {
 }
 
 }  // namespace
-}  // namespace kymo::cuda
+}  // namespace marey::cuda

@@ -8,13 +8,13 @@
 #include <new>
 #include <utility>
 
-#include <kymo/device.h>
+#include <marey/device.h>
 
 #include "record/source_writer.h"
 #include "sources/cuda/call_names.h"
 #include "sources/cuda/cuda_contexts.h"
 
-namespace kymo::cuda {
+namespace marey::cuda {
 namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{128} << 20;
@@ -68,7 +68,7 @@ CallsLeftOut::~CallsLeftOut() {
 
 std::string CallRecorder::subscribe() {
     char holder[128] = "";
-    SubscriberParams params{sizeof(SubscriberParams), "Kymo", holder, sizeof holder};
+    SubscriberParams params{sizeof(SubscriberParams), "Marey", holder, sizeof holder};
     const CuptiResult result = cupti_.subscribe != nullptr
                                    ? cupti_.subscribe(&subscriber_, &called, this, &params)
                                    : cupti_.subscribe_unnamed(&subscriber_, &called, this);
@@ -183,4 +183,4 @@ void CallRecorder::note(OfThread& thread, void* context) noexcept {
     if (note_context(context)) on_context_();
 }
 
-}  // namespace kymo::cuda
+}  // namespace marey::cuda

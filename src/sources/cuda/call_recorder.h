@@ -11,7 +11,7 @@
 #include "sources/cuda/call_log.h"
 #include "sources/cuda/cuda_libraries.h"
 
-namespace kymo::cuda {
+namespace marey::cuda {
 
 /// While it lives, calls of its thread are ours and not told.
 class CallsLeftOut {
@@ -69,4 +69,4 @@ class CallRecorder {
     std::atomic<std::uint32_t> round_{0};  ///< of starts
 };
 
-}  // namespace kymo::cuda
+}  // namespace marey::cuda

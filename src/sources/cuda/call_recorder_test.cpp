@@ -12,11 +12,11 @@
 #include <thread>
 #include <vector>
 
-#include <kymo/device.h>
+#include <marey/device.h>
 
 #include "sources/cuda/cuda_stand_in.h"
 
-namespace kymo::cuda {
+namespace marey::cuda {
 namespace {
 
 constexpr std::uint32_t kLaunch = 1, kGetDevice = 2, kDriverLaunch = 1;  // two of a number
@@ -229,7 +229,7 @@ TEST_F(CallRecording, CallsOfThreadsThatCameAndWentAreAllTakenOnce) {
 }
 
 TEST_F(CallRecording, AThreadThatOnlyCallsHasItsNameInTheTrace) {
-    const kymo::testing::FakeDevice& device = registered_device();
+    const marey::testing::FakeDevice& device = registered_device();
     SessionOptions options;
     options.devices = {"test"};
     for (const char* name : {"first", "second"}) {
@@ -310,4 +310,4 @@ TEST(CallLogs, WhatFindsNoRoomIsCounted) {
 }
 
 }  // namespace
-}  // namespace kymo::cuda
+}  // namespace marey::cuda

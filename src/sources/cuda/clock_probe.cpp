@@ -7,7 +7,7 @@
 
 #include "sources/cuda/cuda_contexts.h"
 
-namespace kymo::cuda {
+namespace marey::cuda {
 namespace {
 
 constexpr std::uint32_t kRounds = 8;
@@ -22,7 +22,7 @@ constexpr const char* kProgram = R"(
 .version 7.0
 .target sm_50
 .address_size 64
-.visible .entry kymo_clock_probe(.param .u64 box, .param .u32 rounds)
+.visible .entry marey_clock_probe(.param .u64 box, .param .u32 rounds)
 {
     .reg .pred %stop, %more, %early;
     .reg .b32 %round, %rounds, %ask;
@@ -134,4 +134,4 @@ void ClockProbe::run() {
     });
 }
 
-}  // namespace kymo::cuda
+}  // namespace marey::cuda

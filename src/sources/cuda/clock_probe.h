@@ -9,7 +9,7 @@
 #include "sources/cuda/cuda_libraries.h"
 #include "sources/cuda/cupti_clock.h"
 
-namespace kymo::cuda {
+namespace marey::cuda {
 
 /// Runs a kernel of one thread, a few times, on a queue of its own; it plays ping-pong with the host for some
 /// 20 us. One thread. Nothing throws; where it cannot run, there is no measurement.
@@ -43,4 +43,4 @@ class ClockProbe {
     ClockRelation relation_;
 };
 
-}  // namespace kymo::cuda
+}  // namespace marey::cuda

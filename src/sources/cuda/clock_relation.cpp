@@ -5,7 +5,7 @@
 #include <cmath>
 #include <set>
 
-namespace kymo::cuda {
+namespace marey::cuda {
 namespace {
 
 constexpr double kFarNs = 5'000'000;       // no run is that long: another one
@@ -116,4 +116,4 @@ std::vector<ClockMeasurement> ClockRelation::measure(const std::vector<ProbeRun>
     return all;
 }
 
-}  // namespace kymo::cuda
+}  // namespace marey::cuda

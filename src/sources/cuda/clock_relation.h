@@ -8,7 +8,7 @@
 
 #include "sources/cuda/activity_decoder.h"
 
-namespace kymo::cuda {
+namespace marey::cuda {
 
 /// What one exchange with the GPU says: it read `gpu_ns` of its own clock between two times of the host.
 struct ClockExchange {
@@ -72,4 +72,4 @@ class ClockRelation {
     std::map<int, double> offsets_;
 };
 
-}  // namespace kymo::cuda
+}  // namespace marey::cuda

@@ -5,7 +5,7 @@
 
 #include <random>
 
-namespace kymo::cuda {
+namespace marey::cuda {
 namespace {
 
 TEST(ClockOffsets, AreBoundByTheExchangesAndTheKernelsRun) {
@@ -131,4 +131,4 @@ TEST(ClockRelation, RunsThatCuptiLostAreForgotten) {
 }
 
 }  // namespace
-}  // namespace kymo::cuda
+}  // namespace marey::cuda

@@ -9,7 +9,7 @@
 #include <new>
 #include <utility>
 
-namespace kymo::cuda {
+namespace marey::cuda {
 
 OutsideOfCaptures::OutsideOfCaptures(const Driver& driver) noexcept : driver_(driver), mode_(2) {
     driver_.capture_mode(&mode_);  // relaxed; gives the mode that it was
@@ -228,4 +228,4 @@ std::string device_properties() {
     return json.empty() ? "" : json + "]";
 }
 
-}  // namespace kymo::cuda
+}  // namespace marey::cuda

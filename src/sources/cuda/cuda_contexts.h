@@ -8,7 +8,7 @@
 
 #include "sources/cuda/cuda_libraries.h"
 
-namespace kymo::cuda {
+namespace marey::cuda {
 
 /// What this thread does while it lives is kept out of any stream capture that the program may have going.
 class OutsideOfCaptures {
@@ -63,4 +63,4 @@ std::string synchronize_contexts();
 /// initialised.
 std::string device_properties();
 
-}  // namespace kymo::cuda
+}  // namespace marey::cuda

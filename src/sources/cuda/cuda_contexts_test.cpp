@@ -7,7 +7,7 @@
 
 #include "sources/cuda/cuda_stand_in.h"
 
-namespace kymo::cuda {
+namespace marey::cuda {
 namespace {
 
 void* const kOwn = reinterpret_cast<void*>(std::uintptr_t{0x2000});
@@ -96,4 +96,4 @@ TEST_F(Contexts, OneThatIsForgottenWhileInUseIsNotUsedAgain) {
 }
 
 }  // namespace
-}  // namespace kymo::cuda
+}  // namespace marey::cuda

@@ -1,4 +1,4 @@
-// cuda_device.cpp: NVIDIA's GPUs as a device of Kymo.
+// cuda_device.cpp: NVIDIA's GPUs as a device of Marey.
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -7,16 +7,16 @@
 #include <utility>
 #include <vector>
 
-#include <kymo/device.h>
-#include <kymo/emit.h>
-#include <kymo/error.h>
+#include <marey/device.h>
+#include <marey/emit.h>
+#include <marey/error.h>
 
 #include "sources/cuda/call_recorder.h"
 #include "sources/cuda/cuda_contexts.h"
 #include "sources/cuda/cuda_libraries.h"
 #include "sources/cuda/cupti_source.h"
 
-namespace kymo::cuda {
+namespace marey::cuda {
 namespace {
 
 void check(CudaResult result, const char* what) {
@@ -170,11 +170,11 @@ class CudaDevice final : public DeviceRuntime {
 };
 
 }  // namespace
-}  // namespace kymo::cuda
+}  // namespace marey::cuda
 
 extern "C" {
 
-KYMO_API void kymo_register_device() {
-    kymo::register_device(std::make_shared<kymo::cuda::CudaDevice>());
+MAREY_API void marey_register_device() {
+    marey::register_device(std::make_shared<marey::cuda::CudaDevice>());
 }
 }

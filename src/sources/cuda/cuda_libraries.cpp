@@ -9,9 +9,9 @@
 #include <mutex>
 #include <vector>
 
-#include <kymo/nvtx.h>
+#include <marey/nvtx.h>
 
-namespace kymo::cuda {
+namespace marey::cuda {
 namespace {
 
 /// Takes functions out of a library and remembers the first that is not there.
@@ -95,7 +95,8 @@ std::string path_of(const void* function) {
     return dladdr(function, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : "";
 }
 
-/// Where pip puts NVIDIA's packages (nvidia/cu13/lib, nvidia/cuda_cupti/lib), if it has put Kymo beside them.
+/// Where pip puts NVIDIA's packages (nvidia/cu13/lib, nvidia/cuda_cupti/lib), if it has put Marey beside
+/// them.
 void add_package_folders(std::vector<std::string>& libraries) {
     std::string folder = path_of(reinterpret_cast<const void*>(&find_cupti));
     folder.resize(folder.rfind('/') + 1);
@@ -130,7 +131,7 @@ std::vector<std::string> cupti_folders() {
 /// One that the program has loaded already (PyTorch brings its own) comes first: two would be in each
 /// other's way.
 void* open_cupti() {
-    if (const char* const chosen = std::getenv("KYMO_CUPTI"); chosen != nullptr && *chosen != '\0')
+    if (const char* const chosen = std::getenv("MAREY_CUPTI"); chosen != nullptr && *chosen != '\0')
         return dlopen(chosen, RTLD_NOW | RTLD_LOCAL);
     for (const char* const name : kCuptiNames) {
         if (void* const library = dlopen(name, RTLD_NOW | RTLD_NOLOAD)) return library;
@@ -164,7 +165,7 @@ void load_cupti(Libraries& loaded) {
         loaded.cupti_trouble = "CUPTI, which tells what the GPU does, is not found (" +
                                std::string(why != nullptr ? why : "no cause given") +
                                "). Install it (pip install nvidia-cuda-cupti, or CUDA's toolkit), or set "
-                               "KYMO_CUPTI to its file.";
+                               "MAREY_CUPTI to its file.";
         return;
     }
     if (const char* const missing = take_cupti(loaded.cupti, library)) {
@@ -264,4 +265,4 @@ std::string cupti_error(CuptiResult result) {
     return std::string(text != nullptr ? text : "CUPTI error") + " (" + std::to_string(result) + ")";
 }
 
-}  // namespace kymo::cuda
+}  // namespace marey::cuda

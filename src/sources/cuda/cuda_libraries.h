@@ -5,7 +5,7 @@
 
 #include "sources/cuda/cupti_records.h"
 
-namespace kymo::cuda {
+namespace marey::cuda {
 
 using CudaResult = int;
 inline constexpr CudaResult kCudaSuccess = 0;
@@ -86,7 +86,7 @@ const Libraries& libraries();
 bool find_cupti();
 /// Of the CUPTI that was found; 0: none was yet.
 std::uint32_t cupti_version();
-/// Whether the program has yet to initialise CUDA, and the driver will tell Kymo when it does
+/// Whether the program has yet to initialise CUDA, and the driver will tell Marey when it does
 /// (CUDA_INJECTION64_PATH).
 bool will_begin();
 /// For tests: these in their place.
@@ -100,4 +100,4 @@ int runtime_version();
 std::string cuda_error(CudaResult result);
 std::string cupti_error(CuptiResult result);
 
-}  // namespace kymo::cuda
+}  // namespace marey::cuda

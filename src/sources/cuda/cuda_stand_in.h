@@ -13,12 +13,12 @@
 #include "record/device_fixture.h"
 #include "sources/cuda/cuda_libraries.h"
 
-namespace kymo::cuda {
+namespace marey::cuda {
 
 /// Sessions may ask for it, as "test": what they have of CUDA the tests write themselves.
-inline kymo::testing::FakeDevice& registered_device() {
+inline marey::testing::FakeDevice& registered_device() {
     static const auto device = [] {
-        auto made = std::make_shared<kymo::testing::FakeDevice>("test", DeviceType::Cuda);
+        auto made = std::make_shared<marey::testing::FakeDevice>("test", DeviceType::Cuda);
         register_device(made);
         return made;
     }();
@@ -190,4 +190,4 @@ inline StandIn& StandIn::begin() {
     return state;
 }
 
-}  // namespace kymo::cuda
+}  // namespace marey::cuda

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace kymo::cuda {
+namespace marey::cuda {
 
 /// CUPTI stamps the host's calls with times that we give it, and converts the GPU's to them; it expects
 /// nanoseconds. They are ticks times a fixed factor, so that the way back is exact whatever the counter's
@@ -28,4 +28,4 @@ class CuptiClock {
     std::uint64_t factor_;
 };
 
-}  // namespace kymo::cuda
+}  // namespace marey::cuda

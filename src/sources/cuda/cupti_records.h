@@ -1,5 +1,5 @@
 // cupti_records.h: CUPTI's activity records as far as they are read here, and the functions that give them.
-// Declared here and not included, so that Kymo builds without CUDA and works with CUPTI of CUDA 12 and 13:
+// Declared here and not included, so that Marey builds without CUDA and works with CUPTI of CUDA 12 and 13:
 // records only ever grew at their ends. cupti_records_test.cpp compares with NVIDIA's header where there is
 // one.
 #pragma once
@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace kymo::cuda {
+namespace marey::cuda {
 
 using CuptiResult = int;
 inline constexpr CuptiResult kCuptiSuccess = 0;
@@ -206,4 +206,4 @@ using CompleteBuffer = void (*)(void* context, std::uint32_t stream, std::uint8_
 using SubscriberCallback = void (*)(void* user, std::uint32_t domain, std::uint32_t callback,
                                     const void* data);
 
-}  // namespace kymo::cuda
+}  // namespace marey::cuda

@@ -3,77 +3,77 @@
 
 #include <gtest/gtest.h>
 
-#if KYMO_HAVE_CUPTI
+#if MAREY_HAVE_CUPTI
 #include <cupti.h>
 #endif
 
-namespace kymo::cuda {
+namespace marey::cuda {
 namespace {
 
-#if KYMO_HAVE_CUPTI
+#if MAREY_HAVE_CUPTI
 
-#define KYMO_SAME(ours, our_field, theirs, their_field)                         \
+#define MAREY_SAME(ours, our_field, theirs, their_field)                        \
     static_assert(offsetof(ours, our_field) == offsetof(theirs, their_field) && \
                       sizeof(ours::our_field) == sizeof(theirs::their_field),   \
                   #theirs "::" #their_field)
 
-KYMO_SAME(KernelRecord, registers_per_thread, CUpti_ActivityKernel10, registersPerThread);
-KYMO_SAME(KernelRecord, start, CUpti_ActivityKernel10, start);
-KYMO_SAME(KernelRecord, end, CUpti_ActivityKernel10, end);
-KYMO_SAME(KernelRecord, device, CUpti_ActivityKernel10, deviceId);
-KYMO_SAME(KernelRecord, context, CUpti_ActivityKernel10, contextId);
-KYMO_SAME(KernelRecord, stream, CUpti_ActivityKernel10, streamId);
+MAREY_SAME(KernelRecord, registers_per_thread, CUpti_ActivityKernel10, registersPerThread);
+MAREY_SAME(KernelRecord, start, CUpti_ActivityKernel10, start);
+MAREY_SAME(KernelRecord, end, CUpti_ActivityKernel10, end);
+MAREY_SAME(KernelRecord, device, CUpti_ActivityKernel10, deviceId);
+MAREY_SAME(KernelRecord, context, CUpti_ActivityKernel10, contextId);
+MAREY_SAME(KernelRecord, stream, CUpti_ActivityKernel10, streamId);
 static_assert(offsetof(KernelRecord, grid) == offsetof(CUpti_ActivityKernel10, gridX));
 static_assert(offsetof(KernelRecord, block) == offsetof(CUpti_ActivityKernel10, blockX));
-KYMO_SAME(KernelRecord, static_shared, CUpti_ActivityKernel10, staticSharedMemory);
-KYMO_SAME(KernelRecord, dynamic_shared, CUpti_ActivityKernel10, dynamicSharedMemory);
-KYMO_SAME(KernelRecord, correlation, CUpti_ActivityKernel10, correlationId);
-KYMO_SAME(KernelRecord, name, CUpti_ActivityKernel10, name);
-KYMO_SAME(KernelRecord, graph_node, CUpti_ActivityKernel10, graphNodeId);
-KYMO_SAME(KernelRecord, graph, CUpti_ActivityKernel10, graphId);
+MAREY_SAME(KernelRecord, static_shared, CUpti_ActivityKernel10, staticSharedMemory);
+MAREY_SAME(KernelRecord, dynamic_shared, CUpti_ActivityKernel10, dynamicSharedMemory);
+MAREY_SAME(KernelRecord, correlation, CUpti_ActivityKernel10, correlationId);
+MAREY_SAME(KernelRecord, name, CUpti_ActivityKernel10, name);
+MAREY_SAME(KernelRecord, graph_node, CUpti_ActivityKernel10, graphNodeId);
+MAREY_SAME(KernelRecord, graph, CUpti_ActivityKernel10, graphId);
 
-KYMO_SAME(CopyRecord, copy_kind, CUpti_ActivityMemcpy6, copyKind);
-KYMO_SAME(CopyRecord, source_kind, CUpti_ActivityMemcpy6, srcKind);
-KYMO_SAME(CopyRecord, target_kind, CUpti_ActivityMemcpy6, dstKind);
-KYMO_SAME(CopyRecord, bytes, CUpti_ActivityMemcpy6, bytes);
-KYMO_SAME(CopyRecord, start, CUpti_ActivityMemcpy6, start);
-KYMO_SAME(CopyRecord, device, CUpti_ActivityMemcpy6, deviceId);
-KYMO_SAME(CopyRecord, stream, CUpti_ActivityMemcpy6, streamId);
-KYMO_SAME(CopyRecord, correlation, CUpti_ActivityMemcpy6, correlationId);
-KYMO_SAME(PeerCopyRecord, bytes, CUpti_ActivityMemcpyPtoP4, bytes);
-KYMO_SAME(PeerCopyRecord, source_device, CUpti_ActivityMemcpyPtoP4, srcDeviceId);
-KYMO_SAME(PeerCopyRecord, target_context, CUpti_ActivityMemcpyPtoP4, dstContextId);
-KYMO_SAME(PeerCopyRecord, correlation, CUpti_ActivityMemcpyPtoP4, correlationId);
-KYMO_SAME(SetRecord, bytes, CUpti_ActivityMemset4, bytes);
-KYMO_SAME(SetRecord, start, CUpti_ActivityMemset4, start);
-KYMO_SAME(SetRecord, correlation, CUpti_ActivityMemset4, correlationId);
-KYMO_SAME(SetRecord, memory_kind, CUpti_ActivityMemset4, memoryKind);
-KYMO_SAME(WaitRecord, type, CUpti_ActivitySynchronization2, type);
-KYMO_SAME(WaitRecord, start, CUpti_ActivitySynchronization2, start);
-KYMO_SAME(WaitRecord, correlation, CUpti_ActivitySynchronization2, correlationId);
-KYMO_SAME(WaitRecord, stream, CUpti_ActivitySynchronization2, streamId);
-KYMO_SAME(WaitRecord, event, CUpti_ActivitySynchronization2, cudaEventId);
-KYMO_SAME(OverheadRecord, overhead_kind, CUpti_ActivityOverhead3, overheadKind);
-KYMO_SAME(OverheadRecord, start, CUpti_ActivityOverhead3, start);
-KYMO_SAME(OverheadRecord, end, CUpti_ActivityOverhead3, end);
-KYMO_SAME(MemoryRecord, operation, CUpti_ActivityMemory4, memoryOperationType);
-KYMO_SAME(MemoryRecord, memory_kind, CUpti_ActivityMemory4, memoryKind);
-KYMO_SAME(MemoryRecord, address, CUpti_ActivityMemory4, address);
-KYMO_SAME(MemoryRecord, bytes, CUpti_ActivityMemory4, bytes);
-KYMO_SAME(MemoryRecord, time, CUpti_ActivityMemory4, timestamp);
-KYMO_SAME(MemoryRecord, device, CUpti_ActivityMemory4, deviceId);
-KYMO_SAME(UnifiedMemoryRecord, counter_kind, CUpti_ActivityUnifiedMemoryCounter3, counterKind);
-KYMO_SAME(UnifiedMemoryRecord, value, CUpti_ActivityUnifiedMemoryCounter3, value);
-KYMO_SAME(UnifiedMemoryRecord, start, CUpti_ActivityUnifiedMemoryCounter3, start);
-KYMO_SAME(UnifiedMemoryRecord, source, CUpti_ActivityUnifiedMemoryCounter3, srcId);
-KYMO_SAME(UnifiedMemoryRecord, stream, CUpti_ActivityUnifiedMemoryCounter3, streamId);
-KYMO_SAME(UnifiedMemoryConfig, device, CUpti_ActivityUnifiedMemoryCounterConfig, deviceId);
+MAREY_SAME(CopyRecord, copy_kind, CUpti_ActivityMemcpy6, copyKind);
+MAREY_SAME(CopyRecord, source_kind, CUpti_ActivityMemcpy6, srcKind);
+MAREY_SAME(CopyRecord, target_kind, CUpti_ActivityMemcpy6, dstKind);
+MAREY_SAME(CopyRecord, bytes, CUpti_ActivityMemcpy6, bytes);
+MAREY_SAME(CopyRecord, start, CUpti_ActivityMemcpy6, start);
+MAREY_SAME(CopyRecord, device, CUpti_ActivityMemcpy6, deviceId);
+MAREY_SAME(CopyRecord, stream, CUpti_ActivityMemcpy6, streamId);
+MAREY_SAME(CopyRecord, correlation, CUpti_ActivityMemcpy6, correlationId);
+MAREY_SAME(PeerCopyRecord, bytes, CUpti_ActivityMemcpyPtoP4, bytes);
+MAREY_SAME(PeerCopyRecord, source_device, CUpti_ActivityMemcpyPtoP4, srcDeviceId);
+MAREY_SAME(PeerCopyRecord, target_context, CUpti_ActivityMemcpyPtoP4, dstContextId);
+MAREY_SAME(PeerCopyRecord, correlation, CUpti_ActivityMemcpyPtoP4, correlationId);
+MAREY_SAME(SetRecord, bytes, CUpti_ActivityMemset4, bytes);
+MAREY_SAME(SetRecord, start, CUpti_ActivityMemset4, start);
+MAREY_SAME(SetRecord, correlation, CUpti_ActivityMemset4, correlationId);
+MAREY_SAME(SetRecord, memory_kind, CUpti_ActivityMemset4, memoryKind);
+MAREY_SAME(WaitRecord, type, CUpti_ActivitySynchronization2, type);
+MAREY_SAME(WaitRecord, start, CUpti_ActivitySynchronization2, start);
+MAREY_SAME(WaitRecord, correlation, CUpti_ActivitySynchronization2, correlationId);
+MAREY_SAME(WaitRecord, stream, CUpti_ActivitySynchronization2, streamId);
+MAREY_SAME(WaitRecord, event, CUpti_ActivitySynchronization2, cudaEventId);
+MAREY_SAME(OverheadRecord, overhead_kind, CUpti_ActivityOverhead3, overheadKind);
+MAREY_SAME(OverheadRecord, start, CUpti_ActivityOverhead3, start);
+MAREY_SAME(OverheadRecord, end, CUpti_ActivityOverhead3, end);
+MAREY_SAME(MemoryRecord, operation, CUpti_ActivityMemory4, memoryOperationType);
+MAREY_SAME(MemoryRecord, memory_kind, CUpti_ActivityMemory4, memoryKind);
+MAREY_SAME(MemoryRecord, address, CUpti_ActivityMemory4, address);
+MAREY_SAME(MemoryRecord, bytes, CUpti_ActivityMemory4, bytes);
+MAREY_SAME(MemoryRecord, time, CUpti_ActivityMemory4, timestamp);
+MAREY_SAME(MemoryRecord, device, CUpti_ActivityMemory4, deviceId);
+MAREY_SAME(UnifiedMemoryRecord, counter_kind, CUpti_ActivityUnifiedMemoryCounter3, counterKind);
+MAREY_SAME(UnifiedMemoryRecord, value, CUpti_ActivityUnifiedMemoryCounter3, value);
+MAREY_SAME(UnifiedMemoryRecord, start, CUpti_ActivityUnifiedMemoryCounter3, start);
+MAREY_SAME(UnifiedMemoryRecord, source, CUpti_ActivityUnifiedMemoryCounter3, srcId);
+MAREY_SAME(UnifiedMemoryRecord, stream, CUpti_ActivityUnifiedMemoryCounter3, streamId);
+MAREY_SAME(UnifiedMemoryConfig, device, CUpti_ActivityUnifiedMemoryCounterConfig, deviceId);
 static_assert(sizeof(SubscriberParams) == sizeof(CUpti_SubscriberParams));
-KYMO_SAME(CallbackData, site, CUpti_CallbackData, callbackSite);
-KYMO_SAME(CallbackData, result, CUpti_CallbackData, functionReturnValue);
-KYMO_SAME(CallbackData, context, CUpti_CallbackData, context);
-KYMO_SAME(CallbackData, correlation, CUpti_CallbackData, correlationId);
-KYMO_SAME(ResourceData, context, CUpti_ResourceData, context);
+MAREY_SAME(CallbackData, site, CUpti_CallbackData, callbackSite);
+MAREY_SAME(CallbackData, result, CUpti_CallbackData, functionReturnValue);
+MAREY_SAME(CallbackData, context, CUpti_CallbackData, context);
+MAREY_SAME(CallbackData, correlation, CUpti_CallbackData, correlationId);
+MAREY_SAME(ResourceData, context, CUpti_ResourceData, context);
 
 TEST(CuptiRecords, KindsHaveTheNumbersOfTheHeader) {
     EXPECT_EQ(kActivityKernel, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
@@ -103,4 +103,4 @@ TEST(CuptiRecords, KindsHaveTheNumbersOfTheHeader) {
 #endif
 
 }  // namespace
-}  // namespace kymo::cuda
+}  // namespace marey::cuda

@@ -11,7 +11,7 @@
 #include "record/source_writer.h"
 #include "sources/cuda/cuda_contexts.h"
 
-namespace kymo::cuda {
+namespace marey::cuda {
 namespace {
 
 constexpr std::size_t kMostBufferBytes = std::size_t{128} << 20;
@@ -402,4 +402,4 @@ void CuptiSource::forked() noexcept {
     calls_.forked();
 }
 
-}  // namespace kymo::cuda
+}  // namespace marey::cuda

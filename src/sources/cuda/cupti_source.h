@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include <kymo/device.h>
+#include <marey/device.h>
 
 #include "sources/cuda/activity_decoder.h"
 #include "sources/cuda/buffer_pool.h"
@@ -22,7 +22,7 @@
 #include "sources/cuda/cuda_libraries.h"
 #include "sources/cuda/record_walk.h"
 
-namespace kymo::cuda {
+namespace marey::cuda {
 
 /// One of a process, never destroyed: CUPTI calls back until the very end. A thread of its own turns buffers
 /// into the log, asks for what is buffered once a second, and measures the clocks then.
@@ -108,4 +108,4 @@ class CuptiSource final : public DeviceActivitySource {
     std::atomic<bool> is_over_{false};  ///< CUDA is being taken down
 };
 
-}  // namespace kymo::cuda
+}  // namespace marey::cuda

@@ -8,12 +8,12 @@
 #include <memory>
 #include <thread>
 
-#include <kymo/nvtx.h>
+#include <marey/nvtx.h>
 
 #include "sources/cuda/cuda_contexts.h"
 #include "sources/cuda/cuda_stand_in.h"
 
-namespace kymo::cuda {
+namespace marey::cuda {
 namespace {
 
 using Kinds = std::set<std::uint32_t>;
@@ -176,7 +176,7 @@ TEST_F(CuptiSources, TellsWhatTheDeviceIsBeforeAnythingStops) {
     EXPECT_TRUE(has_fact(trace, "cupti_version"));
 }
 
-/// The driver tells Kymo when CUDA is initialised, which it is not yet.
+/// The driver tells Marey when CUDA is initialised, which it is not yet.
 class EarlyCuptiSources : public CuptiSources {
   protected:
     EarlyCuptiSources() {
@@ -240,7 +240,7 @@ TEST_F(EarlyCuptiSources, WhatIsRefusedThenIsAProblemOfTheTrace) {
     start();
     state_.is_held = true;
     source_->begins();
-    const std::string text = kymo::testing::problem_text(session.stop(), "device_not_recorded");
+    const std::string text = marey::testing::problem_text(session.stop(), "device_not_recorded");
     EXPECT_NE(text.find("Another profiler holds the GPU"), std::string::npos) << text;
 }
 
@@ -293,4 +293,4 @@ TEST_F(CuptiSources, SessionsThatStartAndStopOnSeveralThreadsWhileOthersFlush) {
 }
 
 }  // namespace
-}  // namespace kymo::cuda
+}  // namespace marey::cuda

@@ -6,7 +6,7 @@
 
 #include "sources/cuda/cuda_libraries.h"
 
-namespace kymo::cuda {
+namespace marey::cuda {
 
 /// CUPTI's own walk takes a lock that launches take too. Records of a kind are all of a size, which is learnt
 /// from the first two of them that stand together; from then on the walk needs nobody.
@@ -43,4 +43,4 @@ class RecordWalk {
     std::size_t sizes_[kKinds] = {};
 };
 
-}  // namespace kymo::cuda
+}  // namespace marey::cuda

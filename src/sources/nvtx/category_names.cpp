@@ -3,7 +3,7 @@
 
 #include <new>
 
-namespace kymo {
+namespace marey {
 
 CategoryNames::Entry* CategoryNames::entry(std::uint32_t domain, std::uint32_t category) const noexcept {
     Entry* each = buckets_[bucket(domain, category)].load(std::memory_order_acquire);
@@ -31,4 +31,4 @@ std::uint32_t CategoryNames::find(std::uint32_t domain, std::uint32_t category) 
     return found != nullptr ? found->name.load(std::memory_order_relaxed) : 0;
 }
 
-}  // namespace kymo
+}  // namespace marey

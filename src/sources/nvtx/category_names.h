@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cstdint>
 
-namespace kymo {
+namespace marey {
 
 /// From a domain and a number to a name (a string id). Any thread, without a lock: entries are only added,
 /// and a name that changes is replaced in its entry. Must live as long as the process.
@@ -35,4 +35,4 @@ class CategoryNames {
     std::atomic<Entry*> buckets_[kBuckets] = {};
 };
 
-}  // namespace kymo
+}  // namespace marey

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <type_traits>
 
-namespace kymo {
+namespace marey {
 
 using nvtx_protocol::EventAttributes;
 
@@ -123,4 +123,4 @@ void NvtxEvent::read(const EventAttributes& whole) noexcept {
     }
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -7,7 +7,7 @@
 
 #include "sources/nvtx/nvtx_protocol.h"
 
-namespace kymo {
+namespace marey {
 
 /// Longer texts are cut, as names of ranges are.
 inline constexpr std::size_t kMostNvtxBytes = 8192;
@@ -61,4 +61,4 @@ struct NvtxEvent {
     void read(const nvtx_protocol::EventAttributes& whole) noexcept;
 };
 
-}  // namespace kymo
+}  // namespace marey

@@ -9,7 +9,7 @@
 
 #include "sources/nvtx/nvtx_fixture.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 using Kind = NvtxPayload::Kind;
@@ -116,4 +116,4 @@ TEST(NvtxText, ThatIsVeryLongIsCut) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

@@ -10,9 +10,9 @@
 #include <new>
 #include <utility>
 
-#include <kymo/detail/export.h>
-#include <kymo/detail/values.h>
-#include <kymo/range.h>
+#include <marey/detail/export.h>
+#include <marey/detail/values.h>
+#include <marey/range.h>
 
 #include "record/nvtx_hearing.h"
 #include "record/recorder.h"
@@ -24,7 +24,7 @@
 #include "sources/nvtx/started_ranges.h"
 #include "sources/nvtx/thread_ranges.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 using detail::Opened;
@@ -394,12 +394,12 @@ bool listen_to_nvtx(NvtxGetTable get_table) noexcept {
     return true;
 }
 
-}  // namespace kymo
+}  // namespace marey
 
 /// What NVTX looks for in the library that NVTX_INJECTION64_PATH names. Once for each library that holds
 /// NVTX. 0: it does nothing then.
-extern "C" KYMO_API int InitializeInjectionNvtx2(kymo::NvtxGetTable get_table) {
-    if (!kymo::is_second_copy) return kymo::listen_to_nvtx(get_table) ? 1 : 0;
-    const kymo::NvtxEntry other = kymo::entry_of_first_copy;
+extern "C" MAREY_API int InitializeInjectionNvtx2(marey::NvtxGetTable get_table) {
+    if (!marey::is_second_copy) return marey::listen_to_nvtx(get_table) ? 1 : 0;
+    const marey::NvtxEntry other = marey::entry_of_first_copy;
     return other != nullptr ? other(get_table) : 0;
 }

@@ -1,11 +1,11 @@
-// listener.h: Kymo as the listener of a library's NVTX.
+// listener.h: Marey as the listener of a library's NVTX.
 #pragma once
 
 #include "record/nvtx_hearing.h"
 
-namespace kymo {
+namespace marey {
 
-/// Has the NVTX that gives these tables call Kymo from now on. False: it cannot be understood.
+/// Has the NVTX that gives these tables call Marey from now on. False: it cannot be understood.
 bool listen_to_nvtx(NvtxGetTable get_table) noexcept;
 
-}  // namespace kymo
+}  // namespace marey

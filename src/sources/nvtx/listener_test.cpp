@@ -14,16 +14,16 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <kymo/emit.h>
-#include <kymo/nvtx.h>
-#include <kymo/observe.h>
-#include <kymo/range.h>
-#include <kymo/session.h>
+#include <marey/emit.h>
+#include <marey/nvtx.h>
+#include <marey/observe.h>
+#include <marey/range.h>
+#include <marey/session.h>
 
 #include "sources/nvtx/category_names.h"
 #include "sources/nvtx/nvtx_fixture.h"
 
-namespace kymo {
+namespace marey {
 namespace {
 
 using Lines = std::vector<std::string>;
@@ -43,7 +43,7 @@ TEST_F(NvtxListener, RecordsNestedRangesAndGivesTheirDepths) {
     session.start();
     EXPECT_EQ(push("outer"), 0);
     {
-        KYMO_RANGE("ours");
+        MAREY_RANGE("ours");
         EXPECT_EQ(push("inner"), 1);
         EXPECT_EQ(pop(), 1);
     }
@@ -90,7 +90,7 @@ TEST_F(NvtxListener, AnswersAPopWithoutAPushWithAnError) {
     Session session;
     session.start();
     {
-        KYMO_RANGE("ours");
+        MAREY_RANGE("ours");
         EXPECT_EQ(pop(), kError);
         EXPECT_EQ(pop(domain("never pushed")), kError);
         end(0);
@@ -420,4 +420,4 @@ TEST(CategoryNames, AreKnownByDomainAndNumberAndMayChange) {
 }
 
 }  // namespace
-}  // namespace kymo
+}  // namespace marey

@@ -1,16 +1,16 @@
-// nvtx_fixture.h: an NVTX made by hand, which calls Kymo as the real one does; and traces as text.
+// nvtx_fixture.h: an NVTX made by hand, which calls Marey as the real one does; and traces as text.
 #pragma once
 
 #include <cstring>
 #include <string>
 #include <vector>
 
-#include <kymo/trace.h>
+#include <marey/trace.h>
 
 #include "sources/nvtx/listener.h"
 #include "sources/nvtx/nvtx_protocol.h"
 
-namespace kymo {
+namespace marey {
 
 /// The tables of one library's NVTX. There is one of them: tables are given by functions without data.
 class HandMadeNvtx {
@@ -115,4 +115,4 @@ inline std::vector<std::string> described(const Trace& trace) {
     return lines;
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -1,11 +1,11 @@
 // nvtx_protocol.h: how NVTX 3 speaks to its listener: the layouts and numbers that its interface fixes,
-// written down here so that Kymo listens whether or not NVTX's headers were there when it was built.
+// written down here so that Marey listens whether or not NVTX's headers were there when it was built.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-namespace kymo::nvtx_protocol {
+namespace marey::nvtx_protocol {
 
 /// Tables that the function which NVTX passes to its listener gives.
 inline constexpr std::uint32_t kCallbacksTable = 1;
@@ -98,4 +98,4 @@ struct EventAttributes {
 };
 static_assert(sizeof(void*) != 8 || sizeof(EventAttributes) == 48);
 
-}  // namespace kymo::nvtx_protocol
+}  // namespace marey::nvtx_protocol

@@ -4,7 +4,7 @@
 #include <mutex>
 #include <utility>
 
-namespace kymo {
+namespace marey {
 
 void StartedRanges::add(std::uint64_t number, Range range) {
     Part& own = part(number);
@@ -22,4 +22,4 @@ Range StartedRanges::take(std::uint64_t number) noexcept {
     return range;
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <unordered_map>
 
-#include <kymo/range.h>
+#include <marey/range.h>
 
 #include "base/fork_mutex.h"
 
-namespace kymo {
+namespace marey {
 
 /// Any thread may call. Must live as long as the process.
 class StartedRanges {
@@ -28,4 +28,4 @@ class StartedRanges {
     std::array<Part, 16> parts_;
 };
 
-}  // namespace kymo
+}  // namespace marey

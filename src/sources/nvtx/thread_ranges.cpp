@@ -9,7 +9,7 @@
 #include <new>
 #include <utility>
 
-namespace kymo {
+namespace marey {
 
 constinit thread_local ThreadRanges* ThreadRanges::own_ = nullptr;
 constinit thread_local bool ThreadRanges::is_making_ = false;
@@ -69,4 +69,4 @@ OpenStack* ThreadRanges::find(std::uintptr_t domain) noexcept {
     return &last_->open;
 }
 
-}  // namespace kymo
+}  // namespace marey

@@ -6,9 +6,9 @@
 #include <memory>
 #include <vector>
 
-#include <kymo/detail/hot_path.h>
+#include <marey/detail/hot_path.h>
 
-namespace kymo {
+namespace marey {
 
 /// Ranges of one domain, the innermost last.
 class OpenStack {
@@ -71,4 +71,4 @@ class ThreadRanges {
     std::uint64_t next_number_;
 };
 
-}  // namespace kymo
+}  // namespace marey

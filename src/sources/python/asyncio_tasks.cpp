@@ -6,7 +6,7 @@
 #include "record/source_writer.h"
 #include "sources/python/python_text.h"
 
-namespace kymo::python {
+namespace marey::python {
 
 namespace {
 
@@ -136,4 +136,4 @@ void forget_asyncio() noexcept {
     is_unusable = false;
 }
 
-}  // namespace kymo::python
+}  // namespace marey::python

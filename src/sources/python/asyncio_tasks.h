@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace kymo::python {
+namespace marey::python {
 
 /// Tells the recorder that call number `call` is that of a task's coroutine, if it is: when the task that
 /// runs on this thread is one of this coroutine. Runs no code of the program's, and keeps the error
@@ -15,4 +15,4 @@ void note_task(PyObject* coroutine, std::uint64_t call) noexcept;
 /// Tracing has ended: lets go of asyncio. Needs the GIL.
 void forget_asyncio() noexcept;
 
-}  // namespace kymo::python
+}  // namespace marey::python

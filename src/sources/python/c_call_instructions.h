@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace kymo::python {
+namespace marey::python {
 
 /// One word for each, the last to come where several fall together: some may be forgotten, hardly any is made
 /// up. Guarded by the GIL.
@@ -39,4 +39,4 @@ class CCallInstructions {
     std::array<std::uint32_t, kTags> tags_{};
 };
 
-}  // namespace kymo::python
+}  // namespace marey::python

@@ -9,7 +9,7 @@
 #include "sources/python/call_filter.h"
 #include "sources/python/python_text.h"
 
-namespace kymo::python {
+namespace marey::python {
 
 CFunctionSites c_function_sites;
 
@@ -139,9 +139,9 @@ std::uint32_t CFunctionSites::learn(PyObject* object) noexcept {
         return entry->number;
     try {
         const Described described = describe(function);
-        // Kymo's own open and close ranges: one around them would not nest with those.
+        // Marey's own open and close ranges: one around them would not nest with those.
         const bool is_left_out =
-            described.name.starts_with("kymo.") || !takes_module(module_text(described.module));
+            described.name.starts_with("marey.") || !takes_module(module_text(described.module));
         const std::uint32_t site =
             is_left_out ? 0 : traced_site(described.name, module_text(described.module), 0, Scope::CFunction);
         if (is_new)
@@ -231,7 +231,7 @@ std::uint32_t CFunctionSites::make_callable_site(PyObject* callable, const void*
     try {
         const Described described = describe_callable(callable);
         const bool is_left_out =
-            described.name.starts_with("kymo.") || !takes_module(module_text(described.module));
+            described.name.starts_with("marey.") || !takes_module(module_text(described.module));
         const std::uint32_t site =
             is_left_out ? 0 : traced_site(described.name, module_text(described.module), 0, Scope::CFunction);
         PyObject* const type = reinterpret_cast<PyObject*>(Py_TYPE(callable));
@@ -252,4 +252,4 @@ void CFunctionSites::clear() noexcept {
     sites_.drop_held([](void* object) { Py_DECREF(static_cast<PyObject*>(object)); });
 }
 
-}  // namespace kymo::python
+}  // namespace marey::python

@@ -8,13 +8,13 @@
 
 #include "base/address_cache.h"
 
-namespace kymo::python {
+namespace marey::python {
 
 /// Sites of C functions by the address of their definition (PyMethodDef), or of their type where calls of
 /// other callables are seen. What could be freed is held as long as its entry is there. Guarded by the GIL.
 class CFunctionSites {
   public:
-    /// The site of a built-in function or method. Never fails; 0: its calls are not recorded (Kymo's own, no
+    /// The site of a built-in function or method. Never fails; 0: its calls are not recorded (Marey's own, no
     /// room).
     std::uint32_t site(PyObject* function) noexcept {
         const void* const key = reinterpret_cast<PyCFunctionObject*>(function)->m_ml;
@@ -103,4 +103,4 @@ class CFunctionSites {
 /// The process's.
 [[gnu::visibility("hidden")]] extern CFunctionSites c_function_sites;
 
-}  // namespace kymo::python
+}  // namespace marey::python

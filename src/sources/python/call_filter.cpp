@@ -13,7 +13,7 @@
 #include "sources/python/import_prefixes.h"
 #include "sources/python/python_text.h"
 
-namespace kymo::python {
+namespace marey::python {
 
 CallFilter call_filter;
 
@@ -217,4 +217,4 @@ bool takes_module(std::string_view module) {
     return !call_filter.is_on || !has_patterns() || is_taken({{}, module, {}});
 }
 
-}  // namespace kymo::python
+}  // namespace marey::python

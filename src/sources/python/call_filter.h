@@ -9,7 +9,7 @@
 #include "record/source.h"
 #include "sources/python/code_sites.h"
 
-namespace kymo::python {
+namespace marey::python {
 
 // In the word of a code object: what the filter of a generation says of it.
 inline constexpr CodeWord kCodeExcluded = 64;  ///< its calls are not recorded; those that it makes are
@@ -51,4 +51,4 @@ inline CodeWord filtered_word(PyCodeObject* code, PyObject* globals) noexcept {
 /// Whether calls of C functions of a module are recorded.
 bool takes_module(std::string_view module);
 
-}  // namespace kymo::python
+}  // namespace marey::python

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace kymo::python {
+namespace marey::python {
 
 /// The address of a call's frame or code; of a call into C that of its caller, marked. The marks are bits
 /// that addresses do not have.
@@ -25,4 +25,4 @@ struct CallKey {
     }
 };
 
-}  // namespace kymo::python
+}  // namespace marey::python

@@ -9,7 +9,7 @@
 
 #if PY_VERSION_HEX < 0x030C0000
 
-namespace kymo::python {
+namespace marey::python {
 
 /// `start`: of the part's range. A coroutine that nobody awaits may be a task's.
 inline void begin_call_part(_PyInterpreterFrame* frame, CodeWord word, std::uint64_t start) noexcept {
@@ -18,6 +18,6 @@ inline void begin_call_part(_PyInterpreterFrame* frame, CodeWord word, std::uint
         note_task(generator_of(frame), number);
 }
 
-}  // namespace kymo::python
+}  // namespace marey::python
 
 #endif

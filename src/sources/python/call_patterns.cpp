@@ -1,9 +1,9 @@
 // call_patterns.cpp: globs, followed through all their states at once: no pattern is slow.
 #include "sources/python/call_patterns.h"
 
-#include <kymo/call_pattern.h>
+#include <marey/call_pattern.h>
 
-namespace kymo::python {
+namespace marey::python {
 
 namespace {
 
@@ -95,4 +95,4 @@ bool CallPattern::matches(std::string_view text) const {
     return states.back();
 }
 
-}  // namespace kymo::python
+}  // namespace marey::python

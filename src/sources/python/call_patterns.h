@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace kymo::python {
+namespace marey::python {
 
 /// A glob over the path of a file (it has a '/', ends in ".py" or begins with '<'), or else over the dotted
 /// name of a module. `*` and `?` stay within one part, `**` does not, `[ab]` and `[!ab]` are sets. It also
@@ -34,4 +34,4 @@ class CallPattern {
     char separator_;
 };
 
-}  // namespace kymo::python
+}  // namespace marey::python

@@ -11,7 +11,7 @@
 #include "sources/python/python_text.h"
 #include "sources/python/thread_names.h"
 
-namespace kymo::python {
+namespace marey::python {
 
 Py_ssize_t code_slot = -1;
 
@@ -34,7 +34,7 @@ void find_own_folder() noexcept {
     if (!own_folder.empty()) return;
     PyObject* const modules = PyImport_GetModuleDict();  // borrowed
     PyObject* const package =
-        modules != nullptr ? PyDict_GetItemString(modules, "kymo") : nullptr;  // borrowed
+        modules != nullptr ? PyDict_GetItemString(modules, "marey") : nullptr;  // borrowed
     PyObject* const file = package != nullptr ? PyObject_GetAttrString(package, "__file__") : nullptr;
     if (file != nullptr && PyUnicode_Check(file)) {
         with_text(file, [](std::string_view text) {
@@ -106,4 +106,4 @@ void mark_code(PyCodeObject* code, CodeWord bit, bool is_set) noexcept {
     set_code_word(code, is_set ? word | bit : word & ~bit);
 }
 
-}  // namespace kymo::python
+}  // namespace marey::python

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-namespace kymo::python {
+namespace marey::python {
 
 /// What the tracer knows of a code object, as one word in an extra slot of the code object itself: it goes
 /// with the object, so a reused address never has another function's name. 0: nothing yet.
@@ -14,7 +14,7 @@ using CodeWord = std::uintptr_t;
 inline constexpr CodeWord kCodeKnown = 1;
 inline constexpr CodeWord kCodeGenerator =
     2;                                       ///< makes a generator, a coroutine or an asynchronous generator
-inline constexpr CodeWord kCodeSkipped = 4;  ///< its calls are not recorded: Kymo's own
+inline constexpr CodeWord kCodeSkipped = 4;  ///< its calls are not recorded: Marey's own
 inline constexpr CodeWord kCodeCoroutine = 8;  ///< a coroutine, which may be a task's
 inline constexpr CodeWord kCodeModule =
     16;  ///< its calls may be those of a registered object: ask module_calls.h for the site
@@ -68,4 +68,4 @@ inline CodeWord code_word(PyCodeObject* code) noexcept {
     return known != 0 ? known : learn_code(code);
 }
 
-}  // namespace kymo::python
+}  // namespace marey::python

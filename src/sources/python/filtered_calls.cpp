@@ -1,11 +1,11 @@
 // filtered_calls.cpp: calls with lines, and calls that are too short.
 #include "sources/python/filtered_calls.h"
 
-#include <kymo/detail/values.h>
+#include <marey/detail/values.h>
 
 #include "record/source_writer.h"
 
-namespace kymo::python {
+namespace marey::python {
 
 using detail::load_relaxed;
 using detail::Opened;
@@ -49,4 +49,4 @@ bool leave_out(Opened opened, std::uint32_t place) noexcept {
     return true;
 }
 
-}  // namespace kymo::python
+}  // namespace marey::python

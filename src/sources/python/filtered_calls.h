@@ -3,11 +3,11 @@
 
 #include <cstdint>
 
-#include <kymo/detail/hot_path.h>
+#include <marey/detail/hot_path.h>
 
 #include "sources/python/call_filter.h"
 
-namespace kymo::python {
+namespace marey::python {
 
 /// Where the calling thread's log is: as long as it is the same, nothing was recorded. Its lowest four bits
 /// are 0.
@@ -43,4 +43,4 @@ inline void close_filtered(detail::Opened opened, std::uint32_t place) noexcept 
     if (call_filter.least_ticks == 0 || !leave_out(opened, place)) detail::close_range(opened);
 }
 
-}  // namespace kymo::python
+}  // namespace marey::python

@@ -11,7 +11,7 @@
 #include "sources/python/filtered_calls.h"
 #include "sources/python/start_frames.h"
 
-namespace kymo::python {
+namespace marey::python {
 
 /// Beside the thread's ShadowStack, with the same keys. Belongs to its thread. What finds no room is not
 /// recorded.
@@ -181,4 +181,4 @@ class FilteredStack {
     std::uint32_t cut_ = 0;
 };
 
-}  // namespace kymo::python
+}  // namespace marey::python

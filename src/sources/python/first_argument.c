@@ -36,7 +36,7 @@ static PyObject* local(_PyInterpreterFrame* frame, PyCodeObject* code, int index
     return value;
 }
 
-PyObject* kymo_first_argument_in(void* place, PyCodeObject* code) {
+PyObject* marey_first_argument_in(void* place, PyCodeObject* code) {
     _PyInterpreterFrame* frame = (_PyInterpreterFrame*)place;
     if (code->co_argcount > 0) return local(frame, code, 0);
     if ((code->co_flags & CO_VARARGS) == 0) return NULL;
@@ -44,7 +44,7 @@ PyObject* kymo_first_argument_in(void* place, PyCodeObject* code) {
     return all != NULL && PyTuple_Check(all) && PyTuple_GET_SIZE(all) > 0 ? PyTuple_GET_ITEM(all, 0) : NULL;
 }
 
-PyObject* kymo_first_argument(PyThreadState* thread, size_t skip, PyCodeObject* code) {
+PyObject* marey_first_argument(PyThreadState* thread, size_t skip, PyCodeObject* code) {
 #if PY_VERSION_HEX >= 0x030d0000
     _PyInterpreterFrame* frame = thread->current_frame;
 #else
@@ -53,7 +53,7 @@ PyObject* kymo_first_argument(PyThreadState* thread, size_t skip, PyCodeObject* 
     for (; frame != NULL; frame = frame->previous) {
         if (IS_ENTRY(frame) || _PyFrame_IsIncomplete(frame)) continue;
         if (skip-- != 0) continue;
-        return CODE_OF(frame) == code ? kymo_first_argument_in(frame, code) : NULL;
+        return CODE_OF(frame) == code ? marey_first_argument_in(frame, code) : NULL;
     }
     return NULL;
 }

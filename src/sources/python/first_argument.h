@@ -1,6 +1,6 @@
 /* first_argument.h: the first argument of a running call, read from its frame: no locals are materialised. */
-#ifndef KYMO_SOURCES_PYTHON_FIRST_ARGUMENT_H
-#define KYMO_SOURCES_PYTHON_FIRST_ARGUMENT_H
+#ifndef MAREY_SOURCES_PYTHON_FIRST_ARGUMENT_H
+#define MAREY_SOURCES_PYTHON_FIRST_ARGUMENT_H
 
 #include <Python.h>
 
@@ -12,10 +12,10 @@ extern "C" {
 
 /* Of the call that has `skip` calls of Python functions inside it on a thread (0: the innermost), when its
  * code is `code`. Borrowed; NULL: there is none, or it is gone. Needs the GIL. */
-PyObject* kymo_first_argument(PyThreadState* thread, size_t skip, PyCodeObject* code);
+PyObject* marey_first_argument(PyThreadState* thread, size_t skip, PyCodeObject* code);
 
 /* Of a frame of the interpreter (a _PyInterpreterFrame). */
-PyObject* kymo_first_argument_in(void* frame, PyCodeObject* code);
+PyObject* marey_first_argument_in(void* frame, PyCodeObject* code);
 
 #ifdef __cplusplus
 }

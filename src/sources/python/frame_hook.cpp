@@ -22,7 +22,7 @@
 #include "sources/python/live_calls.h"
 #include "sources/python/module_calls.h"
 
-namespace kymo::python {
+namespace marey::python {
 
 using detail::Opened;
 using detail::ThreadState;
@@ -144,7 +144,7 @@ inline bool passes(PyThreadState* state, const FrameThread& trace, CodeWord word
 
 std::uint32_t site_of_call(_PyInterpreterFrame* frame, CodeWord word) noexcept {
     if ((word & kCodeModule) == 0) return site_of(word);
-    return module_site(word, frame->f_code, kymo_first_argument_in(frame, frame->f_code));
+    return module_site(word, frame->f_code, marey_first_argument_in(frame, frame->f_code));
 }
 
 // The range of a call, with a filter or without.
@@ -384,6 +384,6 @@ void meet_frame_thread() noexcept {
     if (trace->adopted_top != current_frame(state)) settle(current_frame(state), *trace);
 }
 
-}  // namespace kymo::python
+}  // namespace marey::python
 
 #endif

@@ -6,13 +6,13 @@
 #include <cstdint>
 #include <vector>
 
-#include <kymo/detail/thread_state.h>
+#include <marey/detail/thread_state.h>
 
 #include "sources/python/start_frames.h"
 
 struct _PyInterpreterFrame;
 
-namespace kymo::python {
+namespace marey::python {
 
 /// What the frame hook knows of a thread; ThreadState::tracer points to it. Belongs to its thread; others
 /// touch it only with the GIL held.
@@ -54,4 +54,4 @@ std::uint64_t frame_hook_gaps() noexcept;
 /// The calling thread is about to open a range: its calls from before are opened, those that have ended end.
 void meet_frame_thread() noexcept;
 
-}  // namespace kymo::python
+}  // namespace marey::python

@@ -10,7 +10,7 @@
 #include "sources/python/python_text.h"
 #include "sources/python/tracer.h"
 
-namespace kymo::python {
+namespace marey::python {
 
 namespace {
 
@@ -111,4 +111,4 @@ void stop_gc_ranges() noexcept {
     if (ended.index != detail::kNotOpen) detail::close_elsewhere(ended, opened_thread);
 }
 
-}  // namespace kymo::python
+}  // namespace marey::python

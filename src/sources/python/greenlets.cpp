@@ -8,7 +8,7 @@
 
 #include "sources/python/python_text.h"
 
-namespace kymo::python {
+namespace marey::python {
 
 namespace {
 
@@ -165,4 +165,4 @@ void note_file_for_greenlets(std::string_view file) noexcept {
     if (expect_greenlets != nullptr && file.ends_with("/greenlet/__init__.py")) expect_greenlets();
 }
 
-}  // namespace kymo::python
+}  // namespace marey::python

@@ -6,7 +6,7 @@
 #include "sources/python/filtered_stack.h"
 #include "sources/python/shadow_stack.h"
 
-namespace kymo::python {
+namespace marey::python {
 
 /// All need the GIL.
 
@@ -27,4 +27,4 @@ void forget_greenlets(const ShadowStack& stack) noexcept;
 /// Code of this file runs for the first time.
 void note_file_for_greenlets(std::string_view file) noexcept;
 
-}  // namespace kymo::python
+}  // namespace marey::python

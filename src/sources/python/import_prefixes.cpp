@@ -8,7 +8,7 @@
 
 #include "sources/python/python_text.h"
 
-namespace kymo::python {
+namespace marey::python {
 
 ImportPrefixes& import_prefixes = *new ImportPrefixes;
 
@@ -119,4 +119,4 @@ std::string ImportPrefixes::shortened(std::string_view file) {
     return std::string(file);
 }
 
-}  // namespace kymo::python
+}  // namespace marey::python

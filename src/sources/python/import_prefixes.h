@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace kymo::python {
+namespace marey::python {
 
 /// Follows sys.path: it is looked at again when it has changed. Guarded by the GIL; may set errors, which
 /// the caller keeps away.
@@ -36,4 +36,4 @@ std::string absolute_file(std::string_view file);
 /// The dotted name that the module in a file would be imported by: `pkg/__init__.py` is `pkg`.
 std::string module_of_file(std::string_view file);
 
-}  // namespace kymo::python
+}  // namespace marey::python

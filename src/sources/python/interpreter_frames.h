@@ -13,7 +13,7 @@
 #include <frameobject.h>
 #endif
 
-namespace kymo::python {
+namespace marey::python {
 
 #if PY_VERSION_HEX < 0x030C0000
 
@@ -110,4 +110,4 @@ inline int line_of_caller() noexcept {
 
 #endif
 
-}  // namespace kymo::python
+}  // namespace marey::python

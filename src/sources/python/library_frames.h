@@ -6,7 +6,7 @@
 
 #if PY_VERSION_HEX < 0x030C0000
 
-namespace kymo::python {
+namespace marey::python {
 
 /// Whether a frame, or the nearest around it that is not left out by its name, is one of library code.
 inline bool is_library_frame(_PyInterpreterFrame* frame) noexcept {
@@ -18,6 +18,6 @@ inline bool is_library_frame(_PyInterpreterFrame* frame) noexcept {
     return false;
 }
 
-}  // namespace kymo::python
+}  // namespace marey::python
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "record/source_writer.h"
 
-namespace kymo::python {
+namespace marey::python {
 
 LiveCalls& live_calls = *new LiveCalls;
 
@@ -105,4 +105,4 @@ void note_open_parts() noexcept {
     });
 }
 
-}  // namespace kymo::python
+}  // namespace marey::python

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <memory>
 
-namespace kymo::python {
+namespace marey::python {
 
 /// One such call. Known by the address of its frame, which is part of the generator and stays where it is.
 struct LiveCall {
@@ -61,4 +61,4 @@ void end_part(const void* frame, std::uint64_t start, bool is_last) noexcept;
 /// A session is about to end or to be looked at: says of which calls the open ranges are parts.
 void note_open_parts() noexcept;
 
-}  // namespace kymo::python
+}  // namespace marey::python

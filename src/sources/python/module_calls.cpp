@@ -7,13 +7,13 @@
 #include <unordered_map>
 #include <utility>
 
-#include <kymo/observe.h>
+#include <marey/observe.h>
 
 #include "record/source_writer.h"
 #include "sources/python/python_text.h"
 #include "sources/python/thread_names.h"
 
-namespace kymo::python {
+namespace marey::python {
 
 namespace {
 
@@ -286,4 +286,4 @@ void forget_modules() noexcept {
     for (auto& [object, known] : dropped) Py_CLEAR(known.reference);
 }
 
-}  // namespace kymo::python
+}  // namespace marey::python

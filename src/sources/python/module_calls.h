@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-#include <kymo/value.h>
+#include <marey/value.h>
 
 #include "sources/python/code_sites.h"
 
-namespace kymo::python {
+namespace marey::python {
 
 /// A class whose objects are modules or optimizers. Holds references to its objects; made and dropped with
 /// the GIL held. What is not given is null.
@@ -75,4 +75,4 @@ void want_module_children(bool wanted) noexcept;
 /// No session asks for calls any more: numbers begin at 0 again.
 void forget_modules() noexcept;
 
-}  // namespace kymo::python
+}  // namespace marey::python

@@ -25,7 +25,7 @@
 #include "sources/python/shadow_stack.h"
 #include "sources/python/start_frames.h"
 
-namespace kymo::python {
+namespace marey::python {
 
 namespace {
 
@@ -37,7 +37,7 @@ struct MonitoredThread {
     FilteredStack filtered;  ///< calls that have begun while a filter was on
 };
 
-constexpr const char* kToolName = "kymo";
+constexpr const char* kToolName = "marey";
 
 // Guarded by the GIL.
 int tool = -1;
@@ -109,7 +109,7 @@ inline std::uintptr_t python_key(PyObject* code) noexcept {
 std::uint32_t site_of_call(PyObject* object, CodeWord word) noexcept {
     if ((word & kCodeModule) == 0) return site_of(word);
     auto* const code = reinterpret_cast<PyCodeObject*>(object);
-    return module_site(word, code, kymo_first_argument(PyThreadState_Get(), 0, code));
+    return module_site(word, code, marey_first_argument(PyThreadState_Get(), 0, code));
 }
 
 // A part of a call has begun: of one that is new (`is_start`) or goes on, awaited by another or not.
@@ -591,6 +591,6 @@ void stop_monitoring() noexcept {
     }
 }
 
-}  // namespace kymo::python
+}  // namespace marey::python
 
 #endif

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace kymo::python {
+namespace marey::python {
 
 /// Both need the GIL. `all_c_calls`: call events stay on where Python functions are called too. False: no
 /// tool id is free.
@@ -26,4 +26,4 @@ std::uint64_t monitoring_lost_instructions() noexcept;
 /// In the child of a fork: the other threads are not there, whatever they were doing.
 void monitoring_forked() noexcept;
 
-}  // namespace kymo::python
+}  // namespace marey::python

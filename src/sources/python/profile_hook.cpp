@@ -21,7 +21,7 @@
 #include "sources/python/shadow_stack.h"
 #include "sources/python/start_frames.h"
 
-namespace kymo::python {
+namespace marey::python {
 
 namespace {
 
@@ -177,7 +177,8 @@ void meet(ProfileThread* self) noexcept {
 // The site of what may be a module's call; 0: there is nothing to record any more. Asking the module may let
 // other threads run: one of them may end tracing.
 std::uint32_t site_of_module(ProfileThread* self, _PyInterpreterFrame* frame, CodeWord word) noexcept {
-    const std::uint32_t site = module_site(word, frame->f_code, kymo_first_argument_in(frame, frame->f_code));
+    const std::uint32_t site =
+        module_site(word, frame->f_code, marey_first_argument_in(frame, frame->f_code));
     return is_dropped(self) ? 0 : site;
 }
 
@@ -335,7 +336,7 @@ int on_python_event(PyObject* self, PyFrameObject* frame, int what, PyObject* ar
 bool start_profile_hook(bool c_calls) noexcept {
     if (profile_thread_type.tp_flags == 0) {
         Py_SET_REFCNT(reinterpret_cast<PyObject*>(&profile_thread_type), 1);
-        profile_thread_type.tp_name = "kymo.ProfileThread";
+        profile_thread_type.tp_name = "marey.ProfileThread";
         profile_thread_type.tp_basicsize = sizeof(ProfileThread);
         profile_thread_type.tp_dealloc = end_profile_thread;
         profile_thread_type.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;
@@ -414,6 +415,6 @@ void stop_profile_hook() noexcept {
     c_function_sites.clear();
 }
 
-}  // namespace kymo::python
+}  // namespace marey::python
 
 #endif

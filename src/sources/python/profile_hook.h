@@ -4,7 +4,7 @@
 
 #include <Python.h>
 
-namespace kymo::python {
+namespace marey::python {
 
 /// Both need the GIL. Calls that the frame hook has open stay so: it is out then. False: some thread has
 /// somebody else's profile hook, which stays.
@@ -20,4 +20,4 @@ bool is_profile_hook_whole() noexcept;
 /// The calling thread is about to open a range: its calls from before are opened.
 void meet_profile_thread() noexcept;
 
-}  // namespace kymo::python
+}  // namespace marey::python

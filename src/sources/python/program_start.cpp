@@ -9,7 +9,7 @@
 #include "record/source_writer.h"
 #include "sources/python/tracer.h"
 
-namespace kymo::python {
+namespace marey::python {
 namespace {
 
 // Guarded by the GIL.
@@ -20,7 +20,7 @@ void begin() noexcept {
     is_waiting = false;
     prepare_tracer(false);
     begin_environment_session();
-    if (is_for_this_process_alone) ::unsetenv("KYMO");
+    if (is_for_this_process_alone) ::unsetenv("MAREY");
     apply_tracer();
 }
 
@@ -55,4 +55,4 @@ void finish_with_interpreter() noexcept {
     Py_AtExit([] { finish_recording(); });
 }
 
-}  // namespace kymo::python
+}  // namespace marey::python

@@ -1,7 +1,7 @@
 // program_start.h: recording a program from its first line, and in the processes that it forks.
 #pragma once
 
-namespace kymo::python {
+namespace marey::python {
 
 /// To be called while the interpreter starts up, with the GIL: the session that the environment asks for
 /// starts with the program's first line, not with the calls by which the interpreter makes itself ready.
@@ -17,4 +17,4 @@ void finish_program() noexcept;
 /// The same when the interpreter has ended, for one that ends by a signal then.
 void finish_with_interpreter() noexcept;
 
-}  // namespace kymo::python
+}  // namespace marey::python

@@ -5,7 +5,7 @@
 
 #include <string_view>
 
-namespace kymo::python {
+namespace marey::python {
 
 /// Puts the error indicator aside for its lifetime; what is set meanwhile is forgotten.
 class KeptError {
@@ -48,4 +48,4 @@ void with_text(PyObject* text, Use use) {
     use(std::string_view("(unprintable)"));
 }
 
-}  // namespace kymo::python
+}  // namespace marey::python

@@ -8,13 +8,13 @@
 #include <cstdlib>
 #include <vector>
 
-#include <kymo/detail/hot_path.h>
+#include <marey/detail/hot_path.h>
 
 #include "record/source_writer.h"
 #include "sources/python/call_key.h"
 #include "sources/python/start_frames.h"
 
-namespace kymo::python {
+namespace marey::python {
 
 /// A call of a greenlet that does not run now.
 struct SuspendedCall {
@@ -284,4 +284,4 @@ class ShadowStack {
     std::array<Usual, detail::kInlineDepth> usual_{};
 };
 
-}  // namespace kymo::python
+}  // namespace marey::python

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include <kymo/range.h>
+#include <marey/range.h>
 
 #include "record/source_writer.h"
 #include "sources/python/call_filter.h"
@@ -16,7 +16,7 @@
 #include "sources/python/python_text.h"
 #include "sources/python/thread_names.h"
 
-namespace kymo::python {
+namespace marey::python {
 
 StartFramesOfThreads& start_frames = *new StartFramesOfThreads;
 
@@ -46,7 +46,7 @@ void StartFramesOfThreads::take(std::uint64_t start) {
         const auto note = [&](const void* frame, PyCodeObject* code, PyObject* globals, int line) {
             const CodeWord word = call_filter.is_on ? filtered_word(code, globals) : code_word(code);
             PyObject* const self =
-                (word & kCodeModule) != 0 ? kymo_first_argument(state, found.frames.size(), code) : nullptr;
+                (word & kCodeModule) != 0 ? marey_first_argument(state, found.frames.size(), code) : nullptr;
             if ((word & kCodeThread) != 0) {
                 found.thread_name = name_of_thread(self);
             } else if ((word & kCodeModule) != 0) {
@@ -155,4 +155,4 @@ std::vector<AdoptedFrame> StartFramesOfThreads::adopt(PyThreadState* state) {
     return adopted;
 }
 
-}  // namespace kymo::python
+}  // namespace marey::python

@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include <kymo/detail/hot_path.h>
+#include <marey/detail/hot_path.h>
 
 #include "sources/python/code_sites.h"
 
-namespace kymo::python {
+namespace marey::python {
 
 /// The running calls of one thread when tracing began, the outermost first. Frames are only ever compared.
 struct StartFrames {
@@ -58,4 +58,4 @@ class StartFramesOfThreads {
 /// The process's; never destroyed.
 [[gnu::visibility("hidden")]] extern StartFramesOfThreads& start_frames;
 
-}  // namespace kymo::python
+}  // namespace marey::python

@@ -4,11 +4,11 @@
 #include <new>
 #include <string_view>
 
-#include <kymo/range.h>
+#include <marey/range.h>
 
 #include "sources/python/python_text.h"
 
-namespace kymo::python {
+namespace marey::python {
 
 bool is_thread_code(PyCodeObject* code) noexcept {
     bool is_it = false;
@@ -38,4 +38,4 @@ void name_calling_thread(PyObject* thread) noexcept {
     }
 }
 
-}  // namespace kymo::python
+}  // namespace marey::python

@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace kymo::python {
+namespace marey::python {
 
 /// Whether this is the first function of every thread that `threading` makes: its first argument is the
 /// Thread.
@@ -18,4 +18,4 @@ std::string name_of_thread(PyObject* thread);
 /// Calls the calling thread, which is one that records, by the name of its Thread.
 void name_calling_thread(PyObject* thread) noexcept;
 
-}  // namespace kymo::python
+}  // namespace marey::python

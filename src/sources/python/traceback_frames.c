@@ -43,8 +43,8 @@ static _PyInterpreterFrame* innermost(PyThreadState* thread) {
 #define NEXT_OF(frame) ((frame)->prev_instr)
 #endif
 
-size_t kymo_capture_python_frames(PyThreadState* thread, struct kymo_python_frame* out, size_t room,
-                                  size_t skip, uintptr_t* anchors) {
+size_t marey_capture_python_frames(PyThreadState* thread, struct marey_python_frame* out, size_t room,
+                                   size_t skip, uintptr_t* anchors) {
     size_t count = 0;
     size_t anchored = 0; /* frames whose anchor is known; on 3.12 and later it comes after them */
 #if PY_VERSION_HEX < 0x030c0000

@@ -10,8 +10,8 @@
 extern "C" {
 #endif
 
-/* The same layout as kymo::detail::PythonFrame. */
-struct kymo_python_frame {
+/* The same layout as marey::detail::PythonFrame. */
+struct marey_python_frame {
     void* code; /* a new reference */
     int32_t lasti;
     uint32_t place;
@@ -20,8 +20,8 @@ struct kymo_python_frame {
 /* Gives the number of this thread's frames behind the `skip` innermost and writes the first `room` of them,
  * innermost first; `anchors`, unless null, gets for each an address within the C frame of the interpreter
  * that runs it. Frames that have not begun yet are left out. With the GIL. Nothing of Python runs. */
-size_t kymo_capture_python_frames(PyThreadState* thread, struct kymo_python_frame* out, size_t room,
-                                  size_t skip, uintptr_t* anchors);
+size_t marey_capture_python_frames(PyThreadState* thread, struct marey_python_frame* out, size_t room,
+                                   size_t skip, uintptr_t* anchors);
 
 #ifdef __cplusplus
 }

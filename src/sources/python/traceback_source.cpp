@@ -1,17 +1,17 @@
-// traceback_source.cpp: gives libkymo the stacks of Python.
+// traceback_source.cpp: gives libmarey the stacks of Python.
 #include "sources/python/traceback_source.h"
 
-#include <kymo/detail/log_format.h>
-#include <kymo/detail/python_stacks.h>
+#include <marey/detail/log_format.h>
+#include <marey/detail/python_stacks.h>
 
 #include "sources/python/code_sites.h"
 #include "sources/python/traceback_frames.h"
 
-static_assert(sizeof(kymo_python_frame) == sizeof(kymo::detail::PythonFrame));
-static_assert(offsetof(kymo_python_frame, lasti) == offsetof(kymo::detail::PythonFrame, lasti));
-static_assert(offsetof(kymo_python_frame, place) == offsetof(kymo::detail::PythonFrame, place));
+static_assert(sizeof(marey_python_frame) == sizeof(marey::detail::PythonFrame));
+static_assert(offsetof(marey_python_frame, lasti) == offsetof(marey::detail::PythonFrame, lasti));
+static_assert(offsetof(marey_python_frame, place) == offsetof(marey::detail::PythonFrame, place));
 
-namespace kymo::python {
+namespace marey::python {
 namespace {
 
 enum State : int { kHadIt = -1 };
@@ -52,8 +52,8 @@ void leave(int state) noexcept {
 
 std::size_t capture(detail::PythonFrame* out, std::size_t room, std::size_t skip,
                     std::uintptr_t* anchors) noexcept {
-    return kymo_capture_python_frames(current_thread(), reinterpret_cast<kymo_python_frame*>(out), room, skip,
-                                      anchors);
+    return marey_capture_python_frames(current_thread(), reinterpret_cast<marey_python_frame*>(out), room,
+                                       skip, anchors);
 }
 
 void release(detail::PythonFrame* frames, std::size_t count) noexcept {
@@ -93,7 +93,7 @@ std::uint64_t frame_word(const detail::PythonFrame& frame) noexcept {
     if (!claim_code_slot()) return 0;
     auto* code = static_cast<PyCodeObject*>(frame.code);
     const CodeWord word = code_word(code);
-    if ((word & kCodeSkipped) != 0) return detail::kNoFrame;  // Kymo's own
+    if ((word & kCodeSkipped) != 0) return detail::kNoFrame;  // Marey's own
     const int line = PyCode_Addr2Line(code, frame.lasti);
     return site_of(word) | std::uint64_t{line > 0 ? static_cast<std::uint32_t>(line) : 0}
                                << detail::kFrameLineShift;
@@ -109,4 +109,4 @@ void offer_python_stacks(const TracebackObjects& objects) noexcept {
     detail::set_python_stacks(&offered);
 }
 
-}  // namespace kymo::python
+}  // namespace marey::python

@@ -1,11 +1,11 @@
-// traceback_source.h: gives libkymo the stacks of Python.
+// traceback_source.h: gives libmarey the stacks of Python.
 #pragma once
 
 #include <Python.h>
 
-#include <kymo/traceback.h>
+#include <marey/traceback.h>
 
-namespace kymo::python {
+namespace marey::python {
 
 /// The object type of captures; what the bindings make and tell apart.
 struct TracebackObjects {
@@ -17,4 +17,4 @@ struct TracebackObjects {
 /// Once, with the GIL, when the extension is loaded.
 void offer_python_stacks(const TracebackObjects& objects) noexcept;
 
-}  // namespace kymo::python
+}  // namespace marey::python

@@ -22,7 +22,7 @@
 #include "sources/python/python_text.h"
 #include "sources/python/start_frames.h"
 
-namespace kymo::python {
+namespace marey::python {
 
 bool is_tracing = false;
 
@@ -148,7 +148,7 @@ void check_hook() noexcept {
     note_problem(
         "python_profile_hook",
         "the program has put a profile hook of its own (sys.setprofile, cProfile, ...) in place of "
-        "Kymo's: calls of that thread are missing from then on, and those of threads that it starts may be");
+        "Marey's: calls of that thread are missing from then on, and those of threads that it starts may be");
 }
 
 // The event of sys.setprofile(): once, and while no profile hook is there, since the program's audit hooks
@@ -248,7 +248,7 @@ void check_hook() noexcept {
     if (!is_monitoring_whole()) {
         note_problem(
             "python_calls_missing",
-            "the program has taken Kymo's tool id of sys.monitoring: calls are missing from then on");
+            "the program has taken Marey's tool id of sys.monitoring: calls are missing from then on");
     }
 }
 
@@ -393,4 +393,4 @@ const char* tracer_obstacle(bool c_calls) noexcept {
     return nullptr;
 }
 
-}  // namespace kymo::python
+}  // namespace marey::python

@@ -3,7 +3,7 @@
 
 #include <Python.h>
 
-namespace kymo::python {
+namespace marey::python {
 
 /// Makes the tracer known to the recorder. Once, when the module is imported; nothing is hooked by it.
 void add_tracer();
@@ -17,8 +17,8 @@ void prepare_tracer(bool all_c_calls) noexcept;
 /// does it soon.
 void apply_tracer() noexcept;
 
-/// Puts hooking and unhooking off for a while, and does it then: what Kymo does to start a session is no part
-/// of the program. Releasing needs the GIL.
+/// Puts hooking and unhooking off for a while, and does it then: what Marey does to start a session is no
+/// part of the program. Releasing needs the GIL.
 void hold_tracer() noexcept;
 void release_tracer() noexcept;
 
@@ -40,4 +40,4 @@ inline void before_range() noexcept {
         meet_thread();
 }
 
-}  // namespace kymo::python
+}  // namespace marey::python

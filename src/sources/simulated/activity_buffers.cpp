@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace kymo::simulated {
+namespace marey::simulated {
 namespace {
 
 DeviceWork to_work(const WorkRecord& record, std::uint32_t site, const ClockRelation& relation) {
@@ -78,4 +78,4 @@ void ActivityBuffers::forget() {
     untold_ = 0;
 }
 
-}  // namespace kymo::simulated
+}  // namespace marey::simulated

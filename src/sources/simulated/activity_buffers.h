@@ -10,13 +10,13 @@
 #include <variant>
 #include <vector>
 
-#include <kymo/device.h>
+#include <marey/device.h>
 
 #include "sources/simulated/device_clock.h"
 #include "sources/simulated/machine.h"
 #include "sources/simulated/settings.h"
 
-namespace kymo::simulated {
+namespace marey::simulated {
 
 inline constexpr DeviceType kType = DeviceType::Other;
 
@@ -67,4 +67,4 @@ class ActivityBuffers {
     std::mt19937 random_{1};
 };
 
-}  // namespace kymo::simulated
+}  // namespace marey::simulated

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include <kymo/device.h>
+#include <marey/device.h>
 
-namespace kymo::simulated {
+namespace marey::simulated {
 
 double ticks_to_ns(double ticks) noexcept {
     return ticks * 1e9 / static_cast<double>(device_ticks_per_second());
@@ -50,4 +50,4 @@ std::string ClockRelation::report() const {
            "}";
 }
 
-}  // namespace kymo::simulated
+}  // namespace marey::simulated

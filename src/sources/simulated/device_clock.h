@@ -7,7 +7,7 @@
 
 #include "sources/simulated/settings.h"
 
-namespace kymo::simulated {
+namespace marey::simulated {
 
 /// Ticks of the host as nanoseconds, and back.
 double ticks_to_ns(double ticks) noexcept;
@@ -49,4 +49,4 @@ class ClockRelation {
     std::vector<ClockReading> readings_;
 };
 
-}  // namespace kymo::simulated
+}  // namespace marey::simulated

@@ -5,7 +5,7 @@
 
 #include "sources/simulated/device_clock.h"
 
-namespace kymo::simulated {
+namespace marey::simulated {
 namespace {
 
 std::uint64_t later(std::uint64_t ticks, double ns) noexcept {
@@ -95,4 +95,4 @@ std::uint64_t Machine::allocated(std::int32_t device) const {
     return found == memory_.end() ? 0 : found->second.allocated;
 }
 
-}  // namespace kymo::simulated
+}  // namespace marey::simulated

@@ -8,11 +8,11 @@
 #include <utility>
 #include <vector>
 
-#include <kymo/device.h>
+#include <marey/device.h>
 
 #include "sources/simulated/settings.h"
 
-namespace kymo::simulated {
+namespace marey::simulated {
 
 inline constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
@@ -67,4 +67,4 @@ class Machine {
     std::map<std::int32_t, Memory> memory_;
 };
 
-}  // namespace kymo::simulated
+}  // namespace marey::simulated

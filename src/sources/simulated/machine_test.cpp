@@ -8,7 +8,7 @@
 
 #include "sources/simulated/device_clock.h"
 
-namespace kymo::simulated {
+namespace marey::simulated {
 namespace {
 
 TEST(ClockRelation, BetweenTwoReadingsATimeIsOffByNoMoreThanThey) {
@@ -93,4 +93,4 @@ TEST(Machine, GivesMemoryUntilThereIsNoMore) {
 }
 
 }  // namespace
-}  // namespace kymo::simulated
+}  // namespace marey::simulated

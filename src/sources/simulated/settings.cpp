@@ -1,7 +1,7 @@
 // settings.cpp: settings by their names.
 #include "sources/simulated/settings.h"
 
-namespace kymo::simulated {
+namespace marey::simulated {
 namespace {
 
 struct Setting {
@@ -41,4 +41,4 @@ bool Settings::set(std::string_view key, double value) noexcept {
     return false;
 }
 
-}  // namespace kymo::simulated
+}  // namespace marey::simulated

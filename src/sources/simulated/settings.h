@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace kymo::simulated {
+namespace marey::simulated {
 
 struct Settings {
     double devices = 2;
@@ -26,4 +26,4 @@ struct Settings {
     bool set(std::string_view key, double value) noexcept;
 };
 
-}  // namespace kymo::simulated
+}  // namespace marey::simulated

@@ -1,17 +1,17 @@
-// simulated_device.cpp: the machine as a device of Kymo, and its library's functions.
+// simulated_device.cpp: the machine as a device of Marey, and its library's functions.
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include <kymo/c.h>
-#include <kymo/device.h>
-#include <kymo/error.h>
-#include <kymo/simulated.h>
+#include <marey/c.h>
+#include <marey/device.h>
+#include <marey/error.h>
+#include <marey/simulated.h>
 
 #include "sources/simulated/simulation.h"
 
-namespace kymo::simulated {
+namespace marey::simulated {
 namespace {
 
 struct Current {
@@ -67,9 +67,9 @@ class SimulatedDevice final : public DeviceRuntime {
         return event->ticks() <= device_ticks();
     }
 
-    void mark(std::string_view name) override { kymo_instant(std::string(name).c_str()); }
-    void range_push(std::string_view name) override { kymo_begin_named(std::string(name).c_str()); }
-    void range_pop() override { kymo_end(); }
+    void mark(std::string_view name) override { marey_instant(std::string(name).c_str()); }
+    void range_push(std::string_view name) override { marey_begin_named(std::string(name).c_str()); }
+    void range_pop() override { marey_end(); }
 
     void on_each_device(const std::function<void(std::int32_t device)>& visit) override {
         const Current before = std::exchange(current, {});
@@ -104,77 +104,77 @@ Job make_job(DeviceWorkKind kind, const char* name, std::int32_t device, std::ui
 }
 
 }  // namespace
-}  // namespace kymo::simulated
+}  // namespace marey::simulated
 
-using kymo::DeviceWorkKind;
-using kymo::simulated::Job;
-using kymo::simulated::make_job;
-using kymo::simulated::Simulation;
+using marey::DeviceWorkKind;
+using marey::simulated::Job;
+using marey::simulated::make_job;
+using marey::simulated::Simulation;
 
 extern "C" {
 
-KYMO_API void kymo_register_device() {
-    kymo::register_device(std::make_shared<kymo::simulated::SimulatedDevice>());
+MAREY_API void marey_register_device() {
+    marey::register_device(std::make_shared<marey::simulated::SimulatedDevice>());
 }
 
-int kymo_simulated_configure(const char* key, double value) {
+int marey_simulated_configure(const char* key, double value) {
     return key != nullptr && Simulation::get().configure(key, value) ? 0 : 1;
 }
 
-void kymo_simulated_reset() {
+void marey_simulated_reset() {
     Simulation::get().reset();
 }
 
-std::uint32_t kymo_simulated_launch(std::int32_t device, std::uint32_t stream, const char* name,
-                                    std::uint64_t duration_ns) {
+std::uint32_t marey_simulated_launch(std::int32_t device, std::uint32_t stream, const char* name,
+                                     std::uint64_t duration_ns) {
     return Simulation::get().launch("simLaunchKernel",
                                     {make_job(DeviceWorkKind::Kernel, name, device, stream, duration_ns)});
 }
 
-std::uint32_t kymo_simulated_copy(std::int32_t device, std::uint32_t stream, const char* name,
-                                  std::uint64_t bytes, std::uint64_t duration_ns) {
+std::uint32_t marey_simulated_copy(std::int32_t device, std::uint32_t stream, const char* name,
+                                   std::uint64_t bytes, std::uint64_t duration_ns) {
     return Simulation::get().launch(
         "simCopyAsync", {make_job(DeviceWorkKind::Copy, name, device, stream, duration_ns, bytes)});
 }
 
-std::uint32_t kymo_simulated_set(std::int32_t device, std::uint32_t stream, std::uint64_t bytes,
-                                 std::uint64_t duration_ns) {
+std::uint32_t marey_simulated_set(std::int32_t device, std::uint32_t stream, std::uint64_t bytes,
+                                  std::uint64_t duration_ns) {
     return Simulation::get().launch("simSetAsync", {make_job(DeviceWorkKind::Set, "Memset (Device)", device,
                                                              stream, duration_ns, bytes)});
 }
 
-std::uint32_t kymo_simulated_graph(std::int32_t device, std::uint32_t stream, const char* const* names,
-                                   const std::uint64_t* durations_ns, std::uint32_t count) {
+std::uint32_t marey_simulated_graph(std::int32_t device, std::uint32_t stream, const char* const* names,
+                                    const std::uint64_t* durations_ns, std::uint32_t count) {
     std::vector<Job> jobs;
     for (std::uint32_t i = 0; i < count; ++i)
         jobs.push_back(make_job(DeviceWorkKind::Kernel, names[i], device, stream, durations_ns[i]));
     return Simulation::get().launch("simGraphLaunch", std::move(jobs));
 }
 
-std::uint32_t kymo_simulated_wait(std::int32_t device, std::uint32_t stream, std::uint32_t other) {
+std::uint32_t marey_simulated_wait(std::int32_t device, std::uint32_t stream, std::uint32_t other) {
     return Simulation::get().let_wait(make_job(DeviceWorkKind::Wait, "Stream Wait Event", device, stream, 0),
                                       other);
 }
 
-int kymo_simulated_synchronize(std::int32_t device) {
+int marey_simulated_synchronize(std::int32_t device) {
     return Simulation::get().synchronize(device) ? 0 : 1;
 }
 
-std::uint64_t kymo_simulated_allocate(std::int32_t device, std::uint64_t bytes) {
+std::uint64_t marey_simulated_allocate(std::int32_t device, std::uint64_t bytes) {
     return Simulation::get().allocate(device, bytes);
 }
 
-int kymo_simulated_release(std::int32_t device, std::uint64_t address) {
+int marey_simulated_release(std::int32_t device, std::uint64_t address) {
     return Simulation::get().release(device, address) ? 0 : 1;
 }
 
-int kymo_simulated_use(std::int32_t device, std::uint32_t stream) {
+int marey_simulated_use(std::int32_t device, std::uint32_t stream) {
     if (!Simulation::get().has_device(device)) return 1;
-    kymo::simulated::current = {device, stream};
+    marey::simulated::current = {device, stream};
     return 0;
 }
 
-std::uint64_t kymo_simulated_lost() {
+std::uint64_t marey_simulated_lost() {
     return Simulation::get().lost();
 }
 }

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <new>
 
-namespace kymo::simulated {
+namespace marey::simulated {
 namespace {
 
 bool wants(const DeviceNeeds& needs, std::uint32_t activity) noexcept {
@@ -300,4 +300,4 @@ void Simulation::tell_facts(const State& state) {
     state.log->write_fact(kType, "simulated_clock", state.relation.report());
 }
 
-}  // namespace kymo::simulated
+}  // namespace marey::simulated

@@ -8,14 +8,14 @@
 #include <utility>
 #include <vector>
 
-#include <kymo/device.h>
+#include <marey/device.h>
 
 #include "sources/simulated/activity_buffers.h"
 #include "sources/simulated/device_clock.h"
 #include "sources/simulated/machine.h"
 #include "sources/simulated/settings.h"
 
-namespace kymo::simulated {
+namespace marey::simulated {
 
 /// Safe for all threads. Made at first use, never destroyed: threads may launch until the very end.
 class Simulation final : public DeviceActivitySource {
@@ -76,4 +76,4 @@ class Simulation final : public DeviceActivitySource {
     State* state_;  ///< a child of a fork gets another one: its parent's may have been in use
 };
 
-}  // namespace kymo::simulated
+}  // namespace marey::simulated

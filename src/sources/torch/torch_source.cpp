@@ -8,13 +8,13 @@
 #include <mutex>
 #include <string_view>
 
-#include <kymo/detail/log_format.h>
-#include <kymo/error.h>
+#include <marey/detail/log_format.h>
+#include <marey/error.h>
 
 #include "record/source_writer.h"
 #include "sources/torch/observer/observer_table.h"
 
-namespace kymo::torch {
+namespace marey::torch {
 
 namespace {
 
@@ -91,7 +91,7 @@ void load_observer(const std::string& path) {
         if (get == nullptr) throw Error(load_error(path));
         const ObserverTable* const table = get();
         if (table->version != kObserverTableVersion || table->layout != detail::kLayoutNumber)
-            throw Error(path + ": was compiled for another Kymo");
+            throw Error(path + ": was compiled for another Marey");
         all.table = table;
     }
     add_source(std::make_shared<OperatorSource>());
@@ -142,4 +142,4 @@ bool describe_tensor(std::uintptr_t impl, void (*take)(const ArrayView&, void*),
     return table != nullptr && table->describe_tensor(impl, take, context);
 }
 
-}  // namespace kymo::torch
+}  // namespace marey::torch

@@ -5,21 +5,21 @@
 #include <cstdint>
 #include <string>
 
-#include <kymo/value.h>
+#include <marey/value.h>
 
-namespace kymo::torch {
+namespace marey::torch {
 
 /// Loads the observer, a shared library, once; later calls do nothing. From then on every session has
-/// PyTorch's operators. Throws kymo::Error when it cannot be loaded or does not fit this Kymo.
+/// PyTorch's operators. Throws marey::Error when it cannot be loaded or does not fit this Marey.
 void load_observer(const std::string& path);
 bool is_observer_loaded() noexcept;
 
 /// What sessions do not ask for by themselves: an emitter's ranges, overload names (bits: ObserverNeeds).
-/// Counted; each hold is released once. Throws kymo::Error when no observer is loaded.
+/// Counted; each hold is released once. Throws marey::Error when no observer is loaded.
 void hold_needs(std::uint32_t needs);
 void release_needs(std::uint32_t needs) noexcept;
 
-/// Puts the calling thread under Kymo in PyTorch's eyes: it reports its allocations, and what follows the
+/// Puts the calling thread under Marey in PyTorch's eyes: it reports its allocations, and what follows the
 /// thread goes where its work goes. Gives what leave_thread() takes, on that thread; 0: another profiler is
 /// there.
 std::uint64_t enter_thread(bool shapes);
@@ -29,4 +29,4 @@ void leave_thread(std::uint64_t token) noexcept;
 /// with what holds that long. False: it was not, since no session asks for that, or no observer is loaded.
 bool describe_tensor(std::uintptr_t impl, void (*take)(const ArrayView&, void*), void* context) noexcept;
 
-}  // namespace kymo::torch
+}  // namespace marey::torch

@@ -1,7 +1,7 @@
 // with_nanobind.cpp: a user's extension, made with nanobind, that marks ranges and calls back into Python.
 #include <nanobind/nanobind.h>
 
-#include <kymo/kymo.h>
+#include <marey/marey.h>
 
 struct Tally {
     int sum = 0;
@@ -11,7 +11,7 @@ struct Tally {
 NB_MODULE(with_nanobind, module) {
     nanobind::class_<Tally>(module, "Tally").def(nanobind::init<>()).def("add", &Tally::add);
     module.def("work", [](const nanobind::callable& inner) {
-        KYMO_RANGE("nanobind work", "size", 3);
+        MAREY_RANGE("nanobind work", "size", 3);
         inner();
     });
 }

@@ -1,5 +1,5 @@
 // with_pybind11.cpp: a user's extension, made with pybind11, that marks ranges and calls back into Python.
-#include <kymo/kymo.h>
+#include <marey/marey.h>
 #include <pybind11/pybind11.h>
 
 struct Tally {
@@ -16,8 +16,8 @@ PYBIND11_MODULE(with_pybind11, module) {
         .def("set", pybind11::overload_cast<int>(&Tally::set))
         .def("set", pybind11::overload_cast<int, int>(&Tally::set));
     module.def("work", [](const pybind11::function& inner) {
-        KYMO_RANGE("pybind11 work");
+        MAREY_RANGE("pybind11 work");
         inner();
-        kymo::instant("pybind11 done");
+        marey::instant("pybind11 done");
     });
 }

@@ -3,8 +3,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <kymo/python/nanobind.h>
-#include <kymo/traceback.h>
+#include <marey/python/nanobind.h>
+#include <marey/traceback.h>
 
 #include <string>
 #include <thread>
@@ -14,7 +14,7 @@ namespace nb = nanobind;
 
 namespace {
 
-kymo::CapturedTraceback kept;
+marey::CapturedTraceback kept;
 
 /// The frame that the tests look for between Python's.
 __attribute__((noinline)) nb::object call_back(const nb::callable& inner) {
@@ -23,14 +23,14 @@ __attribute__((noinline)) nb::object call_back(const nb::callable& inner) {
     return result;
 }
 
-__attribute__((noinline)) kymo::CapturedTraceback gather_here(bool native) {
-    kymo::CapturedTraceback traceback = kymo::CapturedTraceback::gather({.native = native});
+__attribute__((noinline)) marey::CapturedTraceback gather_here(bool native) {
+    marey::CapturedTraceback traceback = marey::CapturedTraceback::gather({.native = native});
     asm volatile("" ::: "memory");
     return traceback;
 }
 
-std::vector<std::string> names_of(const kymo::CapturedTraceback& traceback) {
-    const kymo::SymbolizedTracebacks named = kymo::symbolize(std::span(&traceback, 1));
+std::vector<std::string> names_of(const marey::CapturedTraceback& traceback) {
+    const marey::SymbolizedTracebacks named = marey::symbolize(std::span(&traceback, 1));
     std::vector<std::string> names;
     for (const std::uint32_t index : named.tracebacks[0]) names.push_back(named.all_frames[index].name);
     return names;
@@ -40,13 +40,13 @@ std::vector<std::string> names_of(const kymo::CapturedTraceback& traceback) {
 
 NB_MODULE(traces_nanobind, module) {
     module.def("call_back", &call_back);
-    module.def("same", [](kymo::CapturedTraceback traceback) { return traceback; });
-    module.def("empty", [] { return kymo::CapturedTraceback(); });
-    module.def("keep", [](const kymo::CapturedTraceback& traceback) { kept = traceback; });
+    module.def("same", [](marey::CapturedTraceback traceback) { return traceback; });
+    module.def("empty", [] { return marey::CapturedTraceback(); });
+    module.def("keep", [](const marey::CapturedTraceback& traceback) { kept = traceback; });
     module.def("kept", [] { return kept; });
-    module.def("is_kept", [](const kymo::CapturedTraceback& traceback) { return traceback == kept; });
+    module.def("is_kept", [](const marey::CapturedTraceback& traceback) { return traceback == kept; });
     module.def("gather", &gather_here);
-    module.def("names", [](const kymo::CapturedTraceback& traceback) { return names_of(traceback); });
+    module.def("names", [](const marey::CapturedTraceback& traceback) { return names_of(traceback); });
     // A thread that Python does not know drops it.
     module.def("drop_without_gil", [] {
         const nb::gil_scoped_release released;
@@ -62,7 +62,7 @@ NB_MODULE(traces_nanobind, module) {
     module.def("gather_elsewhere", [] {
         std::vector<std::size_t> sizes;
         std::thread([&] {
-            const kymo::CapturedTraceback traceback = gather_here(true);
+            const marey::CapturedTraceback traceback = gather_here(true);
             sizes = {traceback.python_frames(), traceback.addresses().size()};
         }).join();
         return sizes;

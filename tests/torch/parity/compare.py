@@ -1,4 +1,4 @@
-"""compare.py [FILE]: what PyTorch's profiler and kymo.torch say of the same programs, as a table.
+"""compare.py [FILE]: what PyTorch's profiler and marey.torch say of the same programs, as a table.
 
 Sections of FILE about devices that this machine does not have stay as they are.
 """
@@ -93,7 +93,7 @@ def comparisons(theirs, ours, device):
 def table(device):
     rows = collections.defaultdict(dict)
     for name in WORKLOADS:
-        theirs, ours = record("torch", name, device), record("kymo", name, device)
+        theirs, ours = record("torch", name, device), record("marey", name, device)
         for what, found, count in comparisons(theirs, ours, device):
             rows[what][name] = f"{found} of {count}" if found != count else f"all {count}"
     lines = ["| compared | " + " | ".join(WORKLOADS) + " |", "|---" * (len(WORKLOADS) + 1) + "|"]
@@ -101,11 +101,11 @@ def table(device):
     return "\n".join(lines)
 
 
-INTRODUCTION = """# What kymo.torch and torch.profiler say of the same program
+INTRODUCTION = """# What marey.torch and torch.profiler say of the same program
 
 Made by `make parity-torch`. Each workload is two training steps with Adam, run in a process of its own under each
 profiler, once with shapes, memory and FLOPs and once with stacks. A cell says how many facts are equal, of those that
-either has. Kymo has more than PyTorch in three places: texts among the values of inputs, formulas of FLOPs, and stacks
+either has. Marey has more than PyTorch in three places: texts among the values of inputs, formulas of FLOPs, and stacks
 of the operators that add up gradients.
 """
 

@@ -21,8 +21,8 @@ def make_profiler(which, device, stacks):
     if device == "cuda":
         activities.append(torch.profiler.ProfilerActivity.CUDA)
     options = {"with_stack": True} if stacks else {"record_shapes": True, "profile_memory": True, "with_flops": True}
-    if which == "kymo":
-        from kymo.torch import profile
+    if which == "marey":
+        from marey.torch import profile
     else:
         from torch.profiler import profile
 

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include <kymo/value.h>
+#include <marey/value.h>
 
-namespace kymo::torch {
+namespace marey::torch {
 
 /// Taken from the calling thread's state, inside the start of such a range. Keys as in PyTorch's traces.
 class CollectiveValues {
@@ -60,4 +60,4 @@ class CollectiveValues {
     std::vector<KeyedValue> values_;
 };
 
-}  // namespace kymo::torch
+}  // namespace marey::torch

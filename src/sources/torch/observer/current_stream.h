@@ -6,7 +6,7 @@
 
 #include <exception>
 
-namespace kymo::torch {
+namespace marey::torch {
 
 /// Older PyTorchs keep it to themselves.
 template <class Stream>
@@ -29,4 +29,4 @@ inline void* current_cuda_stream() noexcept {
     }
 }
 
-}  // namespace kymo::torch
+}  // namespace marey::torch

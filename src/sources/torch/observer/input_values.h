@@ -1,4 +1,4 @@
-// input_values.h: what operators take and give, as Kymo's values: metadata of tensors, scalars, lists.
+// input_values.h: what operators take and give, as Marey's values: metadata of tensors, scalars, lists.
 #pragma once
 
 #include <ATen/core/TensorBase.h>
@@ -17,12 +17,12 @@
 #include <string>
 #include <string_view>
 
-#include <kymo/observe.h>
-#include <kymo/value.h>
+#include <marey/observe.h>
+#include <marey/value.h>
 
 #include "tensor_objects.h"
 
-namespace kymo::torch {
+namespace marey::torch {
 
 /// Of integers of one to seven bits, whose numbers run as ours do.
 inline DType small_dtype_of(c10::ScalarType type) noexcept {
@@ -287,4 +287,4 @@ class InputValues {
     std::array<char, 2048> texts_;
 };
 
-}  // namespace kymo::torch
+}  // namespace marey::torch

@@ -8,13 +8,13 @@
 #include <bit>
 #include <cstdint>
 
-#include <kymo/detail/operator_path.h>
-#include <kymo/detail/value_encoder.h>
-#include <kymo/detail/values.h>
+#include <marey/detail/operator_path.h>
+#include <marey/detail/value_encoder.h>
+#include <marey/detail/values.h>
 
 #include "input_values.h"
 
-namespace kymo::torch {
+namespace marey::torch {
 
 /// Opens a range with its facts and inputs. Not for inputs that say which tensors they are.
 class InputWriter {
@@ -134,4 +134,4 @@ class InputWriter {
     detail::ValueNeeds needs_;
 };
 
-}  // namespace kymo::torch
+}  // namespace marey::torch

@@ -9,12 +9,12 @@
 #include <new>
 #include <utility>
 
-#include <kymo/context.h>
-#include <kymo/detail/operator_path.h>
-#include <kymo/observe.h>
-#include <kymo/operation.h>
+#include <marey/context.h>
+#include <marey/detail/operator_path.h>
+#include <marey/observe.h>
+#include <marey/operation.h>
 
-namespace kymo::torch {
+namespace marey::torch {
 
 /// Freed memory of ranges, of one thread, for its next ranges: the heap is out of it.
 class RangeMemory {
@@ -131,4 +131,4 @@ class FullRange final : public KeptRange {
     Operation operation_;
 };
 
-}  // namespace kymo::torch
+}  // namespace marey::torch

@@ -1,5 +1,5 @@
-// observer.cpp: writes PyTorch's operators, autograd nodes and user ranges into Kymo's logs. Compiled against
-// the PyTorch that is installed; knows nothing of Python.
+// observer.cpp: writes PyTorch's operators, autograd nodes and user ranges into Marey's logs. Compiled
+// against the PyTorch that is installed; knows nothing of Python.
 #include "observer_table.h"
 
 #include <ATen/record_function.h>
@@ -15,8 +15,8 @@
 #include <variant>
 #include <vector>
 
-#include <kymo/device.h>
-#include <kymo/operation.h>
+#include <marey/device.h>
+#include <marey/operation.h>
 
 #include "collective_values.h"
 #include "current_stream.h"
@@ -27,7 +27,7 @@
 #include "profiler_state.h"
 #include "tensor_objects.h"
 
-namespace kymo::torch {
+namespace marey::torch {
 
 namespace {
 
@@ -325,9 +325,9 @@ constexpr ObserverTable kTable{kObserverTableVersion, detail::kLayoutNumber, set
 
 }  // namespace
 
-}  // namespace kymo::torch
+}  // namespace marey::torch
 
-extern "C" __attribute__((visibility("default"))) const kymo::torch::ObserverTable* kymo_torch_observer() {
-    kymo::set_current_queue(kymo::DeviceType::Cuda, kymo::torch::current_cuda_stream);
-    return &kymo::torch::kTable;
+extern "C" __attribute__((visibility("default"))) const marey::torch::ObserverTable* marey_torch_observer() {
+    marey::set_current_queue(marey::DeviceType::Cuda, marey::torch::current_cuda_stream);
+    return &marey::torch::kTable;
 }

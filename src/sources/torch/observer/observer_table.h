@@ -1,12 +1,12 @@
-// observer_table.h: what the observer of PyTorch's operators, a library of its own, gives to Kymo's Python
+// observer_table.h: what the observer of PyTorch's operators, a library of its own, gives to Marey's Python
 // extension.
 #pragma once
 
 #include <cstdint>
 
-#include <kymo/value.h>
+#include <marey/value.h>
 
-namespace kymo::torch {
+namespace marey::torch {
 
 inline constexpr std::uint32_t kObserverTableVersion = 2;
 
@@ -42,7 +42,7 @@ struct ObserverTable {
     bool (*describe_tensor)(std::uintptr_t impl, void (*take)(const ArrayView&, void*), void* context);
 };
 
-/// The name under which the library exports it: const ObserverTable* kymo_torch_observer().
-inline constexpr char kObserverSymbol[] = "kymo_torch_observer";
+/// The name under which the library exports it: const ObserverTable* marey_torch_observer().
+inline constexpr char kObserverSymbol[] = "marey_torch_observer";
 
-}  // namespace kymo::torch
+}  // namespace marey::torch

@@ -11,9 +11,9 @@
 #include <mutex>
 #include <string_view>
 
-#include <kymo/detail/values.h>
+#include <marey/detail/values.h>
 
-namespace kymo::torch {
+namespace marey::torch {
 
 /// The site of what is not to be recorded.
 inline constexpr std::uint32_t kNoSite = ~0u;
@@ -109,4 +109,4 @@ class SchemaWatch final : public c10::OpRegistrationListener {
     }
 };
 
-}  // namespace kymo::torch
+}  // namespace marey::torch

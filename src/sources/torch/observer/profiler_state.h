@@ -1,5 +1,5 @@
-// profiler_state.h: what stands in PyTorch's thread-local state for Kymo: allocation reports go to it, and it
-// carries a context to where the thread's work goes.
+// profiler_state.h: what stands in PyTorch's thread-local state for Marey: allocation reports go to it, and
+// it carries a context to where the thread's work goes.
 #pragma once
 
 #include <c10/core/Allocator.h>
@@ -16,13 +16,13 @@
 #include <utility>
 #include <vector>
 
-#include <kymo/context.h>
-#include <kymo/memory.h>
-#include <kymo/observe.h>
+#include <marey/context.h>
+#include <marey/memory.h>
+#include <marey/observe.h>
 
 #include "input_values.h"
 
-namespace kymo::torch {
+namespace marey::torch {
 
 namespace profiler = ::torch::profiler::impl;
 
@@ -186,4 +186,4 @@ inline void leave_states() {
     }
 }
 
-}  // namespace kymo::torch
+}  // namespace marey::torch

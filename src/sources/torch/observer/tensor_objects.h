@@ -15,9 +15,9 @@
 #include <unordered_map>
 #include <utility>
 
-#include <kymo/value.h>
+#include <marey/value.h>
 
-namespace kymo::torch {
+namespace marey::torch {
 
 /// Weak references to the tensors that were seen: their addresses are not given to others until then. Those
 /// of the dead are dropped whenever there are twice as many as lived last time; whoever is at such an address
@@ -123,4 +123,4 @@ class TensorObjects {
     }
 };
 
-}  // namespace kymo::torch
+}  // namespace marey::torch

@@ -1,0 +1,44 @@
+// call_stack.h: where a range began, kept with it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include <marey/detail/export.h>
+#include <marey/traceback.h>
+
+namespace marey {
+
+/// The calling thread's stack as a value of a range, an instant or an operation (OperationFacts::stack):
+///
+///     MAREY_RANGE("load", "stack", marey::CallStack());
+///     marey::Range range("request", "stack", marey::CallStack({.native = true}));
+///
+/// Values are evaluated only while somebody records them, and so nothing is captured otherwise. The log gets
+/// numbers; a trace has the frames as the value "Call stack", whatever the key, innermost first:
+/// "file.py(12): f" for Python's, "library.so+0x12ab" for native ones until marey::symbolize_trace() has
+/// named them. The innermost kMost frames are kept.
+class CallStack {
+  public:
+    static constexpr std::size_t kMost = 256;
+
+    /// Of the calling function: unless told otherwise frames of Python, where there are any, and native ones.
+    MAREY_API explicit CallStack(const TracebackOptions& options = {.python = true, .native = true}) noexcept;
+    /// One that was captured before.
+    MAREY_API explicit CallStack(const CapturedTraceback& traceback) noexcept;
+
+    /// As they go into the log (detail/log_format.h).
+    std::span<const std::uint64_t> frame_words() const noexcept { return {words_, count_}; }
+    bool is_cut() const noexcept { return is_cut_; }
+
+  private:
+    void add(const CapturedTraceback& traceback) noexcept;
+    void add_word(std::uint64_t word) noexcept;
+
+    std::size_t count_ = 0;
+    bool is_cut_ = false;
+    std::uint64_t words_[kMost];
+};
+
+}  // namespace marey

@@ -1,0 +1,217 @@
+// values.h: typed values of a range, encoded onto the thread's side stack.
+#pragma once
+
+#include <concepts>
+#include <cstring>
+#include <ranges>
+#include <span>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include <marey/detail/hot_path.h>
+
+namespace marey::detail {
+inline namespace layout1 {
+
+inline constexpr std::size_t kMaxValues = 16;
+
+/// The string ids of the keys of one call site, filled in at first use. Keys must be string literals.
+struct KeyIds {
+    std::uint32_t ids[kMaxValues] = {};
+};
+
+/// Interns a string; 0 when there is no room for another.
+MAREY_API std::uint32_t intern_string(std::string_view text) noexcept;
+
+/// Room for the values of one range at the top of this thread's side stack. While it is open nothing else may
+/// be pushed there by this thread, which counts as busy. `place` is null when nothing can be kept (then
+/// writes vanish).
+struct SideRoom {
+    std::byte* place = nullptr;
+    std::byte* limit = nullptr;
+    bool is_inline = false;
+};
+MAREY_API SideRoom open_side_slowly() noexcept;
+MAREY_API std::uint32_t close_side_slowly(std::byte* end) noexcept;
+inline constexpr std::size_t kLeastSideRoom = 1024;  ///< for an entry in the thread's own block
+
+inline SideRoom open_side() noexcept {
+    ThreadState* const thread = current_thread;
+    if (load_relaxed(thread->is_inline) == 0 || load_relaxed(thread->busy) != 0 ||
+        thread->side_used + kLeastSideRoom > kSideBytes) [[unlikely]] {
+        return open_side_slowly();
+    }
+    store_relaxed(thread->busy, 1u);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    std::byte* const place = thread->side + thread->side_used + sizeof(SideEntry);
+    return {place, thread->side + kSideBytes, true};
+}
+/// Ends the entry and gives its handle (0: there is none). `end` is one past the last byte written.
+inline std::uint32_t close_side(const SideRoom& room, std::byte* end) noexcept {
+    if (!room.is_inline) [[unlikely]]
+        return close_side_slowly(end);
+    ThreadState* const thread = current_thread;
+    const std::uint32_t offset = thread->side_used;
+    const SideEntry head{static_cast<std::uint32_t>(end - room.place), thread->depth};
+    std::memcpy(thread->side + offset, &head, sizeof head);
+    thread->side_used =
+        (offset + static_cast<std::uint32_t>(sizeof head) + head.bytes + 7) & ~std::uint32_t{7};
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    store_relaxed(thread->busy, 0u);
+    return offset / 8 + 1;
+}
+
+/// Leaves it without an entry. Only of a room that is inline.
+inline void drop_side_room() noexcept {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    store_relaxed(current_thread->busy, 0u);
+}
+
+template <class T>
+concept TextLike = std::convertible_to<const T&, std::string_view>;
+template <class T>
+concept ScalarLike = std::is_arithmetic_v<T> || std::is_enum_v<T>;
+template <class T>
+concept StackLike = requires(const T& stack) {
+    stack.frame_words();
+};
+template <class T>
+concept ListLike = std::ranges::sized_range<const T> && !TextLike<T>;
+
+/// Appends values to a SideRoom. What does not fit is cut and marked so; nothing fails.
+class ValueWriter {
+  public:
+    explicit ValueWriter(SideRoom room) noexcept : cursor_(room.place), limit_(room.limit) {}
+    std::byte* end() const noexcept { return cursor_; }
+
+    template <class T>
+    void add(std::uint32_t key, const T& value) noexcept {
+        if constexpr (std::same_as<T, bool>) {
+            scalar(key, 1, static_cast<std::uint64_t>(value));
+        } else if constexpr (std::is_enum_v<T>) {
+            add(key, static_cast<std::underlying_type_t<T>>(value));
+        } else if constexpr (std::floating_point<T>) {
+            const double real = static_cast<double>(value);
+            std::uint64_t bits;
+            std::memcpy(&bits, &real, sizeof bits);
+            scalar(key, 3, bits);
+        } else if constexpr (std::integral<T>) {
+            scalar(key, 2, static_cast<std::uint64_t>(static_cast<std::int64_t>(value)));
+        } else if constexpr (TextLike<T>) {
+            if constexpr (std::is_pointer_v<T>) {
+                if (value == nullptr) return header(key, 0, 0, 0);
+            }
+            text(key, std::string_view(value));
+        } else if constexpr (StackLike<T>) {
+            stack(value.frame_words(), value.is_cut());
+        } else {
+            static_assert(ListLike<T>,
+                          "a value is a boolean, a number, an enumerator, text, a list of these, or a stack");
+            list(key, value);
+        }
+    }
+
+  private:
+    bool fits(std::size_t bytes) const noexcept {
+        return static_cast<std::size_t>(limit_ - cursor_) >= bytes;
+    }
+    void header(std::uint32_t key, std::uint8_t kind, std::uint8_t flags, std::uint16_t count) noexcept {
+        if (!fits(sizeof(ValueHeader))) return;
+        const ValueHeader head{key, kind, flags, count};
+        std::memcpy(cursor_, &head, sizeof head);
+        cursor_ += sizeof head;
+    }
+    void scalar(std::uint32_t key, std::uint8_t kind, std::uint64_t bits) noexcept {
+        if (!fits(sizeof(ValueHeader) + sizeof bits)) return;
+        header(key, kind, 0, 0);
+        std::memcpy(cursor_, &bits, sizeof bits);
+        cursor_ += sizeof bits;
+    }
+    void text(std::uint32_t key, std::string_view value) noexcept {
+        if (!fits(sizeof(ValueHeader))) return;
+        const std::size_t room = static_cast<std::size_t>(limit_ - cursor_) - sizeof(ValueHeader);
+        std::size_t bytes = value.size();
+        if (bytes > kMaxStringBytes) bytes = kMaxStringBytes;
+        if (bytes > (room & ~std::size_t{7})) bytes = room & ~std::size_t{7};
+        header(key, 4, bytes < value.size() ? kValueTruncated : std::uint8_t{0},
+               static_cast<std::uint16_t>(bytes));
+        if (bytes % 8 != 0) std::memset(cursor_ + bytes - bytes % 8, 0, 8);
+        if (bytes != 0) std::memcpy(cursor_, value.data(), bytes);
+        cursor_ += (bytes + 7) & ~std::size_t{7};
+    }
+    void stack(std::span<const std::uint64_t> frames, bool is_cut) noexcept {
+        if (frames.empty() || !fits(sizeof(ValueHeader) + sizeof(std::uint64_t))) return;
+        const std::size_t room =
+            (static_cast<std::size_t>(limit_ - cursor_) - sizeof(ValueHeader)) / sizeof(std::uint64_t);
+        const std::size_t count = frames.size() < room ? frames.size() : room;
+        header(0, kValueStack, is_cut || count < frames.size() ? kValueTruncated : std::uint8_t{0},
+               static_cast<std::uint16_t>(count));
+        std::memcpy(cursor_, frames.data(), count * sizeof(std::uint64_t));
+        cursor_ += count * sizeof(std::uint64_t);
+    }
+    template <class T>
+    void list(std::uint32_t key, const T& values) noexcept {
+        if (!fits(sizeof(ValueHeader))) return;
+        std::byte* const head = cursor_;
+        std::uint16_t count = 0;
+        std::uint8_t flags = 0;
+        cursor_ += sizeof(ValueHeader);
+        for (const auto& value : values) {
+            std::byte* const before = cursor_;
+            using Item = std::remove_cvref_t<decltype(value)>;
+            if (count < kMaxListItems) {
+                if constexpr (std::is_class_v<T> && requires { typename T::value_type; } &&
+                              std::same_as<typename T::value_type, bool>) {
+                    add(0, static_cast<bool>(value));  // vector<bool> hands out proxies
+                } else {
+                    static_assert(ScalarLike<Item> || TextLike<Item>, "lists hold booleans, numbers or text");
+                    add(0, value);
+                }
+            }
+            if (cursor_ == before) {
+                flags = kValueTruncated;
+                break;
+            }
+            ++count;
+        }
+        const ValueHeader filled{key, 5, flags, count};
+        std::memcpy(head, &filled, sizeof filled);
+    }
+
+    std::byte* cursor_;
+    std::byte* limit_;
+};
+
+inline std::uint32_t key_id(std::uint32_t& cached, std::string_view key) noexcept {
+    std::uint32_t id = load_relaxed(cached);
+    if (id == 0) {
+        id = intern_string(key);
+        store_relaxed(cached, id);
+    }
+    return id;
+}
+
+template <std::size_t... I, class... Args>
+inline void write_pairs(ValueWriter& writer, KeyIds& keys, std::index_sequence<I...>,
+                        const Args&... args) noexcept {
+    const auto all = std::tie(args...);
+    (writer.add(key_id(keys.ids[I], std::string_view(std::get<2 * I>(all))), std::get<2 * I + 1>(all)), ...);
+}
+
+/// Pushes "key", value, "key", value, ... and gives the handle that open_slowly takes; 0 when nothing was
+/// kept.
+template <class... Args>
+inline std::uint32_t push_values(KeyIds& keys, const Args&... args) noexcept {
+    static_assert(sizeof...(Args) % 2 == 0, "values come in pairs: \"key\", value");
+    static_assert(sizeof...(Args) / 2 <= kMaxValues, "at most 16 values for one range");
+    const SideRoom room = open_side();
+    if (room.place == nullptr) return 0;
+    ValueWriter writer(room);
+    write_pairs(writer, keys, std::make_index_sequence<sizeof...(Args) / 2>(), args...);
+    return close_side(room, writer.end());
+}
+
+}  // namespace layout1
+}  // namespace marey::detail

@@ -1,0 +1,175 @@
+// range.h: marking a program: scopes, movable ranges, instants, counters, thread names.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+
+#include <marey/detail/hot_path.h>
+#include <marey/detail/values.h>
+#include <marey/scope.h>
+
+namespace marey {
+
+/// A range that can be moved, ended early, later, or on another thread; ended by its destructor at the
+/// latest. One that ends where it began, properly nested, is shown among the scopes of its thread, else on an
+/// async track.
+class Range {
+  public:
+    Range() noexcept = default;
+    explicit Range(std::string_view name, Scope scope = Scope::User) noexcept {
+        if (detail::is_wanted(scope)) begin(name, scope, 0);
+    }
+    /// With values: Range r("load", "bytes", n, "file", path). Keys and values alternate.
+    template <class Key, class Value, class... More>
+    requires std::convertible_to<const Key&, std::string_view> Range(std::string_view name, const Key& key,
+                                                                     const Value& value, const More&... more)
+    noexcept {
+        if (!detail::is_wanted(Scope::User)) return;
+        detail::KeyIds keys;
+        const bool wanted = detail::values_wanted(Scope::User);
+        begin(name, Scope::User, wanted ? detail::push_values(keys, key, value, more...) : 0);
+    }
+    /// One that is on an async track wherever it ends: the life of a task whose stretches of work are scopes.
+    static Range apart(std::string_view name, Scope scope = Scope::User) noexcept {
+        Range range;
+        if (detail::is_wanted(scope)) range.begin(name, scope, 0, true);
+        return range;
+    }
+    ~Range() { end(); }
+    Range(Range&& other) noexcept
+        : id_(std::exchange(other.id_, 0)),
+          start_(other.start_),
+          site_(other.site_),
+          frame_(std::exchange(other.frame_, nullptr)) {}
+    Range& operator=(Range&& other) noexcept {
+        if (this != &other) {
+            end();
+            id_ = std::exchange(other.id_, 0);
+            start_ = other.start_;
+            site_ = other.site_;
+            frame_ = std::exchange(other.frame_, nullptr);
+        }
+        return *this;
+    }
+    /// Ends it now, on whichever thread this is. Ending twice is harmless.
+    void end() noexcept {
+        if (is_open()) finish();
+    }
+    /// False once ended, when moved from, or when nobody recorded or observed it as it began.
+    bool is_open() const noexcept { return id_ != 0 || frame_ != nullptr; }
+
+  private:
+    friend struct RangeOfSite;
+    MAREY_API void begin(std::string_view name, Scope scope, std::uint32_t side,
+                         bool is_apart = false) noexcept;
+    void begin_site(std::uint32_t site, Scope scope, std::uint32_t side, bool is_apart) noexcept;
+    MAREY_API void finish() noexcept;
+
+    std::uint64_t id_ = 0;
+    std::uint64_t start_ = 0;
+    std::uint32_t site_ = 0;
+    void* frame_ = nullptr;  ///< of its observers
+};
+
+namespace detail {
+MAREY_API void record_instant(std::string_view name, Scope scope, std::uint32_t side) noexcept;
+MAREY_API void record_counter(std::string_view name, double value) noexcept;
+MAREY_API void record_counter(std::string_view name, std::int64_t value) noexcept;
+}  // namespace detail
+
+/// A point in time, with values if any are given: instant("flush", "pages", n).
+inline void instant(std::string_view name) noexcept {
+    if (detail::is_wanted(Scope::User)) detail::record_instant(name, Scope::User, 0);
+}
+template <class Key, class Value, class... More>
+inline void instant(std::string_view name, const Key& key, const Value& value, const More&... more) noexcept {
+    if (!detail::is_wanted(Scope::User)) return;
+    detail::KeyIds keys;
+    const bool wanted = detail::values_wanted(Scope::User);
+    detail::record_instant(name, Scope::User, wanted ? detail::push_values(keys, key, value, more...) : 0);
+}
+
+/// The value of something that changes over time: a queue's length, bytes in use.
+template <class Number>
+requires std::is_arithmetic_v<Number>
+inline void counter(std::string_view name, Number value) noexcept {
+    if (!detail::is_wanted(Scope::User)) return;
+    if constexpr (std::floating_point<Number>) {
+        detail::record_counter(name, static_cast<double>(value));
+    } else {
+        detail::record_counter(name, static_cast<std::int64_t>(value));
+    }
+}
+
+/// Names the calling thread in traces. Remembered whether or not anything records.
+MAREY_API void thread_name(std::string_view name) noexcept;
+
+/// True when a range of the calling thread would be recorded now.
+inline bool is_recording() noexcept {
+    return (detail::load_relaxed(detail::current_thread->armed) & detail::kArmedRecorder) != 0;
+}
+
+/// True when a session that sees the calling thread wants the inputs of ranges (record_shapes or
+/// concrete_inputs).
+inline bool inputs_wanted() noexcept {
+    constexpr std::uint64_t kInputs = detail::kArmedShapes | detail::kArmedConcrete;
+    return (detail::load_relaxed(detail::current_thread->armed) & kInputs) != 0;
+}
+
+}  // namespace marey
+
+#define MAREY_DETAIL_JOIN2(a, b) a##b
+#define MAREY_DETAIL_JOIN(a, b) MAREY_DETAIL_JOIN2(a, b)
+
+#ifndef MAREY_DISABLE
+
+// The trailing parts exist only when values are given; they are evaluated only when somebody keeps them.
+#define MAREY_DETAIL_RANGE(n, scope, name, ...)                                                             \
+    static constinit ::marey::detail::Site MAREY_DETAIL_JOIN(marey_site_, n){name, __FILE__, __LINE__,      \
+                                                                             scope};                        \
+    __VA_OPT__(static constinit ::marey::detail::KeyIds MAREY_DETAIL_JOIN(marey_keys_, n);)                 \
+    ::marey::detail::ScopedRange MAREY_DETAIL_JOIN(marey_range_, n)(                                        \
+        MAREY_DETAIL_JOIN(marey_site_, n),                                                                  \
+        scope __VA_OPT__(,                                                                                  \
+                         ::marey::detail::values_wanted(scope)                                              \
+                             ? ::marey::detail::push_values(MAREY_DETAIL_JOIN(marey_keys_, n), __VA_ARGS__) \
+                             : 0u))
+#define MAREY_DETAIL_RANGE_DYNAMIC(n, scope, name, ...)                                                \
+    __VA_OPT__(static constinit ::marey::detail::KeyIds MAREY_DETAIL_JOIN(marey_keys_, n);)            \
+    ::marey::detail::ScopedRange MAREY_DETAIL_JOIN(marey_range_, n)(                                   \
+        name, scope __VA_OPT__(                                                                        \
+                  , ::marey::detail::values_wanted(scope)                                              \
+                        ? ::marey::detail::push_values(MAREY_DETAIL_JOIN(marey_keys_, n), __VA_ARGS__) \
+                        : 0u))
+
+/// Times the rest of the block: MAREY_RANGE("parse"), MAREY_RANGE("parse", "bytes", n, "file", path).
+/// The name and the keys are string literals.
+#define MAREY_RANGE(...) MAREY_DETAIL_RANGE_IN(__COUNTER__, ::marey::Scope::User, __VA_ARGS__)
+/// The same with another scope: MAREY_RANGE_SCOPE(marey::Scope::BackwardFunction, "matmul").
+#define MAREY_RANGE_SCOPE(scope, ...) MAREY_DETAIL_RANGE_IN(__COUNTER__, scope, __VA_ARGS__)
+/// The same with a name made at run time (any text; interned once).
+#define MAREY_RANGE_DYNAMIC(...) MAREY_DETAIL_RANGE_DYNAMIC_IN(__COUNTER__, ::marey::Scope::User, __VA_ARGS__)
+/// Times the rest of the function, under its name.
+#define MAREY_FUNCTION(...) \
+    MAREY_DETAIL_RANGE_IN(__COUNTER__, ::marey::Scope::Function, __func__ __VA_OPT__(, ) __VA_ARGS__)
+#define MAREY_DETAIL_RANGE_IN(n, scope, ...) MAREY_DETAIL_RANGE(n, scope, __VA_ARGS__)
+#define MAREY_DETAIL_RANGE_DYNAMIC_IN(n, scope, ...) MAREY_DETAIL_RANGE_DYNAMIC(n, scope, __VA_ARGS__)
+
+/// marey::instant, marey::counter and marey::thread_name as macros, so that MAREY_DISABLE removes them too.
+#define MAREY_INSTANT(...) ::marey::instant(__VA_ARGS__)
+#define MAREY_COUNTER(name, value) ::marey::counter(name, value)
+#define MAREY_THREAD_NAME(name) ::marey::thread_name(name)
+
+#else
+
+#define MAREY_RANGE(...) static_assert(true)
+#define MAREY_RANGE_SCOPE(...) static_assert(true)
+#define MAREY_RANGE_DYNAMIC(...) static_assert(true)
+#define MAREY_FUNCTION(...) static_assert(true)
+#define MAREY_INSTANT(...) static_assert(true)
+#define MAREY_COUNTER(name, value) static_assert(true)
+#define MAREY_THREAD_NAME(name) static_assert(true)
+
+#endif

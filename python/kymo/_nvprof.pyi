@@ -1,9 +1,0 @@
-"""Files of nvprof as lists of events."""
-
-import os
-
-from kymo._event_list import EventList
-from kymo._events import FunctionEvent
-
-def parse_nvprof_trace(path: str | os.PathLike[str]) -> list[FunctionEvent]: ...
-def load_nvprof(path: str | os.PathLike[str]) -> EventList: ...

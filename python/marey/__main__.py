@@ -1,0 +1,9 @@
+"""``python -m marey``: the command marey, and ``--cmake-dir`` for those who build against this package."""
+
+import sys
+
+import marey
+from marey._command import interpreter_options, main
+
+if __name__ == "__main__":
+    sys.exit(main(marey.__path__, sys.argv, interpreter_options(sys.orig_argv, sys.argv)))

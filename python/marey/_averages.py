@@ -1,0 +1,268 @@
+"""``FunctionEventAvg``: events of one key added up; and rows of numbers, which is what tables are made of."""
+
+from marey._activities import DeviceType
+from marey._event_parts import FormattedTimesMixin
+from marey._events import FunctionEvent
+from marey._marey import Error
+
+_NO_DEVICE = 255  # marey::DeviceType::None
+_OTHER_DEVICE = 20
+_DEVICES = {"cpu": 0, "cuda": 1, "hip": 6, "xpu": 12, "mps": 13, "meta": 14, "hpu": 15, "mtia": 19, "privateuse1": 20}
+# What an average takes from the first event that is added to it.
+_FROM_FIRST = (
+    "key",
+    "node_id",
+    "is_async",
+    "is_remote",
+    "cpu_parent",
+    "cpu_children",
+    "overload_name",
+    "input_shapes",
+    "stack",
+    "scope",
+    "device_type",
+    "is_legacy",
+    "use_device",
+    "is_user_annotation",
+)
+_SUMS = (
+    "cpu_time_total",
+    "device_time_total",
+    "self_cpu_time_total",
+    "self_device_time_total",
+    "cpu_memory_usage",
+    "device_memory_usage",
+    "self_cpu_memory_usage",
+    "self_device_memory_usage",
+    "count",
+)
+_OF_FIRST_EVENT = frozenset(("cpu_parent", "cpu_children", "input_shapes"))
+
+
+def device_number(name):
+    """The number that C++ has for a device of that name."""
+    return _NO_DEVICE if not name else _DEVICES.get(name.lower(), _OTHER_DEVICE)
+
+
+def device_type(number):
+    try:
+        return DeviceType(number)
+    except ValueError:
+        return DeviceType.PrivateUse1
+
+
+class FunctionEventAvg(FormattedTimesMixin):
+    """Events of one key, added up. Times in microseconds; what is no number is as the first of them has it.
+
+    Of averages of a trace also ``min``, ``max``, ``unfinished``, ``threads``, and ``p50``, ``p90``, ``p99`` where
+    percentiles were asked for.
+    """
+
+    def __init__(self):
+        self.key = None
+        self.count = 0
+        self.node_id = 0
+        self.is_async = False
+        self.is_remote = False
+        self.use_device = None
+        self.cpu_time_total = 0
+        self.device_time_total = 0
+        self.self_cpu_time_total = 0
+        self.self_device_time_total = 0
+        self.input_shapes = None
+        self.overload_name = None
+        self.stack = None
+        self.scope = None
+        self.cpu_memory_usage = 0
+        self.device_memory_usage = 0
+        self.self_cpu_memory_usage = 0
+        self.self_device_memory_usage = 0
+        self.cpu_children = None
+        self.cpu_parent = None
+        self.device_type = DeviceType.CPU
+        self.is_legacy = False
+        self.flops = 0
+        self.is_user_annotation = False
+
+    def add(self, other):
+        """Adds an event, or another average, of the same key."""
+        if not isinstance(other, (FunctionEvent, FunctionEventAvg)):
+            raise Error(f"only a FunctionEvent or a FunctionEventAvg can be added, not {other!r}")
+        if self.key is None:
+            for name in _FROM_FIRST:
+                setattr(self, name, getattr(other, name))
+        elif other.key != self.key:
+            raise Error(f"only events of the same key can be added, not {other.key!r} to {self.key!r}")
+        for name in _SUMS:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        if self.flops is None:
+            self.flops = other.flops
+        elif other.flops is not None:
+            self.flops += other.flops
+        return self
+
+    def __iadd__(self, other):
+        return self.add(other)
+
+    def __getattr__(self, name):
+        first = self.__dict__.get("_first_event") if name in _OF_FIRST_EVENT else None
+        if first is None:
+            raise AttributeError(f"'FunctionEventAvg' object has no attribute {name!r}")
+        event = first()
+        value = None if event is None else getattr(event, name)
+        setattr(self, name, value)
+        return value
+
+    def __getstate__(self):
+        for name in _OF_FIRST_EVENT:
+            getattr(self, name)
+        return {name: value for name, value in self.__dict__.items() if name != "_first_event"}
+
+    def __repr__(self):
+        device = self.use_device or "cuda"
+        return (
+            f"<FunctionEventAvg key={self.key} self_cpu_time={self.self_cpu_time_total_str} "
+            f"cpu_time={self.cpu_time_str}  self_{device}_time={self.self_device_time_total_str} "
+            f"{device}_time={self.device_time_str} input_shapes={self.input_shapes} "
+            f"cpu_memory_usage={self.cpu_memory_usage} {device}_memory_usage={self.device_memory_usage}>"
+        )
+
+
+def average_of(fields, use_device, first_event, by_input_shape):
+    """A FunctionEventAvg of a row that C++ gives. `first_event(row)` gives the event that is its first."""
+    average = FunctionEventAvg.__new__(FunctionEventAvg)
+    own = average.__dict__
+    own.update(fields)
+    first = own.pop("first")
+    own["use_device"] = use_device
+    own["device_type"] = device_type(fields["device_type"])
+    flops = fields["flops"]
+    own["flops"] = 0 if flops is None else int(flops) if flops.is_integer() else flops
+    if not by_input_shape:
+        own["input_shapes"] = ""
+    elif first is None:
+        own["input_shapes"] = []  # of reports of memory
+    own["_first_event"] = lambda: None if first is None else first_event(first)
+    return average
+
+
+def _share(part, whole):
+    return "NaN" if whole == 0 else f"{part * 100.0 / whole:.2f}%"
+
+
+def set_shares(event, averages):
+    """Gives an event its shares of all of `averages`, as texts."""
+    event.self_cpu_percent = _share(event.self_cpu_time_total, averages.self_cpu_time_total)
+    event.total_cpu_percent = 0 if event.is_async else _share(event.cpu_time_total, averages.self_cpu_time_total)
+    if event.use_device:
+        event.total_device_percent = _share(event.self_device_time_total, averages.self_device_time_total)
+
+
+def _shapes_text(shapes):
+    if shapes is None or isinstance(shapes, str):
+        return shapes or ""
+    return str(shapes) if len(shapes) > 0 else "[]"
+
+
+def row_of(event):
+    """The numbers of an event, or of an average, in the order in which C++ takes them."""
+    total, device_total = event.cpu_time_total, event.device_time_total
+    length = total or device_total
+    scope = event.scope
+    return (
+        "" if event.key is None else str(event.key),
+        event.count,
+        event.node_id,
+        bool(event.is_async),
+        bool(event.is_remote),
+        total,
+        device_total,
+        event.self_cpu_time_total,
+        event.self_device_time_total,
+        _shapes_text(event.input_shapes),
+        event.overload_name or "",
+        [str(entry) for entry in event.stack or ()],
+        int(scope) & 255 if scope is not None else 0,
+        event.cpu_memory_usage,
+        event.device_memory_usage,
+        event.self_cpu_memory_usage,
+        event.self_device_memory_usage,
+        int(event.device_type),
+        bool(event.is_legacy),
+        event.flops,
+        bool(event.is_user_annotation),
+        event.cpu_parent is None,
+        getattr(event, "min", length),
+        getattr(event, "max", length),
+        getattr(event, "p50", 0),
+        getattr(event, "p90", 0),
+        getattr(event, "p99", 0),
+    )
+
+
+def _nanoseconds(time_us):
+    return round(time_us * 1000)
+
+
+class Descriptions:
+    """Events made by hand, as C++ takes them for a trace."""
+
+    def __init__(self):
+        self._threads = {}
+
+    def _number(self, thread):
+        """Threads may have any name; those that are no numbers get one."""
+        if isinstance(thread, int) and -(1 << 62) < thread < 1 << 62:
+            return thread
+        return self._threads.setdefault(thread, (1 << 40) + len(self._threads))
+
+    def times(self, event):
+        """Where and when, and nothing else."""
+        return self._tuple(event, event.name, "", 0, [], [], [], 0, 0)
+
+    def whole(self, event):
+        name = event.trace_name if event.trace_name is not None else event.name
+        scope = 7 if event.is_user_annotation else 10 if event.is_python_function else int(event.scope or 0)
+        if event.device_type != DeviceType.CPU:
+            scope = 7 if event.is_user_annotation else 13
+        shapes = [_shape(shape) for shape in event.input_shapes or ()]
+        kernels = [(str(kernel.name), _small(kernel.device), _nanoseconds(kernel.duration)) for kernel in event.kernels]
+        stack = [str(entry) for entry in event.stack or ()]
+        own = event.self_cpu_memory_usage, event.self_device_memory_usage
+        return self._tuple(event, name, event.overload_name or "", scope, shapes, stack, kernels, *own)
+
+    def _tuple(self, event, name, overload, scope, shapes, stack, kernels, cpu_bytes, device_bytes):
+        start, end = event.time_range.start, event.time_range.end
+        on_device = event.device_type != DeviceType.CPU
+        return (
+            str(name),
+            overload,
+            self._number(event.thread),
+            event.node_id,
+            _nanoseconds(start),
+            max(0, _nanoseconds(end - start)),
+            scope,
+            bool(event.is_async),
+            bool(event.is_remote),
+            int(event.device_type),
+            _small(event.device_index) if on_device else -1,
+            _small(event.device_resource_id) if on_device else -1,
+            event.sequence_nr if event.sequence_nr is not None else -1,
+            -1 if event.fwd_thread is None else self._number(event.fwd_thread),
+            shapes,
+            stack,
+            kernels,
+            cpu_bytes,
+            device_bytes,
+        )
+
+
+def _small(number):
+    return number if isinstance(number, int) and -(1 << 31) <= number < 1 << 31 else -1
+
+
+def _shape(shape):
+    try:
+        return [int(extent) for extent in shape]
+    except TypeError:  # a list of arrays, or no array
+        return []

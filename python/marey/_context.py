@@ -1,0 +1,187 @@
+"""Carries the thread context along to where work goes: threads, executors, asyncio, contextvars, processes.
+
+Installed while a profiler runs, counted; what it replaces is put back with the last one, unless somebody else has
+replaced it meanwhile. Then the wrapper stays and passes through.
+"""
+
+import contextvars
+import functools
+import sys
+import threading
+
+from marey import _marey
+from marey._marey import Context
+from marey._warnings import warn
+
+_variable = contextvars.ContextVar("marey context")
+_lock = threading.RLock()
+_installed = 0
+_following = 0
+_wrappers = []  # (owner, name, original, wrapper)
+
+
+def install(session=None):
+    """Begins to carry contexts, on the thread that has started `session`. Gives what `remove` takes.
+
+    A session that follows tasks follows them into processes of multiprocessing too, if it is given.
+    """
+    global _installed, _following
+    context = Context.current()
+    token = None
+    with _lock:
+        processes = None if session is None or context.is_empty else _follow_processes()
+        if _installed == 0:
+            _wrap_all()
+        _installed += 1
+        if not context.is_empty:
+            _following += 1
+            _marey.follow(_variable)
+            token = (_variable.set(context), context, session, processes)
+    return token
+
+
+def remove(token=None):
+    """Undoes one `install`, on any thread, before its session stops."""
+    global _installed, _following
+    with _lock:
+        if token is not None:
+            _following -= 1
+            if _following == 0:
+                _marey.follow(None)
+            _forget(*token[:2])
+        _installed -= 1
+        if _installed == 0:
+            _unwrap_all()
+    if token is not None and token[3] is not None:
+        from marey import _processes
+
+        _processes.take_in(token[3], token[2])
+
+
+def _follow_processes():
+    if "multiprocessing.process" not in sys.modules:
+        return None
+    from marey import _processes
+
+    try:
+        return _processes.follow(_marey.active_options())
+    except OSError as error:
+        warn(f"what processes of the program do will be missing: {error}")
+        return None
+
+
+def is_installed():
+    return _installed > 0
+
+
+def _forget(token, context):
+    """Takes the variable back where it is still what was set. Elsewhere it stays: its session has stopped, so it is
+    out of every context."""
+    if _variable.get(None) is not context:
+        return
+    try:
+        _variable.reset(token)
+    except ValueError:  # another contextvars.Context than it was set in
+        _variable.set(Context())
+
+
+def _replace(owner, name, make):
+    current = owner.__dict__[name]
+    for entry in _wrappers:
+        if entry[:2] == (owner, name) and _is_behind(entry[3], current):
+            return  # somebody has wrapped ours, which is still called
+    wrapper = functools.wraps(current)(make(current))
+    setattr(owner, name, wrapper)
+    _wrappers.append((owner, name, current, wrapper))
+
+
+def _is_behind(wrapper, current):
+    """Whether `current` is `wrapper` or says that it wraps it."""
+    for _ in range(16):
+        if current is wrapper:
+            return True
+        current = getattr(current, "__wrapped__", None)
+    return False
+
+
+def _wrap_all():
+    from concurrent.futures.thread import ThreadPoolExecutor
+
+    _replace(threading.Thread, "start", _make_start)
+    _replace(threading.Thread, "_bootstrap_inner", _make_bootstrap)
+    _replace(ThreadPoolExecutor, "submit", _make_submit)
+    events = sys.modules.get("asyncio.events")
+    if events is not None:  # imported later, its tasks are followed by the variable
+        _replace(events.Handle, "_run", _make_run)
+    torch = sys.modules.get("torch.futures")
+    if torch is not None:
+        _replace(torch.Future, "then", _make_callback)
+        _replace(torch.Future, "add_done_callback", _make_callback)
+
+
+def _unwrap_all():
+    left = []
+    for owner, name, original, wrapper in reversed(_wrappers):
+        if owner.__dict__.get(name) is wrapper:
+            setattr(owner, name, original)
+        elif _is_behind(wrapper, owner.__dict__.get(name)):
+            left.append((owner, name, original, wrapper))
+    _wrappers[:] = reversed(left)
+
+
+# A thread of a pool runs the tasks of many: each brings its own context.
+def _is_pool_thread(thread):
+    module = sys.modules.get("concurrent.futures.thread")
+    return module is not None and getattr(thread, "_target", None) is getattr(module, "_worker", module)
+
+
+def _make_start(original):
+    def start(self):
+        if _installed and not _is_pool_thread(self):
+            context = Context.current()
+            if not context.is_empty:
+                self.__dict__["_marey_context"] = context
+        return original(self)
+
+    return start
+
+
+def _make_bootstrap(original):
+    def _bootstrap_inner(self):
+        context = self.__dict__.pop("_marey_context", None)
+        if context is not None:
+            context.adopt()
+        return original(self)
+
+    return _bootstrap_inner
+
+
+def _make_submit(original):
+    def submit(self, fn, /, *args, **kwargs):
+        if _installed:
+            return original(self, Context.current().run, fn, *args, **kwargs)
+        return original(self, fn, *args, **kwargs)
+
+    return submit
+
+
+def _make_run(original):
+    def _run(self):
+        if _following and not _marey.is_recording():
+            context = self._context.get(_variable)
+            if context is not None:
+                return context.run(original, self)
+        return original(self)
+
+    return _run
+
+
+# Of a future whose callbacks run on the thread that settles it.
+def _make_callback(original):
+    def add(self, callback):
+        context = Context.current()
+        if context.is_empty:
+            return original(self, callback)
+        return original(self, lambda future: context.run(callback, future))
+
+    return add

@@ -1,0 +1,86 @@
+"""The recording cycles of a profiler: what happens between one action and the next."""
+
+from marey._marey import Error
+from marey._schedule import ProfilerAction
+from marey._warnings import warn
+
+_NONE, _WARMUP = ProfilerAction.NONE, ProfilerAction.WARMUP
+_RECORD, _SAVE = ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE
+_STOPPED = ProfilerAction.DEVICE_STOPPED
+_EXIT = None
+
+# What to do, in order, when the action changes. "wrong" warns that no sensible schedule says that.
+TRANSITIONS = {
+    (_NONE, _NONE): (),
+    (_NONE, _WARMUP): ("prepare",),
+    (_NONE, _RECORD): ("prepare", "start"),
+    (_NONE, _SAVE): ("prepare", "start"),
+    (_NONE, _EXIT): (),
+    (_WARMUP, _NONE): ("wrong", "start", "stop"),
+    (_WARMUP, _WARMUP): (),
+    (_WARMUP, _RECORD): ("start",),
+    (_WARMUP, _SAVE): ("start",),
+    (_WARMUP, _EXIT): ("start", "stop"),
+    (_RECORD, _NONE): ("wrong", "stop"),
+    (_RECORD, _WARMUP): ("wrong", "stop", "prepare"),
+    (_RECORD, _RECORD): (),
+    (_RECORD, _SAVE): (),
+    (_RECORD, _EXIT): ("stop", "ready"),
+    (_SAVE, _NONE): ("stop", "ready"),
+    (_SAVE, _WARMUP): ("stop", "ready", "prepare"),
+    (_SAVE, _RECORD): ("stop", "ready", "prepare", "start"),
+    (_SAVE, _SAVE): ("stop", "ready", "prepare", "start"),
+    (_SAVE, _EXIT): ("stop", "ready"),
+    # What the device has recorded is handed over at once; the rest of the cycle is skipped.
+    (_WARMUP, _STOPPED): ("start", "stop", "ready"),
+    (_RECORD, _STOPPED): ("stop", "ready"),
+    (_STOPPED, _STOPPED): (),
+    (_STOPPED, _NONE): (),
+    (_STOPPED, _WARMUP): ("prepare",),
+    (_STOPPED, _RECORD): ("prepare", "start"),
+    (_STOPPED, _SAVE): ("prepare", "start"),
+    (_STOPPED, _EXIT): (),
+}
+_METHODS = {"prepare": "prepare_trace", "start": "start_trace", "stop": "stop_trace", "ready": "_trace_ready"}
+
+
+class Cycle:
+    """The action of one profiler. It is given the profiler with every move, and keeps no reference to it: profilers
+    and their traces go when their last user does, without waiting for the garbage collector.
+    """
+
+    def __init__(self):
+        self.current = ProfilerAction.NONE
+        self._scheduled = ProfilerAction.NONE
+
+    def move_to(self, action, profiler, device_has_stopped=False):
+        """To the action that the schedule has for the next step, or to None: the end. When the device's recorder has
+        stopped by itself, what there is is handed over, and nothing more is recorded until the next cycle.
+        """
+        scheduled_before, self._scheduled = self._scheduled, action if action is not None else ProfilerAction.NONE
+        if action not in (None, _NONE):
+            is_next_cycle = scheduled_before is _SAVE
+            if self.current is _STOPPED and not is_next_cycle:
+                action = _STOPPED
+            elif device_has_stopped and self.current in (_WARMUP, _RECORD):
+                action = _STOPPED
+        self._run(action, profiler)
+
+    def _run(self, action, profiler):
+        if (self.current, action) not in TRANSITIONS:
+            raise Error(f"there is no way from {self.current.name} to {action.name}")
+        before, self.current = self.current, action if action is not None else ProfilerAction.NONE
+        failure = None
+        for name in TRANSITIONS[before, action]:
+            if name == "wrong":
+                warn(f"incorrect schedule: {before.name} followed by {action.name}", stacklevel=5)
+                continue
+            try:
+                getattr(profiler, _METHODS[name])()
+            except BaseException as error:
+                if name != "ready":  # recording itself does not work: nothing more can be done here
+                    self.current = ProfilerAction.NONE
+                    raise
+                failure = error  # the user's callback: the next cycle begins all the same
+        if failure is not None:
+            raise failure

@@ -1,0 +1,220 @@
+"""``FunctionEvent``: one event, made by hand or read from a trace when it is looked at."""
+
+from marey._activities import DeviceType
+from marey._event_parts import FormattedTimesMixin, Interval, Kernel, event_metadata, old_name
+from marey._marey import Error
+
+
+def _check_cpu(event, what):
+    if not isinstance(event, FunctionEvent):
+        raise Error(f"{what} must be a FunctionEvent, not {event!r}")
+    if event.device_type != DeviceType.CPU:
+        raise Error(f"{what} must be an event of the CPU, not of {event.device_type!r}")
+
+
+class FunctionEvent(FormattedTimesMixin):
+    """One call: what, where, when, and what it took. Times in microseconds."""
+
+    def __init__(
+        self,
+        id,
+        name,
+        thread,
+        start_us,
+        end_us,
+        overload_name=None,
+        fwd_thread=None,
+        input_shapes=None,
+        stack=None,
+        scope=0,
+        use_device=None,
+        cpu_memory_usage=0,
+        device_memory_usage=0,
+        is_async=False,
+        is_remote=False,
+        sequence_nr=-1,
+        node_id=-1,
+        device_type=DeviceType.CPU,
+        device_index=0,
+        device_resource_id=None,
+        is_legacy=False,
+        flops=None,
+        trace_name=None,
+        concrete_inputs=None,
+        kwinputs=None,
+        is_user_annotation=False,
+        is_python_function=False,
+        activity_type=None,
+        metadata_json=None,
+        flow_id=None,
+        flow_type=None,
+        flow_start=None,
+        external_id=0,
+        linked_correlation_id=0,
+        extra_meta=None,
+        structured_input_shapes=None,
+        structured_input_strides=None,
+        input_dtypes=None,
+        python_id=-1,
+        python_parent_id=-1,
+        python_module_id=-1,
+    ):
+        self.id = id
+        self.node_id = node_id
+        self.name = name
+        self.overload_name = overload_name
+        self.trace_name = trace_name
+        self.time_range = Interval(start_us, end_us)
+        self.thread = thread
+        self.fwd_thread = fwd_thread
+        self.kernels = []
+        self.count = 1
+        self.cpu_children = []
+        self.cpu_parent = None
+        self.input_shapes = input_shapes
+        self.concrete_inputs = concrete_inputs
+        self.kwinputs = kwinputs
+        self.stack = stack
+        self.scope = scope
+        self.use_device = use_device
+        self.cpu_memory_usage = cpu_memory_usage
+        self.device_memory_usage = device_memory_usage
+        self.is_async = is_async
+        self.is_remote = is_remote
+        self.sequence_nr = sequence_nr
+        self.device_type = device_type
+        self.device_index = device_index
+        self.device_resource_id = thread if device_resource_id is None else device_resource_id
+        self.is_legacy = is_legacy
+        self.flops = flops
+        self.is_user_annotation = is_user_annotation
+        self.is_python_function = is_python_function
+        self.activity_type = activity_type
+        self.self_cpu_percent = -1
+        self.total_cpu_percent = -1
+        self.total_device_percent = -1
+        self._metadata_json = metadata_json
+        self.flow_id = flow_id
+        self.flow_type = flow_type
+        self.flow_start = flow_start
+        self.external_id = external_id
+        self.linked_correlation_id = linked_correlation_id
+        self.event_metadata = event_metadata(extra_meta)
+        self.structured_input_shapes = structured_input_shapes
+        self.structured_input_strides = structured_input_strides
+        self.input_dtypes = input_dtypes
+        self.python_id = python_id
+        self.python_parent_id = python_parent_id
+        self.python_module_id = python_module_id
+        self.python_call_id = -1  # of a part of a suspended call: SuspendedCall.number
+        self.module_hierarchy = ""
+
+    def append_kernel(self, name, device, duration):
+        """Says that this call started work of a device that took so many microseconds."""
+        _check_cpu(self, "what launches a kernel")
+        self.kernels.append(Kernel(name, device, duration))
+
+    def append_cpu_child(self, child):
+        """Says that `child` ran directly inside this."""
+        _check_cpu(self, "the parent")
+        _check_cpu(child, "the child")
+        self.cpu_children.append(child)
+
+    def set_cpu_parent(self, parent):
+        """Says that this ran directly inside `parent`."""
+        _check_cpu(self, "the child")
+        _check_cpu(parent, "the parent")
+        self.cpu_parent = parent
+
+    @property
+    def key(self):
+        return self.name
+
+    def _has_self_values(self):
+        return not self.is_async and self.device_type == DeviceType.CPU
+
+    @property
+    def cpu_time_total(self):
+        """How long it took; 0 for what a device did."""
+        return self.time_range.elapsed_us() if self.device_type == DeviceType.CPU else 0
+
+    @property
+    def self_cpu_time_total(self):
+        """Without the events directly inside it."""
+        if not self._has_self_values():
+            return 0
+        return self.cpu_time_total - sum(child.cpu_time_total for child in self.cpu_children)
+
+    @property
+    def self_cpu_memory_usage(self):
+        if not self._has_self_values():
+            return 0
+        return self.cpu_memory_usage - sum(child.cpu_memory_usage for child in self.cpu_children)
+
+    @property
+    def self_device_memory_usage(self):
+        if not self._has_self_values():
+            return 0
+        return self.device_memory_usage - sum(child.device_memory_usage for child in self.cpu_children)
+
+    @property
+    def device_time_total(self):
+        """How long a device worked for it and for what ran inside it, or how long it took on the device."""
+        if self.is_async or not self.use_device:
+            return 0
+        if self.device_type != DeviceType.CPU:
+            return self.time_range.elapsed_us()
+        total = sum(kernel.duration for kernel in self.kernels)
+        if self.is_legacy:
+            return total
+        inside = list(self.cpu_children)
+        while inside:
+            event = inside.pop()
+            if event.is_async or not event.use_device:
+                continue
+            total += sum(kernel.duration for kernel in event.kernels)
+            if not event.is_legacy:
+                inside += event.cpu_children
+        return total
+
+    @property
+    def self_device_time_total(self):
+        """Without what the events directly inside it started."""
+        if self.is_async or not self.use_device:
+            return 0
+        if self.device_type != DeviceType.CPU:
+            return self.device_time_total
+        own = sum(kernel.duration for kernel in self.kernels)
+        if self.is_legacy:  # its one kernel holds those inside it
+            own -= sum(child.device_time_total for child in self.cpu_children)
+        return own
+
+    @property
+    def metadata_json(self):
+        """Members of a JSON object, as text."""
+        from marey._warnings import warn
+
+        warn("`metadata_json` is deprecated. Use `event_metadata` instead.", FutureWarning)
+        return self._metadata_json
+
+    cuda_time_total = old_name("cuda_time_total", "device_time_total")
+    self_cuda_time_total = old_name("self_cuda_time_total", "self_device_time_total")
+    self_cuda_memory_usage = old_name("self_cuda_memory_usage", "self_device_memory_usage")
+
+    def __repr__(self):
+        device = self.use_device
+        return (
+            f"<FunctionEvent id={self.id} name={self.name} overload_name={self.overload_name} "
+            f"device_type={_device_text(self.device_type)} node_id={self.node_id} cpu_time={self.cpu_time_str} "
+            f"start_us={self.time_range.start} end_us={self.time_range.end} "
+            f"cpu_children={[child.id for child in self.cpu_children]} {device}_time={self.device_time_str} "
+            f"name={self.name} thread={self.thread} input_shapes={self.input_shapes} "
+            f"cpu_memory_usage={self.cpu_memory_usage} {device}_memory_usage={self.device_memory_usage} "
+            f"is_async={self.is_async} is_remote={self.is_remote} seq_nr={self.sequence_nr} "
+            f"is_legacy={self.is_legacy}>"
+        )
+
+
+def _device_text(device):
+    name = getattr(device, "name", None)
+    return f"DeviceType.{name}" if name is not None else str(device)

@@ -1,0 +1,154 @@
+"""Ranges that end when a future is done."""
+
+import contextvars
+import functools
+import sys
+
+from marey._marey import Context
+
+
+def check(future):
+    """TypeError for what is no future."""
+    if not callable(getattr(future, "add_done_callback", None)):
+        raise TypeError(f"end_on_future: a future (with add_done_callback) is wanted, not {type(future).__name__}")
+
+
+def end_on_future(range_, future):
+    """A future with the outcome of `future`, which completes after `range_` has ended. It owns the range.
+
+    An asyncio future gives one of the same loop, one of torch another, anything else a concurrent.futures.Future. What
+    happens then (the observers of the range, callbacks of the returned future) happens in the caller's context: its
+    contextvars and Marey's own.
+    """
+    if _is_torch(future):
+        target, settle = type(future)(), _settle_torch
+    elif _is_asyncio(future):
+        target, settle = _make_asyncio(future)
+    else:
+        target, settle = _make_concurrent(future)
+    values, context = contextvars.copy_context(), Context.current()
+
+    def finish(*_):
+        range_.end()
+        settle(target, future)
+
+    def done(*_):
+        values.run(context.run, finish)
+
+    if _is_asyncio(future) and future.done():
+        done()
+        return target
+    try:
+        future.add_done_callback(done)
+    except BaseException:
+        range_.end()
+        raise
+    return target
+
+
+def _is_torch(future):
+    torch = sys.modules.get("torch._C")
+    return torch is not None and isinstance(future, torch.Future)
+
+
+def _settle_torch(target, source):
+    try:
+        value = source.value()
+    except Exception as error:
+        target.set_exception(error)
+    else:
+        target.set_result(value)
+
+
+def _is_asyncio(future):
+    asyncio = sys.modules.get("asyncio")
+    return asyncio is not None and asyncio.isfuture(future)
+
+
+def _make_asyncio(source):
+    target = source.get_loop().create_future()
+
+    def cancel_source(target):
+        if target.cancelled() and not source.done():
+            source.cancel()
+
+    target.add_done_callback(cancel_source)
+    return target, _settle_asyncio
+
+
+def _settle_asyncio(target, source):
+    if target.done():  # its own holder has cancelled it
+        if not source.cancelled():
+            source.exception()  # as whoever cancels does not care
+    elif source.cancelled():
+        target.cancel(*_cancel_message(source))
+    elif source.exception() is not None:
+        target.set_exception(source.exception())
+    else:
+        target.set_result(source.result())
+
+
+def _cancel_message(source):
+    message = getattr(source, "_cancel_message", None)
+    return () if message is None else (message,)
+
+
+@functools.cache
+def _future_type():
+    from concurrent.futures import Future
+
+    class RangeFuture(Future):
+        """Follows another future: cancelling it is cancelling that."""
+
+        def cancel(self):
+            if self.done():
+                return self.cancelled()
+            return bool(_call(self.source, "cancel"))
+
+        def running(self):
+            if self.done():
+                return False
+            running = getattr(self.source, "running", None)
+            return running is None or bool(running())
+
+        def be_cancelled(self):
+            super().cancel()
+            self.set_running_or_notify_cancel()
+
+    return RangeFuture
+
+
+def _make_concurrent(source):
+    target = _future_type()()
+    target.source = source
+    return target, _settle_concurrent
+
+
+def _settle_concurrent(target, source):
+    from concurrent.futures import CancelledError
+
+    if target.done():
+        return
+    try:
+        if _call(source, "cancelled"):
+            raise CancelledError
+        error = _call(source, "exception")
+        outcome = None if error is not None else _call(source, "result", "value", "wait")
+    except CancelledError:
+        target.be_cancelled()
+        return
+    except BaseException as exception:  # the future's own, passed on as it is
+        error = exception
+    if error is not None:
+        target.set_exception(error)
+    else:
+        target.set_result(outcome)
+
+
+def _call(source, *names):
+    """What the first method of these names gives; None if there is none."""
+    for name in names:
+        method = getattr(source, name, None)
+        if callable(method):
+            return method()
+    return None

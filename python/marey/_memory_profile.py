@@ -1,0 +1,166 @@
+"""What the memory of a program that learns is for: parameters, gradients, activations, ... over time."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from marey import _marey
+
+
+class Category(Enum):
+    """What memory is for; None stands for unknown."""
+
+    INPUT = 1
+    TEMPORARY = 2
+    ACTIVATION = 3
+    GRADIENT = 4
+    AUTOGRAD_DETAIL = 5
+    PARAMETER = 6
+    OPTIMIZER_STATE = 7
+
+
+class Action(Enum):
+    """What happens to memory."""
+
+    PREEXISTING = 1
+    CREATE = 2
+    INCREMENT_VERSION = 3
+    DESTROY = 4
+
+
+# In the order of C++, which is that of exported timelines.
+_CATEGORIES = (
+    Category.PARAMETER,
+    Category.OPTIMIZER_STATE,
+    Category.INPUT,
+    Category.TEMPORARY,
+    Category.ACTIVATION,
+    Category.GRADIENT,
+    Category.AUTOGRAD_DETAIL,
+    None,
+)
+
+
+@dataclass(frozen=True)
+class Key:
+    """Memory of a device ("cpu", "cuda:0") in which no tensor was ever seen."""
+
+    device: str
+
+
+@dataclass(frozen=True)
+class Storage:
+    """Memory by its address; equal when it is the same allocation."""
+
+    ptr: int
+    allocation_id: int
+
+    def __eq__(self, other):
+        return isinstance(other, Storage) and self.allocation_id == other.allocation_id
+
+    def __hash__(self):
+        return hash(self.allocation_id)
+
+
+@dataclass(frozen=True)
+class TensorKey(Key):
+    """The memory of a tensor; one whose memory is exchanged has several keys of the same id."""
+
+    id: int
+    storage: Storage
+
+    def __lt__(self, other):
+        return (self.id, self.storage.allocation_id) < (other.id, other.storage.allocation_id)
+
+
+class FlowNode:
+    """A step in which tensors are passed on: an operator that no other called, an evaluation of a backward node, or
+    a report of memory in neither. Every write makes a new version of a tensor, from 0.
+    """
+
+    __slots__ = ("event", "is_backward", "_edges")
+
+    def __init__(self, event, is_backward, edges):
+        self.event = event
+        self.is_backward = is_backward
+        self._edges = edges  # (key, version, taken, freed, written)
+
+    @property
+    def name(self):
+        return self.event.name
+
+    @property
+    def start_time(self):
+        return self.event.start_time_ns
+
+    @property
+    def inputs(self):
+        """{key: (whether it is written, version)}"""
+        return {key: (written, version) for key, version, taken, _, written in self._edges if not taken}
+
+    @property
+    def outputs(self):
+        """{key: version}"""
+        return {
+            key: 0 if taken else version + 1
+            for key, version, taken, freed, written in self._edges
+            if not freed and (taken or written)
+        }
+
+    @property
+    def intermediates(self):
+        """Keys of what did not outlive the step."""
+        return tuple(key for key, _, taken, freed, _ in self._edges if taken and freed)
+
+    def __repr__(self):
+        return f"<FlowNode {self.name!r} inputs={self.inputs} outputs={self.outputs}>"
+
+
+class MemoryProfile:
+    """The tensors of a trace over time, and what they are for."""
+
+    def __init__(self, trace):
+        self._trace = trace
+        self._native = _marey.MemoryProfile(trace)
+        self._blocks = self._native.blocks()
+        self._keys = [None]  # by allocation
+        for allocation, (tensor, device, address, _, _) in enumerate(self._blocks, 1):
+            self._keys.append(None if tensor is None else TensorKey(device, tensor, Storage(address, allocation)))
+
+    @property
+    def timeline(self):
+        """((nanoseconds since 1970 or -1, Action, (key, version), bytes), ...) in order of time. -1: held before."""
+        return tuple(
+            (time, Action(action), (self._keys[allocation] or Key(device), version), size)
+            for time, action, allocation, version, size, device in self._native.timeline()
+        )
+
+    def category(self, key, version):
+        """Of a version of a tensor; None: unknown."""
+        if not isinstance(key, TensorKey):
+            return None
+        return _CATEGORIES[self._native.category(key.storage.allocation_id, version)]
+
+    def categories(self):
+        """{(key, version): Category or None} of every version of every tensor, in order of their keys."""
+        return {
+            (key, version): self.category(key, version)
+            for key in sorted(key for key in self._keys if key is not None)
+            for version in range(self._blocks[key.storage.allocation_id - 1][4])
+        }
+
+    _category_snapshot = categories  # upstream's name
+
+    def size(self, key):
+        """The bytes of a tensor's memory."""
+        return self._blocks[key.storage.allocation_id - 1][3]
+
+    @property
+    def flow_nodes(self):
+        """The steps in which tensors are passed on, in order of time."""
+        from marey._tree import nodes_of
+
+        event_of = nodes_of(self._trace)
+        return tuple(
+            FlowNode(event_of(node), is_backward, [(self._keys[allocation], *rest) for allocation, *rest in edges])
+            for node, is_backward, edges in self._native.nodes()
+        )

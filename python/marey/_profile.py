@@ -1,0 +1,461 @@
+"""``marey.profile``: recording with schedules, steps and callbacks."""
+
+import sys
+
+from marey import _choices, _context
+from marey._activities import ActiveProfilerType, ProfilerActivity, ProfilerConfig, ProfilerState, _ExperimentalConfig
+from marey._cycle import Cycle
+from marey._live import running
+from marey._marey import (
+    Error,
+    Session,
+    execution_trace_request,
+    hold_tracer,
+    join_traces,
+    record_function,
+    release_tracer,
+)
+from marey._metadata import checked_metadata, metadata_text
+from marey._results import ProfilerStats, Results, timed
+from marey._schedule import ProfilerAction, always_record
+from marey._steps import KinetoStepTracker
+from marey._warnings import warn
+
+_STEP_REQUESTER = "ProfilerStep"
+
+
+class profile(Results):
+    """Records what happens between start and stop, or while its block runs.
+
+    Takes the keywords of ``torch.profiler.profile`` and of ``torch.autograd.profiler.profile``, and:
+
+    output      a capture file: what was recorded survives the program, however it ends
+    max_bytes   a ceiling; policy ("stop", "drop", "ring") says what happens there
+    threads     "all" (the default), or "tasks": this thread and what it starts
+    scopes      the kinds of range to record (``RecordScope``); all by default
+    c_calls     with ``with_stack``: whether calls into C are recorded too (True), and on Python 3.12 and later
+                also those of call sites that call Python functions as well ("all")
+    include     with ``with_stack``: only calls of files and modules that one of these patterns matches; exclude:
+                none of those. fold_libraries, min_duration_us, max_depth, call_budget and call_lines say more
+                about calls (numbers: 0 is no limit): docs/python_tracer.md
+    """
+
+    def __init__(
+        self,
+        enabled=True,
+        *,
+        activities=None,
+        schedule=None,
+        on_trace_ready=None,
+        record_shapes=False,
+        profile_memory=False,
+        with_stack=False,
+        with_flops=False,
+        with_modules=False,
+        experimental_config=None,
+        execution_trace_observer=None,
+        acc_events=False,
+        use_cuda=None,
+        use_device=None,
+        use_cpu=True,
+        use_kineto=None,
+        custom_trace_id_callback=None,
+        post_processing_timeout_s=None,
+        activity_filters=None,
+        output=None,
+        max_bytes=1 << 30,
+        policy="stop",
+        threads=None,
+        scopes=None,
+        c_calls=True,
+        include=(),
+        exclude=(),
+        fold_libraries=False,
+        min_duration_us=0,
+        max_depth=0,
+        call_budget=0,
+        call_lines=False,
+    ):
+        if post_processing_timeout_s is not None and post_processing_timeout_s < 0:
+            raise ValueError(f"post_processing_timeout_s must not be negative, not {post_processing_timeout_s}")
+        if policy not in ("stop", "drop", "ring"):
+            raise ValueError(f"policy must be 'stop', 'drop' or 'ring', not {policy!r}")
+        if c_calls not in (True, False, "fast", "all"):
+            raise ValueError(f"c_calls must be True, False, 'fast' or 'all', not {c_calls!r}")
+        _choices.check_number("max_bytes", max_bytes, (1 << 64) - 1)
+        if experimental_config is not None and not isinstance(experimental_config, _ExperimentalConfig):
+            raise TypeError(f"experimental_config must be an _ExperimentalConfig, not {experimental_config!r}")
+        if on_trace_ready is not None and not callable(on_trace_ready):
+            raise TypeError(f"on_trace_ready must be callable, not {on_trace_ready!r}")
+        if schedule is not None and not callable(schedule):
+            raise TypeError(f"schedule must be callable, not {schedule!r}")
+        if schedule is not None and schedule(0) is ProfilerAction.DEVICE_STOPPED:
+            raise ValueError("a schedule cannot say DEVICE_STOPPED")
+        self.enabled = enabled
+        self.experimental_config = experimental_config if experimental_config is not None else _ExperimentalConfig()
+        self.activities, self.activity_filters = _choices.choose_activities(
+            activities, use_cpu, use_kineto, activity_filters, use_device or use_cuda
+        )
+        self.use_cpu = bool(use_cpu)
+        self.use_device = _choices.choose_device(self.activities, use_device, use_cuda)
+        if not self.activities:
+            raise Error("no activity is left to record")
+        self.devices = _choices.choose_devices(
+            self.activities,
+            self.use_device,
+            self.activity_filters,
+            use_kineto,
+            self.experimental_config.enable_cuda_sync_events,
+        )
+        self.record_shapes = record_shapes or with_flops
+        self.profile_memory = profile_memory
+        self.with_stack = with_stack
+        self.c_calls = c_calls
+        self.call_filters = _choices.choose_calls(
+            include, exclude, fold_libraries, min_duration_us, max_depth, call_budget, call_lines
+        )
+        ignored = [option for option, given in self.call_filters.items() if given]
+        if ignored and not with_stack:
+            warn(f"{', '.join(ignored)}: ignored, since calls are recorded only with with_stack=True", stacklevel=3)
+        self.with_flops = with_flops
+        self.with_modules = with_modules
+        self.execution_trace_observer = execution_trace_observer or self._observer_from_environment()
+        self.acc_events = acc_events
+        self.custom_trace_id_callback = custom_trace_id_callback
+        self.post_processing_timeout_s = post_processing_timeout_s
+        self.output = _text_of_path(output)
+        self.max_bytes = max_bytes
+        self.policy = policy
+        self.threads = _choices.choose_threads(threads, self.experimental_config.profile_all_threads)
+        self.scopes = _choices.choose_scopes(scopes, self.activities, self.activity_filters)
+
+        self.schedule = schedule if schedule is not None else always_record
+        self.record_steps = schedule is not None
+        self.on_trace_ready = on_trace_ready
+        self.step_num = 0
+        self.step_rec_fn = None
+        self.preset_metadata = {}
+        self._metadata = {}  # of the next start, and what the running sessions were given
+        self.trace_id = None
+        self._session = None  # while a cycle records
+        self._carried = None  # what _context.install gave then
+        self._leaves_devices_out = False  # toggle_collection_dynamic said so
+        self._stretches = []  # traces of this cycle, ended by toggle_collection_dynamic
+        self._traces = []
+        self._events = None
+        self._stats = ProfilerStats()
+        self._is_prepared = False
+        self._has_warned = False
+        self._cycle = Cycle()
+        self._alive = object()  # stands for it among those that run: that alone does not keep it
+
+    @staticmethod
+    def _observer_from_environment():
+        if not execution_trace_request()[0]:
+            return None
+        from marey._execution_trace import ExecutionTraceObserver
+
+        return ExecutionTraceObserver.build_execution_trace_obs_from_env()
+
+    # ---- recording
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, exc_type, exc_value, traceback):
+        self.stop()
+        return False
+
+    def __del__(self):
+        if sys.is_finalizing() or getattr(self, "_alive", None) not in running:
+            return
+        from marey._dropped import end
+
+        end(self)
+
+    @property
+    def current_action(self):
+        return self._cycle.current
+
+    @property
+    def entered(self):
+        """Whether it runs."""
+        return self._alive in running
+
+    @property
+    def use_cuda(self):
+        return self.use_device == "cuda"
+
+    @property
+    def kineto_activities(self):
+        return self.activities
+
+    @property
+    def profiler_kind(self):
+        """How devices are recorded: by what they tell (KINETO), or with events around ranges (..._FALLBACK)."""
+        return _choices.profiler_state(self.use_device, self.devices)
+
+    @property
+    def profiling_start_time_ns(self):
+        """When the last recording began, on the clock CLOCK_MONOTONIC_RAW; 0 before there is one."""
+        return self._traces[0].start_ns if self._traces else 0
+
+    @property
+    def profiling_end_time_ns(self):
+        """When it ended."""
+        return self._traces[0].end_ns if self._traces else 0
+
+    @property
+    def profiler(self):
+        """Itself: upstream has one profiler inside another."""
+        return self
+
+    def start(self):
+        if not self.enabled:
+            return
+        hold_tracer()  # what follows is not the program's
+        try:
+            self._start()
+        finally:
+            release_tracer()
+
+    def _start(self):
+        if self._alive in running:
+            raise Error("Profiler context manager is not reentrant: this one is running")
+        action = self._next_action(0)
+        running[self._alive] = ActiveProfilerType.KINETO
+        self.step_num = 0
+        if not self.acc_events:
+            self._traces = []
+        KinetoStepTracker.init_step_count(_STEP_REQUESTER)
+        try:
+            self._cycle.move_to(action, self)
+        except BaseException:
+            self._close()
+            raise
+        self._open_step()
+
+    def stop(self):
+        """Ends the recording. Harmless when nothing runs."""
+        if self._alive not in running:
+            return
+        try:
+            self._close_step()
+            self._cycle.move_to(None, self)
+        finally:
+            self._close()
+
+    def _close(self):
+        running.pop(self._alive, None)
+        KinetoStepTracker.erase_step_count(_STEP_REQUESTER)
+        self._is_prepared = False
+        if self.execution_trace_observer is not None:
+            self.execution_trace_observer.cleanup()
+
+    def step(self):
+        """Says that the next step of the program begins."""
+        if self._alive not in running:
+            return
+        action = self._next_action(self.step_num + 1)
+        self._close_step()
+        self.step_num += 1
+        hold_tracer()  # what follows is not the program's
+        try:
+            self._cycle.move_to(action, self, self._device_has_stopped())
+        finally:
+            KinetoStepTracker.increment_step(_STEP_REQUESTER)
+            self._open_step()
+            release_tracer()
+
+    def _device_has_stopped(self):
+        """Whether the recorder of the device has given up, since its memory is full."""
+        return False
+
+    def _next_action(self, step):
+        action = self.schedule(step)
+        if not isinstance(action, ProfilerAction) or action is ProfilerAction.DEVICE_STOPPED:
+            raise ValueError(f"a schedule gives a ProfilerAction, not {action!r}")
+        return action
+
+    def _open_step(self):
+        if self.record_steps:
+            self.step_rec_fn = record_function(f"ProfilerStep#{self.step_num}")
+            self.step_rec_fn.__enter__()
+
+    def _close_step(self):
+        if self.step_rec_fn is not None:
+            step, self.step_rec_fn = self.step_rec_fn, None
+            step.__exit__(None, None, None)
+
+    # ---- one cycle
+
+    def prepare_trace(self):
+        if self._traces and not self.acc_events and not self._has_warned:
+            self._has_warned = True
+            warn("only the events of the last cycle are kept; acc_events=True keeps all", stacklevel=6)
+        self._stats = ProfilerStats()
+        with timed(self._stats, "profiler_prepare_call_duration_us"):
+            self.trace_id = self.create_trace_id()
+        self._is_prepared = True
+
+    def start_trace(self):
+        if not self._is_prepared:
+            self.prepare_trace()
+        self._is_prepared = False
+        if self.execution_trace_observer is not None:
+            self.execution_trace_observer.start()
+        self._stretches = []
+        self._leaves_devices_out = False
+        given = self._metadata
+        options = ("profile_memory", "with_stack", "record_shapes", "with_modules", "with_flops")
+        self._metadata = {
+            "trace_id": f'"{self.trace_id}"' if str(self.trace_id).isalnum() else metadata_text(str(self.trace_id)),
+            **{option: "1" for option in options if getattr(self, option)},
+            **self.preset_metadata,
+            **(given if self._session is None and not self._traces else {}),
+        }
+        try:
+            with timed(self._stats, "profiler_enable_call_duration_us"):
+                self._start_session()
+        except BaseException:
+            self._metadata = given
+            raise
+
+    def _start_session(self):
+        session = Session()
+        session.start(
+            name=str(self.trace_id),
+            output=self.output,
+            max_bytes=self.max_bytes,
+            policy=self.policy,
+            threads=self.threads,
+            scopes=self.scopes,
+            record_shapes=self.record_shapes,
+            concrete_inputs=self.record_shapes,
+            profile_memory=self.profile_memory,
+            with_flops=self.with_flops,
+            with_stack=self.with_stack,
+            with_modules=self.with_modules,
+            c_calls=self.c_calls,
+            **self.call_filters,
+            **self.devices,
+        )
+        try:
+            if self._leaves_devices_out:
+                session.record_devices(False)
+            for key, value in self._metadata.items():
+                session.add_metadata(key, value)
+            self._carried = _context.install(session)
+        except BaseException:
+            session.discard()
+            raise
+        self._session = session
+
+    def stop_trace(self):
+        if self.execution_trace_observer is not None:
+            self.execution_trace_observer.stop()
+        stats = self._stats
+        with timed(stats, "profiler_disable_call_duration_us"):
+            self._stop_session()
+            trace = self._stretches[0] if len(self._stretches) == 1 else join_traces(self._stretches)
+        self._stretches = []
+        stats.number_of_events = len(trace)
+        stats.number_of_dropped_events = sum(count for code, _, count in trace.problems if code == "dropped")
+        stats.profiling_window_duration_sec = trace.window_ns * 1e-9
+        self._metadata = {}
+        self._traces = [trace, *self._traces] if self.acc_events else [trace]
+
+    def _stop_session(self):
+        if self._session is not None:
+            session, self._session = self._session, None
+            _context.remove(self._carried)
+            self._stretches.append(session.stop())
+
+    def _trace_ready(self):
+        if self.on_trace_ready is not None:
+            self.on_trace_ready(self)
+
+    def toggle_collection_dynamic(self, enable=None, activities=(), *, enabled=None):
+        """Stops recording for a while, or goes on, in the middle of a cycle; harmless while none records. What is
+        recorded in between is one trace. A capture file is made for each stretch of the processor's; devices, which
+        are switched all together, make none.
+        """
+        enable = enable if enable is not None else enabled  # upstream's two profilers spell it differently
+        if enable is None:
+            raise TypeError("toggle_collection_dynamic() needs enable: True or False")
+        is_recording = self._session is not None
+        others = set(activities) - {ProfilerActivity.CPU}
+        for activity in sorted(others - self.activities):
+            warn(f"{activity} is not recorded: there is nothing to switch")
+        if others & self.activities and self.devices["devices"]:
+            self._leaves_devices_out = not enable
+            if is_recording:
+                self._session.record_devices(bool(enable))
+        is_in_cycle = is_recording or bool(self._stretches)
+        if ProfilerActivity.CPU not in activities or not is_in_cycle or is_recording == bool(enable):
+            return
+        if enable:
+            self._start_session()
+        else:
+            self._stop_session()
+
+    # ---- ids and metadata
+
+    def default_trace_id(self):
+        """32 random hexadecimal digits."""
+        import os
+
+        return os.urandom(16).hex().upper()
+
+    def create_trace_id(self):
+        if self.custom_trace_id_callback is not None:
+            return self.custom_trace_id_callback()
+        return self.default_trace_id()
+
+    def set_custom_trace_id_callback(self, callback):
+        self.custom_trace_id_callback = callback
+
+    def get_trace_id(self):
+        return self.trace_id
+
+    def add_metadata(self, key, value):
+        """Puts a text into the trace."""
+        self.add_metadata_json(key, metadata_text(value))
+
+    def add_metadata_json(self, key, value):
+        """Puts a JSON value, given as text, into the trace: that which is being recorded, or else the last one, or
+        else the next."""
+        key, value = checked_metadata(key, value)
+        if self._session is not None:
+            self._session.add_metadata(key, value)
+        elif self._traces and not self._stretches:
+            self._traces[0] = self._traces[0]._with_metadata(key, value)
+            return
+        self._metadata[key] = value
+
+    def preset_metadata_json(self, key, value):
+        """The same for every trace of this profiler, given before it starts."""
+        key, value = checked_metadata(key, value)
+        self.preset_metadata[key] = value
+
+    def config(self, create_trace_id=False):
+        """The options, in the shape of PyTorch's native configuration."""
+        if create_trace_id:
+            self.trace_id = self.create_trace_id()
+        return ProfilerConfig(
+            self.profiler_kind if self.enabled else ProfilerState.Disabled,
+            self.record_shapes,
+            self.profile_memory,
+            self.with_stack,
+            self.with_flops,
+            self.with_modules,
+            self.experimental_config,
+            self.trace_id or "",
+        )
+
+
+def _text_of_path(path):
+    import os
+
+    return os.fsdecode(path) if path is not None else ""

@@ -1,0 +1,51 @@
+"""Records a program from its first line to its end, and the processes that it forks: what ``marey run`` does."""
+
+import atexit
+import os
+import sys
+
+from marey._marey import begin_again, begin_with_program, check_tracer, finish_recording, finish_with_interpreter
+
+_ending = None
+
+
+class _Ending:
+    """Completes the capture of a process of multiprocessing, which leaves without the interpreter's own end."""
+
+    def __init__(self, util):
+        util.register_after_fork(self, _Ending.register)
+
+    def register(self):
+        sys.modules["multiprocessing.util"].Finalize(None, finish_recording, exitpriority=-1000)
+
+
+def _begin_in_child():
+    global _ending
+    begin_again()
+    util = sys.modules.get("multiprocessing.util")
+    if util is not None:
+        _ending = _Ending(util)
+
+
+def _end():
+    """An interpreter that nobody kept from being interrupted ends by the signal itself: nothing runs behind that."""
+    check_tracer()
+    if getattr(sys, "last_type", None) is KeyboardInterrupt:
+        finish_with_interpreter()
+
+
+def record():
+    """To be called while the interpreter starts. Other processes of the program get captures of their own, unless
+    the environment says that there are to be none: then nothing of what it says stays in it."""
+    alone = os.environ.pop("MAREY_CHILDREN", "") == "0"
+    if alone:
+        os.environ.pop("MAREY_TORCH", None)
+    atexit.register(_end)  # the first: it is called last
+    begin_with_program(alone)
+    if not alone:
+        os.register_at_fork(after_in_child=_begin_in_child)
+        return
+    os.putenv("MAREY", os.environ.pop("MAREY"))  # read when the program begins, and gone then
+    rest = os.environ.pop("PYTHONPATH").partition(os.pathsep)[2]
+    if rest:
+        os.environ["PYTHONPATH"] = rest

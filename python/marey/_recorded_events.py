@@ -1,0 +1,192 @@
+"""Events of a trace: each reads what it is asked for, and keeps what it is told."""
+
+from marey._event_parts import Kernel, event_metadata
+from marey._events import FunctionEvent
+from marey._marey import EventRow
+
+_CORE = (
+    "id name trace_name overload_name node_id thread scope is_async is_remote device_type device_index "
+    "device_resource_id is_user_annotation is_python_function"
+).split()
+_DETAIL = ("sequence_nr", "fwd_thread", "python_call_id")
+_INPUTS = (
+    "input_shapes",
+    "structured_input_shapes",
+    "structured_input_strides",
+    "input_dtypes",
+    "concrete_inputs",
+    "kwinputs",
+)
+_IDS = (
+    "flow_id",
+    "flow_type",
+    "flow_start",
+    "external_id",
+    "linked_correlation_id",
+    "python_id",
+    "python_parent_id",
+)
+_MODULE = ("python_module_id", "module_hierarchy")
+_SHARES = ("self_cpu_percent", "total_cpu_percent", "total_device_percent")  # a table sets them: no change
+_BYTES = ("cpu_memory_usage", "device_memory_usage")
+
+
+class RecordedEvent(FunctionEvent, EventRow):
+    """A FunctionEvent that stands for a row of a trace. What it does not know it reads; what is set on it stays with
+    it, and with the list that it came from.
+    """
+
+    count = 1
+    self_cpu_percent = -1
+    total_cpu_percent = -1
+    total_device_percent = -1
+
+    def __setattr__(self, name, value):
+        if isinstance(getattr(FunctionEvent, name, None), property):
+            raise AttributeError(f"{name} of a FunctionEvent cannot be set")
+        if name not in _SHARES:
+            self._keep()
+        self.__dict__[name] = value
+
+    def _keep(self):
+        """Makes the list hold on to this event, since it differs from what the trace says."""
+        if not self._is_changed:
+            object.__setattr__(self, "_is_changed", True)
+            self._rows.keep_event(self._index, self)
+
+    def append_kernel(self, name, device, duration):
+        super().append_kernel(name, device, duration)
+        self._keep()
+
+    def append_cpu_child(self, child):
+        super().append_cpu_child(child)
+        self._keep()
+
+    @property
+    def cpu_parent(self):
+        fields = self.__dict__
+        if "cpu_parent" in fields:
+            return fields["cpu_parent"]
+        parent = self._rows.parent(self._index)
+        return None if parent is None else self._rows.event(parent)
+
+    @property
+    def use_device(self):
+        fields = self.__dict__
+        return fields["use_device"] if "use_device" in fields else self._rows.use_device
+
+    @property
+    def cpu_time_total(self):
+        if self._is_changed:
+            return FunctionEvent.cpu_time_total.fget(self)
+        return self._rows.cpu_total_us(self._index)
+
+    @property
+    def self_cpu_time_total(self):
+        if self._is_changed:
+            return FunctionEvent.self_cpu_time_total.fget(self)
+        return self._rows.self_ns(self._index) / 1000
+
+    @property
+    def device_time_total(self):
+        if self._is_changed:
+            return FunctionEvent.device_time_total.fget(self)
+        return self._rows.device_total_ns(self._index) / 1000 if self.use_device else 0
+
+    @property
+    def self_cpu_memory_usage(self):
+        if self._is_changed or not self._has_self_values():
+            return FunctionEvent.self_cpu_memory_usage.fget(self)
+        return self._rows.bytes(self._index)[2]
+
+    @property
+    def self_device_memory_usage(self):
+        if self._is_changed or not self._has_self_values():
+            return FunctionEvent.self_device_memory_usage.fget(self)
+        return self._rows.bytes(self._index)[3]
+
+    @property
+    def event_metadata(self):
+        fields = self.__dict__
+        return fields["event_metadata"] if "event_metadata" in fields else event_metadata(self.kwinputs)
+
+    @property
+    def _metadata_json(self):
+        fields = self.__dict__
+        if "_metadata_json" in fields:
+            return fields["_metadata_json"]
+        import json
+
+        members = dict(self.kwinputs or {})
+        if self.external_id:
+            members["External id"] = self.external_id
+        if self.external_id == self.id:
+            members["Ev Idx"] = self.id - 1
+        return json.dumps(members)[1:-1]
+
+    def __reduce__(self):
+        return (FunctionEvent.__new__, (FunctionEvent,), self._whole())
+
+    def _whole(self):
+        """All its fields, without the list that it came from."""
+        fields = {name: getattr(self, name) for name in _ALL_FIELDS}
+        fields.update(self.__dict__)
+        return fields
+
+
+RecordedEvent.__name__ = RecordedEvent.__qualname__ = "FunctionEvent"
+
+
+class _Field:
+    """A field that is read when it is first looked at, together with others, and kept."""
+
+    def __init__(self, name, names, read):
+        self._name = name
+        self._names = names
+        self._read = read
+
+    def __get__(self, event, owner=None):
+        if event is None:
+            return self
+        fields = event.__dict__
+        for name, value in zip(self._names, self._read(event._rows, event._index)):
+            fields.setdefault(name, value)
+        return fields[self._name]
+
+
+def _flops(rows, index):
+    flops = rows.flops(index) if rows.with_flops else None
+    return 0 if flops is None else int(flops) if flops.is_integer() else flops
+
+
+_READERS = {
+    _DETAIL: lambda rows, index: rows.detail(index),
+    _INPUTS: lambda rows, index: rows.inputs(index),
+    _IDS: lambda rows, index: rows.ids(index),
+    _MODULE: lambda rows, index: rows.module(index),
+    _BYTES: lambda rows, index: rows.bytes(index),
+    ("time_range",): lambda rows, index: (rows.time_range(index),),
+    ("stack",): lambda rows, index: (rows.stack(index),),
+    ("kernels",): lambda rows, index: ([Kernel._make(kernel) for kernel in rows.kernels(index)],),
+    ("cpu_children",): lambda rows, index: ([rows.event(child) for child in rows.children(index)],),
+    ("is_legacy",): lambda rows, index: (rows.is_timed(index),),
+    ("flops",): lambda rows, index: (_flops(rows, index),),
+    ("activity_type",): lambda rows, index: (rows.category(index),),
+}
+for _names, _read in _READERS.items():
+    for _name in _names:
+        setattr(RecordedEvent, _name, _Field(_name, _names, _read))
+del _names, _read, _name
+
+_ALL_FIELDS = (
+    *_CORE,
+    *(name for names in _READERS for name in names),
+    "cpu_parent",
+    "use_device",
+    "event_metadata",
+    "count",
+    "self_cpu_percent",
+    "total_cpu_percent",
+    "total_device_percent",
+    "_metadata_json",
+)

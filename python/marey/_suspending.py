@@ -1,0 +1,181 @@
+"""The decorator of functions that suspend: generators, coroutines and async generators."""
+
+import functools
+import types
+
+from marey._marey import async_range, record_function
+
+GENERATOR = 0x20
+COROUTINE = 0x80
+ITERABLE_COROUTINE = 0x100
+ASYNC_GENERATOR = 0x200
+
+
+def wrap(function, name, args, stack=False):
+    """A function that marks the calls of one that suspends, or of any if there is a text (`args`) or a stack to go
+    with its range. None for what needs no such wrapper.
+
+    Each stretch of running is a range called `name` on the thread that runs it: their sum is the time spent running.
+    The whole life, from the first stretch to the end, is an async range called `name (life)`: what of it no stretch
+    covers was spent suspended.
+    """
+    inner = function
+    while type(inner) is functools.partial:
+        inner = inner.func
+    flags = getattr(getattr(inner, "__code__", None), "co_flags", 0)
+    if flags & ASYNC_GENERATOR:
+        wrapper = _wrap_async_generator(function, name, args, stack)
+    elif flags & COROUTINE:
+        wrapper = _wrap_coroutine(function, name, args, stack)
+    elif flags & GENERATOR:
+        wrapper = _wrap_generator(function, name, args, stack)
+        if flags & ITERABLE_COROUTINE:
+            wrapper = types.coroutine(wrapper)
+    elif args is not None or stack:
+        wrapper = _wrap_plain(function, name, args, stack)
+    else:
+        return None
+    return functools.update_wrapper(wrapper, function)
+
+
+@functools.lru_cache(maxsize=256)
+def _life_name(name):
+    return name + " (life)"
+
+
+class _Life:
+    """The life of one generator or coroutine: makes a range of each stretch of running."""
+
+    __slots__ = ("_name", "_args", "_stack", "_whole")
+
+    def __init__(self, name, args, stack):
+        self._name = name
+        self._args = args
+        self._stack = stack
+        self._whole = async_range(_life_name(name))
+
+    def end(self):
+        self._whole.end()
+
+    def run(self, step, *given):
+        """One stretch."""
+        with record_function(self._name, self._args, stack=self._stack):
+            return step(*given)
+
+
+class _Steps:
+    """Passes every resume on to a generator, or to what an awaitable's __await__ gives, as one stretch each."""
+
+    __slots__ = ("_life", "_inner")
+
+    def __init__(self, life, inner):
+        self._life = life
+        self._inner = inner
+
+    def __iter__(self):
+        return self
+
+    __await__ = __iter__
+
+    def __next__(self):
+        return self._life.run(next, self._inner)
+
+    def send(self, value):
+        return self._life.run(self._inner.send, value)
+
+    def throw(self, *exception):
+        throw = getattr(self._inner, "throw", None)
+        if throw is None:  # an awaitable made of a plain iterator
+            raise exception[0]
+        return self._life.run(throw, *exception)
+
+    def close(self):
+        close = getattr(self._inner, "close", None)
+        if close is not None:
+            self._life.run(close)
+
+
+def _wrap_generator(function, name, args, stack):
+    def generator(*positional, **keywords):
+        life = _Life(name, args, stack)
+        try:
+            return (yield from _Steps(life, function(*positional, **keywords)))
+        finally:
+            life.end()
+
+    return generator
+
+
+def _wrap_coroutine(function, name, args, stack):
+    async def coroutine(*positional, **keywords):
+        life = _Life(name, args, stack)
+        try:
+            return await _Steps(life, function(*positional, **keywords).__await__())
+        finally:
+            life.end()
+
+    return coroutine
+
+
+def _wrap_async_generator(function, name, args, stack):
+    async def async_generator(*positional, **keywords):
+        life = _Life(name, args, stack)
+
+        def step(awaitable):
+            return _Steps(life, awaitable.__await__())
+
+        inner = function(*positional, **keywords)
+        try:
+            item = await step(inner.__anext__())
+            while True:
+                try:
+                    sent = yield item
+                except GeneratorExit:
+                    await step(inner.aclose())
+                    raise
+                except BaseException as exception:  # thrown in by the consumer
+                    item = await step(inner.athrow(exception))
+                else:
+                    item = await step(inner.asend(sent))
+        except StopAsyncIteration:
+            return
+        finally:
+            life.end()
+
+    return async_generator
+
+
+def _wrap_plain(function, name, args, stack):
+    def plain(*positional, **keywords):
+        with record_function(name, args, stack=stack):
+            return function(*positional, **keywords)
+
+    return plain
+
+
+def wrap_in_block(function, block):
+    """A function whose calls enter and leave `block`, a range of a class that does so in its own way."""
+    if not callable(function):
+        raise TypeError(f"record_function decorates callables, not {type(function).__name__}")
+    flags = getattr(getattr(function, "__code__", None), "co_flags", 0)
+    if flags & COROUTINE:
+
+        async def wrapper(*positional, **keywords):
+            with block:
+                return await function(*positional, **keywords)
+
+    elif flags & GENERATOR:
+
+        def wrapper(*positional, **keywords):
+            with block:
+                return (yield from function(*positional, **keywords))
+
+    elif flags & ASYNC_GENERATOR:
+        raise TypeError(f"a {type(block).__name__} cannot decorate an async generator")
+    else:
+
+        def wrapper(*positional, **keywords):
+            with block:
+                return function(*positional, **keywords)
+
+    return functools.update_wrapper(wrapper, function)

@@ -1,0 +1,128 @@
+"""What a trace holds as lists of events and of averages, made when they are looked at."""
+
+from marey import _marey
+from marey._activities import DeviceType
+from marey._event_list import EventList
+from marey._event_parts import Interval
+from marey._recorded_events import RecordedEvent
+from marey._views import AverageList, View
+
+
+class TraceEventList(View):
+    """The events of a trace."""
+
+    def __init__(self, trace, *, use_device, profile_memory, with_flops):
+        EventList.__init__(self, use_device=use_device, profile_memory=profile_memory, with_flops=with_flops)
+        self._recorded = trace
+        self._tree_built = True
+
+    def __getattr__(self, name):
+        # The order of the events is found when it is needed: averages do without.
+        if name != "_source":
+            raise AttributeError(f"'EventList' object has no attribute {name!r}")
+        made = self._source = _marey.EventRows(
+            self._recorded, RecordedEvent, Interval, DeviceType, self._use_device, bool(self._with_flops)
+        )
+        return made
+
+    def _is_changed(self):
+        return "_source" in self.__dict__ and self._source.is_changed()
+
+    def _averages(self):
+        if self._is_changed():
+            return super()._averages()
+        return _marey.list_ranges(self._recorded, flops=bool(self._with_flops), memory=bool(self._profile_memory))
+
+    def _device_name(self):
+        return self._use_device or ""
+
+    def _grouped(self, **options):
+        return _marey.key_averages(
+            self._recorded, flops=bool(self._with_flops), memory=bool(self._profile_memory), **options
+        )
+
+    @property
+    def self_cpu_time_total(self):
+        return super().self_cpu_time_total if self._is_changed() else self._grouped().self_cpu_time_total
+
+    def total_average(self):
+        if self._is_changed():
+            return super().total_average()
+        from marey._averages import average_of
+
+        return average_of(self._grouped().total(), self._use_device, self._event_of_range, False)
+
+    def key_averages(
+        self,
+        group_by_input_shapes=False,
+        group_by_stack_n=0,
+        group_by_overload_name=False,
+        *,
+        group_by_thread=False,
+        percentiles=False,
+    ):
+        if self._is_changed():
+            return super().key_averages(
+                group_by_input_shapes, group_by_stack_n, group_by_overload_name, percentiles=percentiles
+            )
+        averages = self._grouped(
+            by_input_shape=bool(group_by_input_shapes),
+            stack_entries=max(int(group_by_stack_n), 0),
+            by_overload=bool(group_by_overload_name),
+            by_thread=bool(group_by_thread),
+            percentiles=bool(percentiles),
+        )
+        return AverageList(
+            averages,
+            self._options(),
+            by_input_shape=bool(group_by_input_shapes),
+            first_event=self._event_of_range,
+        )
+
+    def _event_of_range(self, row):
+        index = self._source.event_of_range(row)
+        return None if index is None else self._source.event(index)
+
+    def _build_tree(self):
+        pass  # the trace knows
+
+    def _trace(self):
+        return super()._trace() if self._is_changed() else self._recorded
+
+    def _metric(self, metric):
+        return super()._metric(metric) if self._is_changed() else metric
+
+    def _leave_source(self):
+        super()._leave_source()
+        self.__dict__.pop("_recorded", None)
+
+
+def events_of(trace, use_device=None, profile_memory=None, with_flops=False):
+    """The events of a trace, an EventList in order of time. What is None is as the trace tells."""
+    if use_device is None:
+        use_device = _marey.device_of(trace)
+    if profile_memory is None:
+        profile_memory = _marey.has_memory(trace)
+    return TraceEventList(trace, use_device=use_device, profile_memory=profile_memory, with_flops=with_flops)
+
+
+def averages_of(
+    trace,
+    group_by_input_shape=False,
+    group_by_stack_n=0,
+    group_by_overload_name=False,
+    *,
+    group_by_thread=False,
+    percentiles=False,
+    use_device=None,
+    profile_memory=None,
+    with_flops=False,
+):
+    """The ranges of a trace grouped and added up, an EventList of FunctionEventAvg."""
+    return events_of(trace, use_device, profile_memory, with_flops).key_averages(
+        group_by_input_shape,
+        group_by_stack_n,
+        group_by_overload_name,
+        group_by_thread=group_by_thread,
+        percentiles=percentiles,
+    )

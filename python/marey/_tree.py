@@ -1,0 +1,327 @@
+"""The ranges and allocations of a trace as a tree of typed nodes."""
+
+from enum import Enum
+
+from marey import _marey
+from marey._activities import DeviceType
+
+
+class _EventType(Enum):
+    """What a node is."""
+
+    TorchOp = 0
+    Backend = 1
+    Vulkan = 2
+    Allocation = 3
+    OutOfMemory = 4
+    PyCall = 5
+    PyCCall = 6
+    Kineto = 7
+    PythonGC = 8
+
+
+class _Fields:
+    """A few named values."""
+
+    __slots__ = ()
+
+    def __init__(self, *values):
+        for name, value in zip(self.__slots__, values):
+            setattr(self, name, value)
+
+    def __repr__(self):
+        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in self.__slots__)})"
+
+    def __eq__(self, other):
+        if type(other) is not type(self):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+
+    __hash__ = None
+
+
+class _Device(_Fields):
+    """A device: its kind, and its number, or -1."""
+
+    __slots__ = ("type", "index")
+
+
+class _TensorMetadata(_Fields):
+    """What is known of an array. Sizes and strides count elements. Arrays of the same `id` are one array though its
+    memory may have been exchanged, those of the same `allocation_id` lie in the same memory.
+    """
+
+    __slots__ = (
+        "impl_ptr",
+        "storage_data_ptr",
+        "id",
+        "allocation_id",
+        "layout",
+        "device",
+        "dtype",
+        "dim",
+        "sizes",
+        "strides",
+    )
+
+
+class _ExtraFields_TorchOp(_Fields):
+    __slots__ = ("name", "inputs", "scope", "sequence_number", "allow_tf32_cublas")
+
+
+class _ExtraFields_Allocation(_Fields):
+    """A report of an allocator; a negative size is memory given back."""
+
+    __slots__ = ("ptr", "id", "allocation_id", "alloc_size", "total_allocated", "total_reserved", "device")
+
+
+class _PyFrameState(_Fields):
+    __slots__ = ("line_number", "file_name", "function_name")
+
+
+class _NNModuleInfo(_Fields):
+    """The object of a module's call, as it was at its first call: addresses of it and of its class, the class's name,
+    its number among those of that name, and its parameters: (name, metadata, metadata of the gradient or None).
+    """
+
+    __slots__ = ("self_ptr", "cls_ptr", "cls_name", "id", "parameters")
+
+
+class _OptimizerInfo(_Fields):
+    """The same of an optimizer; its parameters are (metadata, gradient or None, [(name, metadata) of each state])."""
+
+    __slots__ = ("self_ptr", "cls_ptr", "cls_name", "id", "parameters")
+
+
+class _ExtraFields_PyCall(_Fields):
+    __slots__ = ("callsite", "caller", "module", "optimizer")
+
+
+class _ExtraFields_PyCCall(_Fields):
+    __slots__ = ("caller",)
+
+
+class _ExtraFields_Kineto(_Fields):
+    __slots__ = ("name",)
+
+
+def _device(number, index):
+    try:
+        return _Device(DeviceType(number), index)
+    except ValueError:
+        return _Device(DeviceType.PrivateUse1, index)
+
+
+def _input(value, ids):
+    """An input as C++ gives it: arrays are tuples."""
+    if isinstance(value, list):
+        return [_input(item, ids) for item in value]
+    if not isinstance(value, tuple):
+        return value
+    row, address, storage, storage_id, dtype, layout, device, index, sizes, strides = value
+    own, allocation = ids.of_array(row)
+    return _TensorMetadata(
+        address or None,
+        storage or None,
+        storage_id or None if own is None else own,
+        storage_id or None if allocation is None else allocation,
+        layout,
+        _device(device, index),
+        dtype,
+        len(sizes),
+        sizes,
+        strides,
+    )
+
+
+class _ProfilerEvent:
+    """A node: a range or an allocation. Times are nanoseconds since 1970. Nodes are equal when they are the same node
+    of the same tree.
+    """
+
+    __slots__ = ("_tree", "_node", "_known")
+
+    def __init__(self, tree, node):
+        self._tree = tree
+        self._node = node
+        self._known = None
+
+    def _facts(self):
+        if self._known is None:
+            self._known = self._tree.facts(self._node)
+        return self._known
+
+    @property
+    def id(self):
+        """A number that no other node of the tree has, from 1."""
+        return self._node + 1
+
+    @property
+    def correlation_id(self):
+        """The number under which exports know a range; that of the node."""
+        return self._node + 1
+
+    @property
+    def tag(self):
+        return _EventType[self._facts()[0]]
+
+    @property
+    def name(self):
+        return self._facts()[1]
+
+    @property
+    def overload_name(self):
+        return self._facts()[2]
+
+    @property
+    def start_time_ns(self):
+        return self._facts()[3]
+
+    @property
+    def end_time_ns(self):
+        return self._facts()[4]
+
+    @property
+    def duration_time_ns(self):
+        return self._facts()[4] - self._facts()[3]
+
+    @property
+    def start_tid(self):
+        """The number of its thread, from 1."""
+        return self._facts()[5]
+
+    @property
+    def parent(self):
+        parent = self._tree.parent(self._node)
+        return None if parent is None else _ProfilerEvent(self._tree, parent)
+
+    @property
+    def children(self):
+        """In order of time."""
+        return [_ProfilerEvent(self._tree, child) for child in self._tree.children(self._node)]
+
+    @property
+    def typed(self):
+        """(tag, extra fields)"""
+        return (self.tag, self.extra_fields)
+
+    @property
+    def extra_fields(self):
+        """What nodes of its tag have beyond the others."""
+        tag = self.tag
+        if tag in (_EventType.Allocation, _EventType.OutOfMemory):
+            row, address, size, allocated, reserved, device, index = self._tree.allocation(self._node)
+            ids = self._tree.ids.of_report(row)
+            return _ExtraFields_Allocation(address, *ids, size, allocated, reserved, _device(device, index))
+        if tag is _EventType.PyCall:
+            return _ExtraFields_PyCall(self._frame(), self._caller(), *self._objects())
+        if tag is _EventType.PyCCall:
+            return _ExtraFields_PyCCall(self._caller())
+        if tag is _EventType.TorchOp:
+            inputs, scope, sequence, _, _ = self._tree.operation(self._node)
+            taken = [_input(value, self._tree.ids) for value in inputs]
+            return _ExtraFields_TorchOp(self.name, taken, scope, sequence, self._tree.allow_tf32_cublas)
+        return _ExtraFields_Kineto(self.name)
+
+    def _objects(self):
+        """(module, optimizer): what this is a call of; None: no such."""
+        found = self._tree.modules.find(self._node)
+        if found is None:
+            return None, None
+        is_optimizer, name, number, address, cls, _, parameters = found
+        ids = self._tree.ids
+        if is_optimizer:
+            taken = [
+                (_input(array, ids), _input(grad, ids), [(key, _input(state, ids)) for key, state in states])
+                for _, array, grad, states in parameters
+            ]
+            return None, _OptimizerInfo(address, cls, name, number, taken)
+        taken = [(key, _input(array, ids), _input(grad, ids)) for key, array, grad, _ in parameters]
+        return _NNModuleInfo(address, cls, name, number, taken), None
+
+    def _frame(self):
+        _, _, _, file, line = self._tree.operation(self._node)
+        if (found := self._tree.modules.find(self._node)) is not None:
+            return _PyFrameState(line, file, found[5])
+        name = self.name
+        head, separator, function = name.partition("): ")
+        if separator and not file:  # "file.py(12): f"
+            file, _, number = head.rpartition("(")
+            line = int(number) if number.isdigit() else 0
+        return _PyFrameState(line, file, function if separator else name)
+
+    def _caller(self):
+        """The frame of the nearest Python function around it, at the line that made the call where that is known."""
+        around = self.parent
+        while around is not None and around.tag is not _EventType.PyCall:
+            around = around.parent
+        if around is None:
+            return None
+        frame = around._frame()
+        frame.line_number = self._tree.call_line(self._node) or frame.line_number
+        return frame
+
+    def __eq__(self, other):
+        if not isinstance(other, _ProfilerEvent):
+            return NotImplemented
+        return self._tree is other._tree and self._node == other._node
+
+    def __hash__(self):
+        return hash((id(self._tree), self._node))
+
+    def __repr__(self):
+        return f"<_ProfilerEvent {self.tag.name} {self.name!r} id={self.id} duration={self.duration_time_ns} ns>"
+
+
+class _Tree(_marey.EventTree):
+    """With the modules of its trace, and the ids of its arrays."""
+
+    def __init__(self, trace):
+        super().__init__(trace)
+        self._trace = trace
+
+    @property
+    def allow_tf32_cublas(self):
+        """Whether PyTorch might use TensorFloat-32 when the recording began."""
+        return self._trace._metadata.get("allow_tf32_cublas") == "1"
+
+    @property
+    def modules(self):
+        if "_modules" not in self.__dict__:
+            self._modules = _marey.ModuleTable(self._trace)
+        return self._modules
+
+    @property
+    def ids(self):
+        if "_ids" not in self.__dict__:
+            self._ids = _marey.ArrayIds(self._trace)
+        return self._ids
+
+
+def nodes(trace):
+    """The roots of a trace's tree, in order of time."""
+    tree = _Tree(trace)
+    return [_ProfilerEvent(tree, node) for node in tree.roots()]
+
+
+def nodes_of(trace):
+    """A function that gives a node by its number."""
+    tree = _Tree(trace)
+    return lambda node: _ProfilerEvent(tree, node)
+
+
+def depth_first(roots):
+    """Every node, parents before their children."""
+    waiting = list(reversed(roots))
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting += reversed(node.children)
+
+
+def breadth_first(roots):
+    """Every node, level by level."""
+    level = list(roots)
+    while level:
+        yield from level
+        level = [child for node in level for child in node.children]

@@ -1,0 +1,49 @@
+"""Marey for programs of PyTorch: the names of ``torch.profiler``.
+
+    from marey.torch import profile, record_function, schedule, ProfilerActivity, tensorboard_trace_handler
+
+Every name of ``torch.autograd.profiler`` is in ``marey.torch.profiler``. ``patch()`` has ``torch.profiler`` itself
+resolve to Marey. The first recording compiles a small observer against the PyTorch that is installed;
+``python -m marey.torch`` does it beforehand.
+"""
+
+from marey import itt
+from marey._activities import DeviceType, ProfilerActivity, RecordScope, _ExperimentalConfig, kineto_available
+from marey._handlers import tensorboard_trace_handler
+from marey._marey import record_function
+from marey._schedule import ProfilerAction, schedule
+from marey._steps import KinetoStepTracker
+from marey.torch import _compiler, profiler
+from marey.torch._activities import supported_activities
+from marey.torch._emitters import ExecutionTraceObserver, emit_itt, emit_nvtx
+from marey.torch._observer import build, load
+from marey.torch._patch import patch, unpatch
+from marey.torch._profile import profile
+
+_KinetoProfile = profile
+_compiler.register()
+
+__all__ = [
+    "DeviceType",
+    "ExecutionTraceObserver",
+    "KinetoStepTracker",
+    "ProfilerAction",
+    "ProfilerActivity",
+    "RecordScope",
+    "_ExperimentalConfig",
+    "_KinetoProfile",
+    "build",
+    "emit_itt",
+    "emit_nvtx",
+    "itt",
+    "kineto_available",
+    "load",
+    "patch",
+    "profile",
+    "profiler",
+    "record_function",
+    "schedule",
+    "supported_activities",
+    "tensorboard_trace_handler",
+    "unpatch",
+]

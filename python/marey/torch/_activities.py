@@ -1,0 +1,52 @@
+"""PyTorch's own activities and options, where Marey's are wanted: a program may mix both."""
+
+import torch
+
+from marey import _activities
+from marey._activities import ProfilerActivity, _ExperimentalConfig
+from marey._schedule import ProfilerAction
+
+_THEIRS = torch.profiler.ProfilerActivity
+_THEIR_ACTION = torch.profiler.ProfilerAction
+
+
+def supported_activities():
+    """The activities that can be recorded here."""
+    return _activities.supported_activities()
+
+
+def own_activity(item):
+    """Marey's activity of the same name; what is none of PyTorch's passes."""
+    if isinstance(item, _THEIRS):
+        return ProfilerActivity[item.name]
+    if isinstance(item, dict):
+        return {own_activity(key): value for key, value in item.items()}
+    return item
+
+
+def own_activities(items):
+    if items is None:
+        return None
+    own = [own_activity(item) for item in items]
+    if not own and torch.__version__ >= (2, 13):  # before, none were all
+        raise AssertionError("No valid profiler activities found")
+    return own
+
+
+def own_config(config):
+    """Marey's options of PyTorch's."""
+    if isinstance(config, torch._C._profiler._ExperimentalConfig):
+        return _ExperimentalConfig(*config.__getstate__())
+    return config
+
+
+def own_schedule(schedule):
+    """A schedule that gives Marey's actions where this one gives PyTorch's."""
+    if not callable(schedule):
+        return schedule
+
+    def own(step):
+        action = schedule(step)
+        return ProfilerAction[action.name] if isinstance(action, _THEIR_ACTION) else action
+
+    return own

@@ -1,0 +1,98 @@
+"""Emitters and the execution trace over PyTorch's operators: they watch ranges, so operators must become ranges."""
+
+from marey import _emitters, _execution_trace
+from marey._marey import record_function
+from marey._marey import torch as native
+from marey._warnings import warn
+from marey.torch import _flag, _ranks
+from marey.torch._observer import load
+
+
+class _OverOperators:
+    """What both emitters have in common."""
+
+    def __enter__(self):
+        if not self.enabled or self.entered:
+            return super().__enter__()
+        load()
+        _wait_for_device()
+        needs = native.NEEDS_RANGES
+        if self.record_shapes:
+            needs |= native.NEEDS_INPUTS | native.NEEDS_OUTPUTS
+        native.hold(needs)
+        try:
+            super().__enter__()
+        except BaseException:
+            native.release(needs)
+            raise
+        self._needs = needs
+        _flag.hold()
+        return self
+
+    def _stop(self):
+        if self._emitter is None:
+            return
+        try:
+            _wait_for_device()
+        finally:
+            native.release(self._needs)
+            _flag.release()
+            super()._stop()
+
+
+def _wait_for_device():
+    """So that what was begun before is not taken for part of it."""
+    import torch
+
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+
+
+class emit_nvtx(_OverOperators, _emitters.emit_nvtx):
+    """``marey.emit_nvtx`` with every operator and backward node."""
+
+
+class emit_itt(_OverOperators, _emitters.emit_itt):
+    """``marey.emit_itt`` with every operator and backward node."""
+
+
+class ExecutionTraceObserver(_execution_trace.ExecutionTraceObserver):
+    """``marey.ExecutionTraceObserver`` with every operator and backward node."""
+
+    _NEEDS = native.NEEDS_RANGES | native.NEEDS_INPUTS | native.NEEDS_OUTPUTS
+    _is_holding = False
+
+    def start(self):
+        if self.is_registered and not self._is_holding:
+            load()
+            native.hold(self._NEEDS)
+            self._is_holding = True
+        super().start()
+        groups = _ranks.group_configs() if self.is_running() else None
+        if groups is not None:
+            with record_function("## process_group:init ##", groups):
+                pass
+
+    def stop(self):
+        super().stop()
+        if self._is_holding:
+            native.release(self._NEEDS)
+            self._is_holding = False
+
+    def unregister_callback(self):
+        self.stop()
+        super().unregister_callback()
+
+    def _save_resources(self, folder):
+        """The sources that PyTorch's compiler has written: nodes of kernels name them."""
+        import shutil
+        import sys
+
+        cache = getattr(sys.modules.get("torch._inductor.codecache"), "PyCodeCache", None)
+        for module in cache.modules if cache is not None else ():
+            path = getattr(module, "__file__", None)
+            try:
+                if path is not None:
+                    shutil.copy(path, folder)
+            except OSError as error:
+                warn(f"{path} could not be copied into {folder}: {error}")

@@ -1,0 +1,53 @@
+"""Has ``torch.profiler`` resolve to Marey for this process, and back."""
+
+import torch.autograd.profiler
+import torch.profiler
+
+from marey import _handlers, _schedule, _steps
+from marey.torch import _activities, _emitters, _profile
+
+# record_function, ProfilerActivity and _ExperimentalConfig stay PyTorch's: its ranges are recorded as they are, also
+# those that it opens itself, and Marey's profiler takes its enumerations.
+_OF_PROFILER = {
+    "profile": _profile.profile,
+    "_KinetoProfile": _profile.profile,
+    "schedule": _schedule.schedule,
+    "ProfilerAction": _schedule.ProfilerAction,
+    "tensorboard_trace_handler": _handlers.tensorboard_trace_handler,
+    "supported_activities": _activities.supported_activities,
+    "ExecutionTraceObserver": _emitters.ExecutionTraceObserver,
+    "KinetoStepTracker": _steps.KinetoStepTracker,
+}
+_OF_AUTOGRAD = {
+    "profile": _profile.profile,
+    "emit_nvtx": _emitters.emit_nvtx,
+    "emit_itt": _emitters.emit_itt,
+    "KinetoStepTracker": _steps.KinetoStepTracker,
+}
+_PLACES = (
+    (torch.profiler, _OF_PROFILER),
+    (torch.profiler.profiler, _OF_PROFILER),
+    (torch.autograd.profiler, _OF_AUTOGRAD),
+)
+_originals = []  # (module, name, what it was)
+
+
+def patch():
+    """From now on ``torch.profiler.profile``, ``torch.autograd.profiler.profile`` and their kin are Marey's. Names that
+    a module of the program has imported before stay what they are. Calling it twice is harmless."""
+    if _originals:
+        return
+    for module, names in _PLACES:
+        for name, value in names.items():
+            if hasattr(module, name):
+                _originals.append((module, name, getattr(module, name)))
+                setattr(module, name, value)
+
+
+def unpatch():
+    """Puts back what patch() has replaced; what somebody else has replaced since is left alone."""
+    ours = {(module, name): value for module, names in _PLACES for name, value in names.items()}
+    for module, name, original in _originals:
+        if getattr(module, name, None) is ours[module, name]:
+            setattr(module, name, original)
+    _originals.clear()

@@ -1,0 +1,145 @@
+"""What a pattern is: something in the tree of a recording that costs time and need not be."""
+
+from marey._tree import _EventType, depth_first
+
+NO_LOCATION = "No source code location found"
+
+
+class Pattern:
+    """One kind of waste. Subclasses say by which nodes it is known.
+
+    prof                a profiler that has stopped, or a ``marey.Trace``
+    should_benchmark    whether the summary measures what could be gained, where the pattern knows how (`benchmark`)
+    """
+
+    name = "Please specify a name for pattern"
+    description = "Please specify a description for pattern"
+    url = ""
+    needs_shapes = False
+    needs_stack = False
+
+    def __init__(self, prof, should_benchmark=False):
+        self.prof = prof
+        self.should_benchmark = should_benchmark
+        self.event_tree = prof.tree()
+        self.tid_root = {}  # the outermost nodes of each thread
+        for event in self.event_tree:
+            self.tid_root.setdefault(event.start_tid, []).append(event)
+
+    @property
+    def skip(self):
+        """Whether the recording lacks what this pattern looks at. Of a trace that is not known: all are tried."""
+        needs = {"record_shapes": self.needs_shapes, "with_stack": self.needs_stack}
+        return any(needed and not getattr(self.prof, option, True) for option, needed in needs.items())
+
+    def match(self, event):
+        """Whether the pattern is found at this node."""
+        raise NotImplementedError(f"{type(self).__name__} does not say what it matches")
+
+    def eventTreeTraversal(self):
+        """The nodes in the order in which they are tried."""
+        yield from depth_first(self.event_tree)
+
+    def matched_events(self):
+        """Every node at which it is found."""
+        return [] if self.skip else [event for event in self.eventTreeTraversal() if self.match(event)]
+
+    # ---- what is said of it
+
+    def report(self, event):
+        return f"{self.description}\n[Source Code Location] {source_code_location(event)}"
+
+    def default_summary(self, events):
+        return f"{self.name}: {len(events)} events matched."
+
+    def summary(self, events):
+        if self.should_benchmark and hasattr(self, "benchmark"):
+            return self.benchmark_summary(events)
+        return self.default_summary(events)
+
+    def benchmark_summary(self, events):
+        """The same with what the program would gain: `benchmark(events)` gives for each `input_shapes` what remains
+        of the time, as a share."""
+        shares = self.benchmark(events)
+        before = sum(event.duration_time_ns for event in events)
+        after = sum(shares[input_shapes(event)] * event.duration_time_ns for event in events)
+        if before == 0 or after == 0:
+            return self.default_summary(events)
+        return (
+            f"{self.default_summary(events)} Total Estimated Speedup: "
+            f"{_time_text(before - after)} ({before / after:.2f}X)"
+        )
+
+    # ---- the surroundings of a node
+
+    def root_of(self, event):
+        while event.parent is not None:
+            event = event.parent
+        return event
+
+    def siblings_of(self, event):
+        """(those before it, those after it), of the same parent, or of the same thread where there is none."""
+        parent = event.parent
+        together = self.tid_root[event.start_tid] if parent is None else parent.children
+        index = together.index(event)
+        return together[:index], together[index + 1 :]
+
+    def next_of(self, event):
+        after = self.siblings_of(event)[1]
+        return after[0] if after else None
+
+    def prev_of(self, event):
+        before = self.siblings_of(event)[0]
+        return before[-1] if before else None
+
+    def go_up_until(self, event, predicate):
+        """The nearest of the node and those around it of which it is true, or None."""
+        while event is not None and not predicate(event):
+            event = event.parent
+        return event
+
+
+def _time_text(nanoseconds):
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
+        if abs(nanoseconds) >= size:
+            return f"{nanoseconds / size:.3f}{unit}"
+    return f"{nanoseconds:.0f}ns"
+
+
+def _belongs_to_torch(file):
+    import os
+
+    import torch
+
+    return file.startswith(("torch" + os.sep, os.path.dirname(torch.__file__) + os.sep))
+
+
+def source_code_location(event):
+    """``file:line`` of the nearest call that the program made, and not PyTorch. With ``call_lines=True`` the line is
+    that of the call, else that of the definition of the function that made it."""
+    while event is not None:
+        if event.tag in (_EventType.PyCall, _EventType.PyCCall):
+            caller = event.extra_fields.caller
+            if caller is not None and caller.file_name and not _belongs_to_torch(caller.file_name):
+                return f"{caller.file_name}:{caller.line_number}"
+        event = event.parent
+    return NO_LOCATION
+
+
+def _inputs(event):
+    return event.extra_fields.inputs if event.tag is _EventType.TorchOp else []
+
+
+def input_shapes(event):
+    """The sizes of each input; () where it is no tensor."""
+    return tuple(tuple(getattr(value, "sizes", ())) for value in _inputs(event))
+
+
+def input_dtypes(event):
+    """The type of the elements of each input ("float32"); None where it is no tensor."""
+    return tuple(getattr(value, "dtype", None) for value in _inputs(event))
+
+
+def input_devices(event):
+    """The device of each input; None where it is no tensor."""
+    return tuple(getattr(value, "device", None) for value in _inputs(event))

@@ -1,0 +1,75 @@
+"""What a program would gain without a pattern, measured: for each `input_shapes` the share of time that remains."""
+
+from marey._tree import depth_first
+from marey.torch._pattern import input_devices, input_dtypes, input_shapes
+
+
+def _seconds(statement, **names):
+    import torch.utils.benchmark
+
+    return torch.utils.benchmark.Timer(statement, globals={"torch": torch, **names}).timeit(10).mean
+
+
+def _shares(events, measure):
+    """Of each shape that occurs once."""
+    shares = {}
+    for event in events:
+        shape = input_shapes(event)
+        if shape not in shares:
+            shares[shape] = measure(event)
+    return shares
+
+
+def _device(event):
+    """That on which its first input lay."""
+    device = input_devices(event)[0]
+    name = device.type.name.lower()
+    return name if device.index < 0 else f"{name}:{device.index}"
+
+
+def _copy_of(event):
+    """The copy that an ``aten::to`` ends in: its inputs are on both devices."""
+    return next(node for node in depth_first([event]) if node.name == "aten::copy_")
+
+
+def of_making_on_the_device(events):
+    def measure(event):
+        names = {"shape": input_shapes(event)[0], "device": _device(_copy_of(event))}
+        moved = _seconds("torch.ones(shape).to(device)", **names)
+        return _seconds("torch.ones(shape, device=device)", **names) / moved
+
+    return _shares(events, measure)
+
+
+def _matrices(event, multiple=1):
+    import torch
+
+    dtype = getattr(torch, input_dtypes(event)[0])
+    pair = [shape for shape in input_shapes(event) if len(shape) >= 2][-2:]
+    sizes = [[-(-size // multiple) * multiple for size in shape] for shape in pair]
+    return {name: torch.randn(size, device=_device(event), dtype=dtype) for name, size in zip(("a", "b"), sizes)}
+
+
+def of_tf32(events):
+    import torch
+
+    def measure(event):
+        switches, names = torch.backends.cuda.matmul, _matrices(event)
+        before, seconds = switches.fp32_precision, {}
+        try:
+            for precision in ("ieee", "tf32"):
+                switches.fp32_precision = precision
+                seconds[precision] = _seconds("torch.matmul(a, b)", **names)
+        finally:
+            switches.fp32_precision = before
+        return seconds["tf32"] / seconds["ieee"]
+
+    return _shares(events, measure)
+
+
+def of_aligned_sizes(events, multiple):
+    def measure(event):
+        as_it_is = _seconds("torch.matmul(a, b)", **_matrices(event))
+        return _seconds("torch.matmul(a, b)", **_matrices(event, multiple)) / as_it_is
+
+    return _shares(events, measure)

@@ -1,0 +1,68 @@
+"""The report of every pattern that a recording shows."""
+
+from marey.torch import _patterns
+from marey.torch._pattern import NO_LOCATION, source_code_location
+
+REPORTED = (
+    _patterns.ExtraCUDACopyPattern,
+    _patterns.FP32MatMulPattern,
+    _patterns.OptimizerSingleTensorPattern,
+    _patterns.SynchronizedDataLoaderPattern,
+    _patterns.GradNotSetToNonePattern,
+    _patterns.Conv2dBiasFollowedByBatchNorm2dPattern,
+    _patterns.MatMulDimInFP16Pattern,
+)
+_FILE = "torchtidy_report.json"
+_FRAME = "-" * 40 + "TorchTidy Report" + "-" * 40
+
+
+def _finding(pattern, event):
+    """(file, what the report says of it)"""
+    location = source_code_location(event)
+    file, line = ("", 0) if location == NO_LOCATION else location.rsplit(":", 1)
+    return file, {
+        "line_number": int(line),
+        "name": pattern.name,
+        "url": pattern.url,
+        "message": pattern.description,
+    }
+
+
+def _write(folder, findings):
+    """What is there already stays, but for the files that are reported anew."""
+    import json
+    import os
+
+    path = os.path.join(folder, _FILE)
+    known = {}
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as file:
+            known = json.load(file)
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({**known, **findings}, file, indent=4)
+
+
+def report_all_anti_patterns(prof, should_benchmark=False, print_enable=True, json_report_dir=None):
+    """Says which patterns were found where, each place once, and how often each.
+
+    prof                a profiler that has stopped, or a ``marey.Trace``
+    should_benchmark    whether it measures what could be gained, where a pattern knows how
+    print_enable        whether it prints it
+    json_report_dir     a folder for ``torchtidy_report.json``: for each file a list of findings with ``line_number``,
+                        ``name``, ``url`` and ``message``
+    """
+    said, summaries, findings = {}, [], {}
+    for pattern in (kind(prof, should_benchmark) for kind in REPORTED):
+        events = pattern.matched_events()
+        if not events:
+            continue
+        summaries.append(pattern.summary(events))
+        for event in events:
+            message = pattern.report(event)
+            if message not in said:
+                file, said[message] = _finding(pattern, event)
+                findings.setdefault(file, []).append(said[message])
+    if json_report_dir is not None:
+        _write(json_report_dir, findings)
+    if print_enable:
+        print("\n".join([_FRAME, "Matched Events:", *said, "Summary:", *summaries, _FRAME]))

@@ -1,0 +1,94 @@
+"""``marey.torch.profile``: ``marey.profile`` that sees PyTorch's operators, memory and ranks."""
+
+import torch
+
+from marey import _profile
+from marey._marey import torch as native
+from marey.torch import _flag, _ranks, _steps
+from marey.torch._activities import own_activities, own_activity, own_config, own_schedule
+from marey.torch._emitters import ExecutionTraceObserver
+from marey.torch._observer import load
+
+
+class profile(_profile.profile):
+    """Takes what ``torch.profiler.profile`` and ``torch.autograd.profiler.profile`` take, with their own enumerations
+    and options, and what ``marey.profile`` adds. With an `output`, each rank of a distributed program has a capture of
+    its own, named by the rank.
+    """
+
+    def __init__(
+        self,
+        enabled=True,
+        *,
+        activities=None,
+        schedule=None,
+        experimental_config=None,
+        activity_filters=None,
+        **options,
+    ):
+        super().__init__(
+            enabled,
+            activities=own_activities(activities),
+            schedule=own_schedule(schedule),
+            experimental_config=own_config(experimental_config),
+            activity_filters={own_activity(key): names for key, names in (activity_filters or {}).items()} or None,
+            **options,
+        )
+        self._output = self.output  # as it was asked for
+        self._state = 0  # what native.enter() gave
+        self._held = None  # what is held of the observer while it records
+
+    @staticmethod
+    def _observer_from_environment():
+        return ExecutionTraceObserver.build_execution_trace_obs_from_env()
+
+    def start_trace(self):
+        info = _ranks.distributed_info()
+        if info is not None:
+            self.preset_metadata_json("distributedInfo", info)
+        if torch.cuda.is_available():
+            allows = torch.backends.cuda.matmul.fp32_precision == "tf32"
+            self.preset_metadata_json("allow_tf32_cublas", str(int(allows)))
+        super().start_trace()
+
+    def _start_session(self):
+        load()
+        _ranks.take_node_id()
+        self.output = _ranks.own_path(self._output)
+        held = native.NEEDS_OVERLOADS if self.experimental_config.capture_overload_names else 0
+        native.hold(held)
+        try:
+            super()._start_session()
+        except BaseException:
+            native.release(held)
+            raise
+        self._held = held
+        try:
+            _steps.watch()
+            _flag.hold()
+            self._state = native.enter(self.record_shapes)
+        except BaseException:
+            self._stop_session()
+            raise
+
+    def _stop_session(self):
+        if self._session is None:
+            return
+        try:
+            super()._stop_session()
+        finally:
+            self._leave()
+
+    def _close(self):
+        self._leave()  # one that was dropped is not stopped
+        super()._close()
+
+    def _leave(self):
+        """PyTorch is as it was; to be called more than once without harm."""
+        held, self._held = self._held, None
+        if held is None:
+            return
+        native.leave(self._state)
+        _flag.release()
+        _steps.unwatch()
+        native.release(held)
