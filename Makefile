@@ -33,10 +33,10 @@ test-torch:  ## Tests of marey.torch (installs PyTorch into build/torch)
 	@tools/build.sh release --python marey_python marey_cli
 	@tools/torch_tests.sh build/release
 
-parity-torch:  ## Compare marey.torch with PyTorch's profiler and write docs/torch_parity.md
+parity-torch:  ## Compare marey.torch with PyTorch's profiler and write docs/reference/torch_parity.md
 	@tools/install_deps.sh build python
 	@tools/build.sh release --python marey_python
-	@PYTHONPATH=build/release/python $$(tools/torch_env.sh) tests/torch/parity/compare.py docs/torch_parity.md
+	@PYTHONPATH=build/release/python $$(tools/torch_env.sh) tests/torch/parity/compare.py docs/reference/torch_parity.md
 
 test-cpython:  ## CPython's own test modules under call tracing: each must come out as without
 	@tools/install_deps.sh build python

@@ -20,7 +20,7 @@ static inline uint64_t read_counter(void) {
 }
 #endif
 
-enum { kWords = 1 << 16, kMostFree = 16 };
+enum { kWords = 1 << 16, kMaxFree = 16 };
 static uint64_t ring[kWords];
 static uint32_t at;
 
@@ -38,7 +38,7 @@ typedef struct {
 } Block;
 
 static PyTypeObject* block_type;
-static Block* free_blocks[kMostFree];
+static Block* free_blocks[kMaxFree];
 static int free_count;
 
 static PyObject* make_block(PyObject* type, PyObject* const* args, size_t flags, PyObject* names) {
@@ -63,7 +63,7 @@ static void destroy_block(PyObject* object) {
     Block* const block = (Block*)object;
     PyTypeObject* const type = Py_TYPE(object);
     Py_DECREF(block->name);
-    if (free_count < kMostFree) {
+    if (free_count < kMaxFree) {
         free_blocks[free_count++] = block;
         return;
     }

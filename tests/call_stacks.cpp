@@ -108,7 +108,7 @@ TEST(CallStacks, ADeepStackIsCutAndMarkedSo) {
     ASSERT_EQ(trace.ranges().size(), 1u);
     const auto values = trace.range_arguments(0);
     ASSERT_EQ(values.size(), 1u);
-    EXPECT_EQ(values[0].list.count, marey::CallStack::kMost);
+    EXPECT_EQ(values[0].list.count, marey::CallStack::kMaxEntries);
     EXPECT_TRUE(values[0].truncated);
 }
 

@@ -1,5 +1,5 @@
 // child_run.h: starts a program in a folder of its own and looks at what it leaves. For lifecycle.cpp,
-// trouble.cpp.
+// io_failures.cpp.
 #pragma once
 
 #include <fcntl.h>
@@ -115,7 +115,7 @@ class ChildRun : public ::testing::Test {
         return found;
     }
     /// What no program may leave behind.
-    std::vector<std::string> leavings() const {
+    std::vector<std::string> leftover_files() const {
         std::vector<std::string> found;
         for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
             const std::string name = entry.path().filename().string();

@@ -284,7 +284,7 @@ TEST(Propagate, ServesThreadsAsyncAndPools) {
 
 // R62
 TEST(EndAfter, EndsTheRangeBeforeTheValuePasses) {
-    marey::Session mine(of_tasks());
+    marey::Session mine(task_options());
     int value = 0;
     auto continuation = marey::end_after(marey::Range("request"), [&](int more) -> int& {
         MAREY_RANGE("continuation");
@@ -347,7 +347,7 @@ TEST(EndAfter, HasCalledTheEndCallbacksOnceWhenAFutureIsReady) {
 // ---- C, fork ----
 
 TEST(CInterface, CapturesAdoptsAndRestores) {
-    marey::Session mine(of_tasks());
+    marey::Session mine(task_options());
     marey_context* context = nullptr;
     {
         const marey::ContextGuard guard(kProducer, std::string("main"));
@@ -371,7 +371,7 @@ TEST(CInterface, CapturesAdoptsAndRestores) {
 }
 
 TEST(Fork, LeavesTheChildItsSlotsAndNoSession) {
-    marey::Session mine(of_tasks());
+    marey::Session mine(task_options());
     const marey::ContextGuard guard(kProducer, std::string("parent"));
     const marey::Context context = marey::Context::current();
     const marey::ContextAdoption adoption(context);
@@ -383,7 +383,7 @@ TEST(Fork, LeavesTheChildItsSlotsAndNoSession) {
             const marey::ContextAdoption again(context);
             good = good && producer() == "parent" && !marey::is_recording();
         }
-        marey::Session own(of_tasks());
+        marey::Session own(task_options());
         { MAREY_RANGE("child"); }
         good = good && names(own.stop()) == Names{"child"};
         _exit(good ? 0 : 1);

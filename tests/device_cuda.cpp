@@ -114,10 +114,10 @@ struct Cuda {
         if (trouble.empty()) check(driver.device_count(&count), "cuDeviceGetCount");
         if (trouble.empty() && count == 0) trouble = "there is no GPU";
         for (int i = 0; trouble.empty() && i < count; ++i) add_device(i);
-        if (trouble.empty()) trouble = marey::device_trouble("cuda");
+        if (trouble.empty()) trouble = marey::device_error("cuda");
         if (trouble.empty()) {
             const auto device = marey::find_device("cuda");
-            if (device->activities() == nullptr) trouble = device->activities_trouble();
+            if (device->activities() == nullptr) trouble = device->activities_error();
         }
     }
 

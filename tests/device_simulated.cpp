@@ -27,7 +27,7 @@ using marey::Trace;
 
 struct Simulated {
     static const char* name() { return "simulated"; }
-    static std::string why_not() { return marey::device_trouble(name()); }
+    static std::string why_not() { return marey::device_error(name()); }
     static int devices() { return 2; }
     static void launch(int device, int queue, std::uint64_t ns) {
         simulated::launch(device, static_cast<std::uint32_t>(queue), "kernel", ns);
@@ -57,7 +57,7 @@ namespace {
 
 class SimulatedDevice : public ::testing::Test {
   protected:
-    void SetUp() override { ASSERT_EQ(marey::device_trouble("simulated"), ""); }
+    void SetUp() override { ASSERT_EQ(marey::device_error("simulated"), ""); }
     void TearDown() override { simulated::reset(); }
     static void configure(const char* key, double value) {
         ASSERT_EQ(simulated::configure(key, value), 0) << key;
@@ -137,7 +137,7 @@ TEST_F(SimulatedDevice, ARefusalIsAProblemOfTheTraceAndTheNextSessionIsWell) {
 // L18 K10
 TEST_F(SimulatedDevice, WithoutADeviceASessionGoesOnAndSaysWhy) {
     configure("absent", 1);
-    EXPECT_NE(marey::device_trouble("simulated"), "");
+    EXPECT_NE(marey::device_error("simulated"), "");
     const Trace trace = run(options_of<Simulated>(), [] {
         MAREY_RANGE("range");
         EXPECT_EQ(simulated::launch(0, 0, "kernel", 1), 0u);

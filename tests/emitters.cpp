@@ -1,5 +1,5 @@
 // emitters.cpp: what NVTX and ITT get, seen by collectors that they load. Numbers are those of
-// docs/parity.md.
+// docs/reference/parity.md.
 #include <marey/emit.h>
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// execution_trace.cpp: the graph of ranges. Numbers are those of docs/parity.md.
+// execution_trace.cpp: the graph of ranges. Numbers are those of docs/reference/parity.md.
 #include <marey/execution_trace.h>
 
 #include <atomic>
@@ -64,13 +64,13 @@ TEST_F(ExecutionTraces, StartingAFinishedOneIsAnErrorAndFinishingTwiceIsHarmless
 // E2 E3
 TEST_F(ExecutionTraces, NobodyGathersInputsWhileItIsStopped) {
     ExecutionTrace trace(path());
-    EXPECT_FALSE(Operation().inputs_wanted());
+    EXPECT_FALSE(Operation().needs_inputs());
     trace.start();
-    EXPECT_TRUE(Operation().inputs_wanted());
+    EXPECT_TRUE(Operation().needs_inputs());
     trace.stop();
     EXPECT_FALSE(Operation().is_active());
     trace.start();
-    EXPECT_TRUE(Operation().outputs_wanted());
+    EXPECT_TRUE(Operation().needs_outputs());
 }
 
 // E5

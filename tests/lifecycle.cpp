@@ -23,7 +23,7 @@ TEST_F(Lifecycle, ANormalEndFinishesTheCaptureAfterStaticDestructors) {
     EXPECT_EQ(counts(trace), (Counts{{"work", 100}, {"static destructor", 1}}));
     EXPECT_EQ(problem_codes(trace), "");
     EXPECT_EQ(error(), "");
-    EXPECT_TRUE(leavings().empty());
+    EXPECT_TRUE(leftover_files().empty());
     EXPECT_EQ(trace.processes()[0].pid, pid_);
     EXPECT_TRUE(contains(std::string(trace.string(trace.processes()[0].command_line)), "work 100"));
 }
@@ -89,7 +89,7 @@ TEST_F(Lifecycle, AForkedChildHasItsOwnCapture) {
     EXPECT_NE(pid, parent.processes()[0].pid);
     EXPECT_EQ(other_captures()[0], folder_ + "/app." + std::to_string(pid) + ".marey");
     EXPECT_EQ(child.threads()[0].os_tid, pid);
-    EXPECT_TRUE(leavings().empty());
+    EXPECT_TRUE(leftover_files().empty());
     EXPECT_EQ(error(), "");
 }
 
@@ -112,7 +112,8 @@ TEST_F(Lifecycle, AChildGoesOnFromTheForkHoweverFarItsParentIsByThen) {
     // The second: deeper than one block has room for, with more values than it has.
     for (const auto& [levels, last] : {std::pair(5, 2), std::pair(1500, 900)}) {
         SCOPED_TRACE(levels);
-        ASSERT_EQ(run({"fork_meanwhile", std::to_string(levels), std::to_string(last)}, environment()), 0)
+        ASSERT_EQ(run({"fork_while_recording", std::to_string(levels), std::to_string(last)}, environment()),
+                  0)
             << error();
         EXPECT_EQ(counts(marey::Trace::load(capture())),
                   (Counts{{"level", levels}, {"parent's level", levels - last + 1}}));
@@ -151,7 +152,7 @@ TEST_F(Lifecycle, AChildThatRecordsNothingLeavesNoFile) {
 TEST_F(Lifecycle, AChildThatExecutesAnotherProgramAtOnceLeavesNoFile) {
     ASSERT_EQ(run({"fork_exec"}, environment()), 0) << error();
     EXPECT_TRUE(other_captures().empty());
-    EXPECT_TRUE(leavings().empty());
+    EXPECT_TRUE(leftover_files().empty());
 }
 
 TEST_F(Lifecycle, AnyThreadMayFork) {
@@ -209,11 +210,11 @@ TEST_F(Lifecycle, FiftyForksWhileThreeThreadsRecordAtFullSpeed) {
     EXPECT_EQ(parent.count("child work"), 0u);
     EXPECT_GT(parent["busy inner"], 0);
     EXPECT_EQ(parent["open at fork"], 1);
-    EXPECT_TRUE(leavings().empty());
+    EXPECT_TRUE(leftover_files().empty());
 }
 
 TEST_F(Lifecycle, AChildMayRecordForLong) {
-    ASSERT_EQ(run({"fork_much"}, environment()), 0) << error();
+    ASSERT_EQ(run({"fork_repeatedly"}, environment()), 0) << error();
     ASSERT_EQ(other_captures().size(), 1u);
     EXPECT_EQ(counts(marey::Trace::load(other_captures()[0])), (Counts{{"child work", 1'000'000}}));
     EXPECT_EQ(counts(marey::Trace::load(capture())), (Counts{{"work", 300'000}}));

@@ -1,6 +1,6 @@
-// lifecycle_program.cpp: ends, forks, executes and loads in one of many ways; lifecycle.cpp and trouble.cpp
-// look at the captures that it leaves. Usage: lifecycle_program MODE [ARGUMENT...]; a mode's exit code is 0
-// (or said below) when everything went as the mode expects.
+// lifecycle_program.cpp: ends, forks, executes and loads in one of many ways; lifecycle.cpp and
+// io_failures.cpp look at the captures that it leaves. Usage: lifecycle_program MODE [ARGUMENT...]; a mode's
+// exit code is 0 (or said below) when everything went as the mode expects.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -253,7 +253,7 @@ struct Descent {
     }
 };
 
-int fork_meanwhile(const Arguments& arguments) {
+int fork_while_recording(const Arguments& arguments) {
     Descent descent{std::stoi(arguments.at(1)), std::stoi(arguments.at(2)), {}};
     if (pipe(descent.pipe) != 0) return 88;
     descent.down(0);
@@ -380,7 +380,7 @@ int fork_storm(const Arguments& arguments) {
 }
 
 // Much of it: the recorder's own thread runs, waits and is woken in the child, as it did in the parent.
-int fork_much(const Arguments&) {
+int fork_repeatedly(const Arguments&) {
     work(300'000);
     return in_child([] {
         child_work(500'000);
@@ -540,7 +540,7 @@ int main(int count_of, char** values) {
         {"fork_movable", fork_movable},
         {"fork_alone", fork_alone},
         {"fork_silent", fork_silent},
-        {"fork_meanwhile", fork_meanwhile},
+        {"fork_while_recording", fork_while_recording},
         {"fork_and_leave", fork_and_leave},
         {"fork_from_thread", fork_from_thread},
         {"fork_without_records", fork_without_records},
@@ -548,7 +548,7 @@ int main(int count_of, char** values) {
         {"fork_exec", fork_exec},
         {"fork_grandchildren", fork_grandchildren},
         {"fork_storm", fork_storm},
-        {"fork_much", fork_much},
+        {"fork_repeatedly", fork_repeatedly},
         {"fork_log", fork_log},
         {"session_across_fork", session_across_fork},
         {"exec", exec_mode},

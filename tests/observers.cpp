@@ -1,4 +1,4 @@
-// observers.cpp: other code watches ranges. Numbers are those of docs/parity.md.
+// observers.cpp: other code watches ranges. Numbers are those of docs/reference/parity.md.
 #include <atomic>
 #include <barrier>
 #include <cmath>
@@ -455,7 +455,7 @@ TEST_F(Observing, InputsAreGatheredOnlyForAnObserverThatWillSeeThisVeryRange) {
     int gathered = 0;
     for (int i = 0; i < 20'000; ++i) {
         marey::Operation op;
-        if (op.inputs_wanted()) {
+        if (op.needs_inputs()) {
             ++gathered;
             op.begin("op", {}, {marey::Value(i)});
         } else {

@@ -1,5 +1,5 @@
 // operations.cpp: what ranges and allocations show to observers, and what a session keeps of it. Numbers are
-// those of docs/parity.md.
+// those of docs/reference/parity.md.
 #include <cstdlib>
 #include <map>
 #include <memory>
@@ -120,7 +120,7 @@ TEST_F(Operations, ShowTheirInputsOutputsAndNumbers) {
         op.begin(std::string("made at run time ") + "by hand", {.sequence = 11, .forward_thread = 2}, inputs,
                  keywords);
         const marey::Value outputs[] = {1, 2, 3};
-        EXPECT_TRUE(op.outputs_wanted());
+        EXPECT_TRUE(op.needs_outputs());
         op.set_outputs(outputs);
         op.end();
     }
@@ -176,13 +176,13 @@ TEST_F(Operations, OfUsersTakeATextOrValuesOfEveryKindOrKeywordsOnly) {
         return nullptr;
     };
     marey::add_observer(observer);
-    EXPECT_FALSE(marey::Operation(Scope::User).inputs_wanted());
+    EXPECT_FALSE(marey::Operation(Scope::User).needs_inputs());
     marey::clear_observers();
     observer.needs_inputs = true;
     marey::add_observer(observer);
     {
         marey::Operation op(Scope::User);
-        ASSERT_TRUE(op.inputs_wanted());
+        ASSERT_TRUE(op.needs_inputs());
         op.begin("with a text", {}, {marey::Value("epoch=3")});
     }
     using marey::ValueKind;
@@ -213,7 +213,7 @@ TEST_F(Operations, AllocateNothingOnceTheyAreWarm) {
         MAREY_RANGE("range");
         const marey::ArrayView array{.dtype = marey::DType::Float32};
         marey::Operation op;
-        if (op.inputs_wanted()) {
+        if (op.needs_inputs()) {
             const marey::Value inputs[] = {array, 7, "text"};
             op.begin(MAREY_SITE("operation"), {}, inputs);
         } else {
@@ -354,7 +354,7 @@ TEST_F(Operations, OfAnyThreadHaveShapesAndConcreteInputsInASessionThatAsks) {
         const marey::Value inputs[] = {array, 7, some.first(30), some, many.first(30), many};
         const marey::KeyedValue keywords[] = {{"mode", "fast"}};
         marey::Operation op;
-        ASSERT_TRUE(op.inputs_wanted());
+        ASSERT_TRUE(op.needs_inputs());
         op.begin("op", {}, inputs, keywords);
         const marey::Value outputs[] = {array};
         op.set_outputs(outputs);
@@ -558,9 +558,9 @@ TEST_F(Allocations, ReachObserversOfEveryThread) {
     bytes.clear();
     Observer observer;
     observer.memory = [](const marey::MemoryReport& report, void*) { bytes.push_back(report.bytes); };
-    EXPECT_FALSE(marey::memory_wanted());
+    EXPECT_FALSE(marey::is_recording_memory());
     const auto handle = marey::add_observer(observer);
-    EXPECT_TRUE(marey::memory_wanted());
+    EXPECT_TRUE(marey::is_recording_memory());
     int block = 0;
     marey::report_allocation(&block, 64, 64, 128);
     std::thread([&] { marey::report_allocation(&block, -64, 0, 128); }).join();
@@ -582,14 +582,14 @@ TEST_F(Allocations, ReachSessionsOfEitherKindThatAsk) {
         marey::report_allocation(&block, 64, 64, 128);
     }
     std::thread([&] {
-        EXPECT_TRUE(marey::memory_wanted());
+        EXPECT_TRUE(marey::is_recording_memory());
         marey::report_allocation(&block, -64, 0, 128, {marey::DeviceType::Cuda, 1});
         marey::report_out_of_memory(1 << 20, 0, 128);
     }).join();
     EXPECT_EQ(unasked.stop().memory().size(), 0u);
     EXPECT_EQ(mine.stop().memory().size(), 1u);
     const marey::Trace trace = all.stop();
-    EXPECT_FALSE(marey::memory_wanted());
+    EXPECT_FALSE(marey::is_recording_memory());
     const marey::MemoryColumns memory = trace.memory();
     ASSERT_EQ(memory.size(), 3u);
     EXPECT_EQ(std::vector(memory.bytes.begin(), memory.bytes.end()),

@@ -61,16 +61,16 @@ TEST(Recording, NestsRangesAsTheProgramDoes) {
     EXPECT_TRUE(trace.problems().empty()) << trace.problems()[0].text;
 }
 
-void a_function_of_its_own() {
+void separate_function() {
     MAREY_FUNCTION();
 }
 
 TEST(Recording, NamesFunctionsAndScopes) {
     marey::Session session(marey::SessionOptions{});
-    a_function_of_its_own();
+    separate_function();
     { MAREY_RANGE_SCOPE(marey::Scope::BackwardFunction, "backward"); }
     const marey::Trace trace = session.stop();
-    const marey::Row function = find(trace, "a_function_of_its_own");
+    const marey::Row function = find(trace, "separate_function");
     ASSERT_NE(function, marey::kNoRow);
     const marey::SiteInfo& site = trace.sites()[trace.ranges().site[function]];
     EXPECT_EQ(site.scope, marey::Scope::Function);

@@ -30,20 +30,20 @@ using marey::ObserverHandle;
 using marey::Scope;
 
 constexpr int kThreads = 16;
-constexpr int kDeepest = 4;  // of actions within actions
+constexpr int kMaxDepth = 4;  // of actions within actions
 
 // Things that one thread puts in and another one takes out.
-template <class Thing, std::size_t kMost>
+template <class Thing, std::size_t kMax>
 class Pool {
   public:
     /// Gives back what no longer has room.
     std::optional<Thing> put(Thing thing, std::size_t place) {
         std::lock_guard lock(mutex_);
-        if (things_.size() < kMost) {
+        if (things_.size() < kMax) {
             things_.push_back(std::move(thing));
             return std::nullopt;
         }
-        std::swap(things_[place % kMost], thing);
+        std::swap(things_[place % kMax], thing);
         return thing;
     }
     std::optional<Thing> take(std::size_t place) {
@@ -169,7 +169,7 @@ class Stormer {
         if (one_in(2)) add(true);
         if (std::optional<marey::Context> context = pools->contexts.take(draw()))
             marey::adopt(*context);  // until the thread ends
-        for (int i = 0; i < 4; ++i) act(kDeepest - 1);
+        for (int i = 0; i < 4; ++i) act(kMaxDepth - 1);
         pool_range();
         if (one_in(2)) std::erase_if(mine_, [](const Mine& one) { return one.of_thread; });
         clean_up();
@@ -253,7 +253,7 @@ class Stormer {
     }
 
     void inside(int depth) {
-        if (depth + 1 >= kDeepest) return;
+        if (depth + 1 >= kMaxDepth) return;
         for (unsigned i = draw() % 4; i != 0; --i) act(depth + 1);
     }
 
@@ -490,7 +490,7 @@ TEST(Storm, LeavesARecorderThatRecordsExactlyWhatIsDone) {
     Account account;
     account.keeps_contexts = true;
     marey::Session all(marey::SessionOptions{});
-    marey::Session mine(of_tasks());
+    marey::Session mine(task_options());
     const ObserverHandle handle =
         marey::add_observer({.start = count_start, .end = count_end, .data = &account});
     Names expected, expected_mine;

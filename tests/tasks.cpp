@@ -25,7 +25,7 @@ inline constexpr marey::ContextSlot<int> kRequest{"request"};
 TEST(TasksSessions, FollowThreadsAsyncAndPoolsAndNothingElse) {
     ThreadPool pool(2);
     marey::Session all(marey::SessionOptions{});
-    marey::Session mine(of_tasks());
+    marey::Session mine(task_options());
     { MAREY_RANGE("own"); }
     std::thread(marey::propagate([] { MAREY_RANGE("thread"); })).join();
     std::thread([] { MAREY_RANGE("foreign thread"); }).join();
@@ -48,7 +48,7 @@ TEST(TasksSessions, FollowThreadsAsyncAndPoolsAndNothingElse) {
 }
 
 TEST(TasksSessions, NoScopesMeanAll) {
-    marey::SessionOptions options = of_tasks();
+    marey::SessionOptions options = task_options();
     options.scopes = {};
     marey::Session mine(options);
     { MAREY_RANGE("own"); }
@@ -56,7 +56,7 @@ TEST(TasksSessions, NoScopesMeanAll) {
 }
 
 TEST(TasksSessions, ArmAThreadOnlyWhileItIsInTheirContext) {
-    marey::Session mine(of_tasks());
+    marey::Session mine(task_options());
     const marey::Context context = marey::Context::current();
     std::thread([&] {
         EXPECT_FALSE(marey::is_recording());
@@ -80,7 +80,7 @@ TEST(TasksSessions, ArmAThreadOnlyWhileItIsInTheirContext) {
 }
 
 TEST(TasksSessions, LetGoOfAdoptingThreadsWhenTheyStop) {
-    marey::Session mine(of_tasks());
+    marey::Session mine(task_options());
     const marey::Context context = marey::Context::current();
     std::latch adopted(1), stopped(1);
     std::thread worker([&] {
@@ -103,7 +103,7 @@ TEST(TasksSessions, LetGoOfAdoptingThreadsWhenTheyStop) {
 
 TEST(TasksSessions, ShowWhatTheirTasksHaveOpenAtTheStop) {
     marey::Session all(marey::SessionOptions{});
-    marey::Session mine(of_tasks());
+    marey::Session mine(task_options());
     std::latch open(2), done(1);
     std::thread task(marey::propagate([&] {
         MAREY_RANGE("open in the task");
@@ -127,7 +127,7 @@ TEST(TasksSessions, ShowWhatTheirTasksHaveOpenAtTheStop) {
 }
 
 TEST(TasksSessions, KeepARangeThatEndsAfterItsContextWasLeft) {
-    marey::Session mine(of_tasks());
+    marey::Session mine(task_options());
     const marey::Context context = marey::Context::current();
     marey::Range handed("handed over");
     std::thread([&] {
@@ -148,7 +148,7 @@ TEST(TasksSessions, KeepARangeThatEndsAfterItsContextWasLeft) {
 TEST(TasksSessions, OfTwoThreadsAtOnceSeeEachItsOwn) {
     std::latch both(2), recorded(2);
     const auto run = [&](const std::string& name) {
-        marey::Session mine(of_tasks());
+        marey::Session mine(task_options());
         both.arrive_and_wait();
         for (int i = 0; i < 100; ++i) {
             { MAREY_RANGE_DYNAMIC(name); }
@@ -169,9 +169,9 @@ TEST(TasksSessions, OfTwoThreadsAtOnceSeeEachItsOwn) {
 
 // T6
 TEST(TasksSessions, SeeAlsoWhatAnInnerOneRecords) {
-    marey::Session outer(of_tasks());
+    marey::Session outer(task_options());
     { MAREY_RANGE("before"); }
-    marey::Session inner(of_tasks());
+    marey::Session inner(task_options());
     { MAREY_RANGE("within"); }
     std::thread(marey::propagate([] { MAREY_RANGE("task within"); })).join();
     EXPECT_EQ(names(inner.stop()), (Names{"within", "task within"}));
@@ -185,7 +185,7 @@ TEST(TasksSessions, SeeAlsoWhatAnInnerOneRecords) {
 TEST(TasksSessions, AreStoppedThroughTheirOwnHandles) {
     marey::Session all(marey::SessionOptions{});
     marey::Session second(marey::SessionOptions{});  // T12: no slot that only one can have
-    marey::Session mine(of_tasks());
+    marey::Session mine(task_options());
     { MAREY_RANGE("one"); }
     EXPECT_EQ(names(mine.stop()), (Names{"one"}));
     EXPECT_TRUE(all.is_running());
@@ -199,9 +199,9 @@ TEST(TasksSessions, AreStoppedThroughTheirOwnHandles) {
 // T4
 // T13
 TEST(TasksSessions, MayStopInAnyOrderInsideForeignGuardsAndOnAnyThread) {
-    auto outer = std::make_unique<marey::Session>(of_tasks());
+    auto outer = std::make_unique<marey::Session>(task_options());
     const marey::ContextGuard guard(kRequest, 1);
-    auto inner = std::make_unique<marey::Session>(of_tasks());
+    auto inner = std::make_unique<marey::Session>(task_options());
     { MAREY_RANGE("both"); }
     EXPECT_EQ(names(outer->stop()), (Names{"both"}));
     { MAREY_RANGE("inner"); }
@@ -213,13 +213,13 @@ TEST(TasksSessions, MayStopInAnyOrderInsideForeignGuardsAndOnAnyThread) {
 }
 
 TEST(TasksSessions, StartedInATaskEndWithItsContext) {
-    marey::Session mine(of_tasks());
+    marey::Session mine(task_options());
     marey::Session started;
     std::thread(marey::propagate([&] {
         const marey::Context context = marey::Context::current();
         {
             const marey::ContextAdoption adoption(context);
-            started.start(of_tasks());
+            started.start(task_options());
             MAREY_RANGE("inner task");
         }
         MAREY_RANGE("outer task");
@@ -234,7 +234,7 @@ TEST(TasksSessions, AreAdoptedByManyThreadsWhileOthersStartAndStop) {
     constexpr int kRounds = 200;
     const auto run = [&] {
         for (int i = 0; i < kRounds; ++i) {
-            marey::Session mine(of_tasks());
+            marey::Session mine(task_options());
             const marey::Context context = marey::Context::current();
             std::thread other([&] {
                 for (int j = 0; j < 20; ++j) {
@@ -259,13 +259,13 @@ TEST(TasksSessions, AreAdoptedByManyThreadsWhileOthersStartAndStop) {
 // T11
 TEST(Asking, SeesSessionsOfBothKinds) {
     EXPECT_FALSE(marey::is_recording());
-    EXPECT_FALSE(marey::inputs_wanted());
+    EXPECT_FALSE(marey::needs_inputs());
     EXPECT_TRUE(marey::active_options().scopes.empty());
     {
         marey::Session all(marey::SessionOptions{.record_shapes = true});
         std::thread([] {
             EXPECT_TRUE(marey::is_recording());
-            EXPECT_TRUE(marey::inputs_wanted());
+            EXPECT_TRUE(marey::needs_inputs());
             EXPECT_TRUE(marey::active_options().record_shapes);
         }).join();
         EXPECT_EQ(marey::active_options().threads, marey::Threads::All);
@@ -274,7 +274,7 @@ TEST(Asking, SeesSessionsOfBothKinds) {
                                               .scopes = {marey::Scope::User},
                                               .record_values = false,
                                               .concrete_inputs = true});
-    EXPECT_TRUE(marey::inputs_wanted());
+    EXPECT_TRUE(marey::needs_inputs());
     const marey::SessionOptions active = marey::active_options();
     EXPECT_TRUE(active.concrete_inputs);
     EXPECT_FALSE(active.record_shapes);
@@ -282,11 +282,11 @@ TEST(Asking, SeesSessionsOfBothKinds) {
     EXPECT_EQ(active.scopes, marey::ScopeSet{marey::Scope::User});
     EXPECT_EQ(active.threads, marey::Threads::Tasks);
     std::thread([] {
-        EXPECT_FALSE(marey::inputs_wanted());
+        EXPECT_FALSE(marey::needs_inputs());
         EXPECT_FALSE(marey::active_options().concrete_inputs);
     }).join();
     std::thread(marey::propagate([] {
-        EXPECT_TRUE(marey::inputs_wanted());
+        EXPECT_TRUE(marey::needs_inputs());
         EXPECT_TRUE(marey::active_options().concrete_inputs);
     })).join();
 }

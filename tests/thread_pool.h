@@ -30,7 +30,7 @@ inline std::size_t unfinished(const marey::Trace& trace) {
     return count;
 }
 
-inline marey::SessionOptions of_tasks() {
+inline marey::SessionOptions task_options() {
     return {.threads = marey::Threads::Tasks};
 }
 

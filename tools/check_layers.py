@@ -135,7 +135,7 @@ def resolve(path: str, include: str, files: set[str]) -> str | None:
     return None
 
 
-def looks_like_ours(include: str) -> bool:
+def is_project_include(include: str) -> bool:
     """Whether an include that was not found can only have meant a file of ours."""
     first = include.split("/")[0]
     return first == "marey" or ("/" in include and any(room.startswith("src/" + first) for room in ROOMS))
@@ -148,7 +148,7 @@ def forbidden(path: str, include: str, files: set[str]) -> str | None:
         return None
     target = resolve(path, include, files)
     if target is None:
-        if looks_like_ours(include):
+        if is_project_include(include):
             return f"includes {include}, which does not exist"
         extra = [header for kind, headers in KINDS.items() if path.endswith(kind) for header in headers]
         for prefix, rooms in EXTERNAL.items():

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""check_parity.py: docs/parity.md has a row for each number and for each test of PyTorch that one of ours stands for;
+"""check_parity.py: docs/reference/parity.md has a row for each number and for each test of PyTorch that one of ours stands for;
 the tests that it cites exist, and carry the number."""
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from source_files import ROOT, repository_files
 
-DOCUMENT = "docs/parity.md"
+DOCUMENT = "docs/reference/parity.md"
 SPANS = (
     ("R", 1, 69),
     ("T", 1, 13),

@@ -30,7 +30,7 @@ MODULES = [
     "test_functools",
 ]
 # Options of `marey run`, or what c_calls is for `marey.profile`.
-WAYS = {
+MODES = {
     "off": None,
     "run": ["--no-c-calls"],
     "run_c": ["--c-calls"],
@@ -38,13 +38,13 @@ WAYS = {
     "with_c": True,
     "all_c": "all",
 }
-USUAL_WAYS = ["run", "run_c", "all_c"]
+DEFAULT_MODES = ["run", "run_c", "all_c"]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("modules", nargs="*", default=MODULES, metavar="module")
-    parser.add_argument("--way", action="append", choices=[way for way in WAYS if way != "off"])
+    parser.add_argument("--way", action="append", choices=[way for way in MODES if way != "off"])
     parser.add_argument("--timeout", type=float, default=3600, help="seconds for one run of one module")
     parser.add_argument("-j", "--jobs", type=int, default=1, help="modules at a time")
     parser.add_argument("--child", help=argparse.SUPPRESS)
@@ -54,7 +54,7 @@ def main():
     signal.signal(signal.SIGINT, signal.default_int_handler)  # tests that send it hang where it is ignored
     modules = [part for module in given.modules for part in parts_of(module)]
     with concurrent.futures.ThreadPoolExecutor(given.jobs) as pool:
-        done = [pool.submit(try_module, module, given.way or USUAL_WAYS, given.timeout) for module in modules]
+        done = [pool.submit(try_module, module, given.way or DEFAULT_MODES, given.timeout) for module in modules]
         return 1 if sum(each.result() for each in done) else 0
 
 
@@ -70,18 +70,18 @@ def parts_of(module):
 def try_module(module, ways, timeout):
     """Runs one module in every way; how many tests differ."""
     name = f"test.{module}"
-    plain = run_apart("off", [name], timeout)
+    plain = run_isolated("off", [name], timeout)
     if "(run)" in plain:  # then nothing is known
         print(f"{module}: {plain['(run)']} without tracing", flush=True)
         return 1
     differences = 0
     for way in ways:
         began = time.monotonic()
-        traced = run_apart(way, [name], timeout)
+        traced = run_isolated(way, [name], timeout)
         differing = compare(plain, traced)
         if differing and "(run)" not in differing:
             names = sorted(differing)
-            once, again = run_apart("off", names, timeout), run_apart(way, names, timeout)
+            once, again = run_isolated("off", names, timeout), run_isolated(way, names, timeout)
             differing = {
                 test: outcome
                 for test, outcome in differing.items()
@@ -100,11 +100,11 @@ def compare(plain, traced):
     return {test: traced.get(test) for test in plain | traced if plain.get(test) != traced.get(test)}
 
 
-def run_apart(way, names, timeout):
+def run_isolated(way, names, timeout):
     """Runs tests in a process of their own: how each came out, and "(run)" if that did not end well."""
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as captures:
         output = os.path.join(captures, "outcomes.json")
-        options = WAYS[way] if isinstance(WAYS[way], list) else None
+        options = MODES[way] if isinstance(MODES[way], list) else None
         command = [os.path.abspath(__file__), "--child", f"{'off' if options else way}={output}", *names]
         if options:
             capture = os.path.join(captures, "tests.marey")
@@ -188,7 +188,7 @@ def run_here(child, names):
     else:
         import marey
 
-        with marey.profile(with_stack=True, c_calls=WAYS[way], max_bytes=1 << 27, policy="ring"):
+        with marey.profile(with_stack=True, c_calls=MODES[way], max_bytes=1 << 27, policy="ring"):
             runner.run(suite)
     with open(output, "w") as file:
         json.dump(outcomes, file)

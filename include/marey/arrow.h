@@ -56,7 +56,7 @@ inline std::span<const std::string_view> arrow_tables() noexcept {
     return table_names();
 }
 
-/// Fills both with a struct array that has one child for each column; docs/tables.md describes them. Columns
+/// Fills both with a struct array that has one child for each column; docs/reference/tables.md describes them. Columns
 /// that the trace has in one piece are not copied: the array keeps the trace alive until it is released.
 /// Names are dictionaries of int32 and large utf8; bytes that are no UTF-8 become U+FFFD. The caller releases
 /// both, or hands them on. Throws marey::Error, and then both are released.

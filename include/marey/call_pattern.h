@@ -9,7 +9,7 @@
 namespace marey {
 
 /// Why a text is no pattern (SessionOptions::calls); null: it is one.
-MAREY_API const char* fault_of_call_pattern(std::string_view text) noexcept;
+MAREY_API const char* call_pattern_error(std::string_view text) noexcept;
 
 namespace detail {
 

@@ -18,10 +18,10 @@ namespace marey {
 /// Values are evaluated only while somebody records them, and so nothing is captured otherwise. The log gets
 /// numbers; a trace has the frames as the value "Call stack", whatever the key, innermost first:
 /// "file.py(12): f" for Python's, "library.so+0x12ab" for native ones until marey::symbolize_trace() has
-/// named them. The innermost kMost frames are kept.
+/// named them. The innermost kMaxEntries frames are kept.
 class CallStack {
   public:
-    static constexpr std::size_t kMost = 256;
+    static constexpr std::size_t kMaxEntries = 256;
 
     /// Of the calling function: unless told otherwise frames of Python, where there are any, and native ones.
     MAREY_API explicit CallStack(const TracebackOptions& options = {.python = true, .native = true}) noexcept;
@@ -38,7 +38,7 @@ class CallStack {
 
     std::size_t count_ = 0;
     bool is_cut_ = false;
-    std::uint64_t words_[kMost];
+    std::uint64_t words_[kMaxEntries];
 };
 
 }  // namespace marey

@@ -33,7 +33,7 @@ enum DeviceActivities : std::uint32_t {
     kDeviceAll = 0x7f,      ///< all but times
 };
 
-/// Of their names, as in "kernels|waits" (docs/environment.md). Throws marey::Error for one that does not
+/// Of their names, as in "kernels|waits" (docs/reference/environment.md). Throws marey::Error for one that does not
 /// exist.
 MAREY_API std::uint32_t parse_device_activities(const std::string& names);
 
@@ -207,7 +207,7 @@ class MAREY_API DeviceRuntime {
     /// Null: it has none, and ranges can only be timed with events.
     virtual DeviceActivitySource* activities() { return nullptr; }
     /// Why there is none, with what would help.
-    virtual std::string activities_trouble() const;
+    virtual std::string activities_error() const;
 
     /// What `marey doctor` says of it, a line each: a title and a fact ("driver", "12.4"). Also where it is
     /// unavailable.
@@ -229,7 +229,7 @@ MAREY_API void register_device(std::shared_ptr<DeviceRuntime> device);
 /// Null: there is none of that name.
 MAREY_API std::shared_ptr<DeviceRuntime> find_device(std::string_view name);
 /// Why a device of that name cannot be recorded here; empty: it can.
-MAREY_API std::string device_trouble(std::string_view name);
+MAREY_API std::string device_error(std::string_view name);
 /// Waits until the devices that are registered have done what they were given. Nothing throws.
 MAREY_API void synchronize_devices() noexcept;
 /// The names of those that are registered now.

@@ -36,13 +36,13 @@ class MAREY_API ExecutionTrace {
   private:
     class Graph;
     static void finish_at_exit() noexcept;
-    void finish_held();  ///< finish() for whoever holds the lock
-    void finish_or_say() noexcept;
+    void finish_locked();  ///< finish() for whoever holds the lock
+    void finish_or_warn() noexcept;
 
     std::unique_ptr<Graph> graph_;  ///< null: finished
 };
 
-/// What the environment asks for; docs/environment.md has the variables.
+/// What the environment asks for; docs/reference/environment.md has the variables.
 struct ExecutionTraceRequest {
     bool is_wanted = false;
     std::string path;             ///< "": the caller chooses

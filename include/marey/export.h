@@ -75,7 +75,7 @@ MAREY_API std::string hot_paths_json(const Trace& trace, const CallTree& tree, s
 /// A report of steps as JSON text; times in nanoseconds.
 MAREY_API std::string step_report_json(const Trace& trace, const StepReport& report);
 
-/// The tables of a trace that can be written by themselves, "ranges" first; docs/tables.md describes them.
+/// The tables of a trace that can be written by themselves, "ranges" first; docs/reference/tables.md describes them.
 MAREY_API std::span<const std::string_view> table_names() noexcept;
 /// One table as CSV (RFC 4180, LF, UTF-8 whatever bytes names hold): the names of its columns, then a line
 /// for each row; nothing stands for null, "" for an empty text. ".gz" compresses. Throws marey::Error.
@@ -84,7 +84,7 @@ MAREY_API void write_csv(const Trace& trace, std::ostream& stream, std::string_v
 /// The ranges.
 MAREY_API void write_csv(const Trace& trace, const std::string& path);
 
-/// Perfetto's protobuf (docs/perfetto.md says what is where). Times are those of the trace, clipped to the
+/// Perfetto's protobuf (docs/formats/perfetto.md says what is where). Times are those of the trace, clipped to the
 /// window; ".gz" compresses. Throws marey::Error, also where this build has no protozero.
 MAREY_API void write_perfetto(const Trace& trace, const std::string& path);
 MAREY_API void write_perfetto(const Trace& trace, std::ostream& stream);

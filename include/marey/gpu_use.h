@@ -71,7 +71,7 @@ struct GpuShape {
     friend bool operator==(const GpuShape&, const GpuShape&) noexcept = default;
 };
 
-/// As docs/gpu.md computes it; nothing where the trace does not tell enough of the device.
+/// As docs/guide/gpu.md computes it; nothing where the trace does not tell enough of the device.
 struct GpuOccupancy {
     std::optional<double> blocks_per_sm;
     std::optional<double> warps_per_sm;
@@ -178,7 +178,7 @@ struct GpuEvidence {
 };
 
 struct GpuFinding {
-    std::string rule;  ///< "launch_bound", "host_bound", ...: docs/gpu.md lists them with their thresholds
+    std::string rule;  ///< "launch_bound", "host_bound", ...: docs/guide/gpu.md lists them with their thresholds
     Row process = 0;
     Device device{};
     Row thread = kNoRow;  ///< of findings about a thread

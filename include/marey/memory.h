@@ -23,7 +23,7 @@ MAREY_API void report_memory(const MemoryReport& report) noexcept;
 }
 
 /// True when allocation reports of the calling thread are recorded or observed.
-inline bool memory_wanted() noexcept {
+inline bool is_recording_memory() noexcept {
     return (detail::load_relaxed(detail::current_thread->armed) & detail::kArmedMemory) != 0;
 }
 
@@ -31,13 +31,13 @@ inline bool memory_wanted() noexcept {
 /// 0) memory. Totals are the allocator's own for that device. A flag test when nobody asks.
 inline void report_allocation(const void* address, std::int64_t bytes, std::int64_t total_allocated,
                               std::int64_t total_reserved, Device device = {}) noexcept {
-    if (memory_wanted())
+    if (is_recording_memory())
         detail::report_memory({address, bytes, total_allocated, total_reserved, device, false});
 }
 /// When it had to refuse.
 inline void report_out_of_memory(std::int64_t bytes, std::int64_t total_allocated,
                                  std::int64_t total_reserved, Device device = {}) noexcept {
-    if (memory_wanted())
+    if (is_recording_memory())
         detail::report_memory({nullptr, bytes, total_allocated, total_reserved, device, true});
 }
 

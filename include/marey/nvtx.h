@@ -6,7 +6,7 @@
 #include <marey/detail/export.h>
 
 /// Ranges and marks of NVTX 3 are recorded like any other while a session runs, in every process that was
-/// started with NVTX_INJECTION64_PATH=library_path() (docs/nvtx.md). NVTX looks for its listener once, at a
+/// started with NVTX_INJECTION64_PATH=library_path() (docs/guide/nvtx.md). NVTX looks for its listener once, at a
 /// library's first call: what is set later is too late.
 namespace marey::nvtx {
 

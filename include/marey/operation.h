@@ -17,7 +17,7 @@ class CallStack;
 struct OperationFacts {
     std::int64_t sequence = -1;  ///< the forward half: peek_sequence(); the backward half: the forward one's
     std::uint32_t forward_thread = 0;  ///< the backward half: current_thread_id() of the forward one
-    const CallStack* stack = nullptr;  ///< where it was begun; looked at where keywords_wanted()
+    const CallStack* stack = nullptr;  ///< where it was begun; looked at where needs_keywords()
 };
 
 /// The calling thread's sequence number: what the next take_sequence() gives. Forward halves carry it.
@@ -30,10 +30,10 @@ MAREY_API std::int64_t take_sequence() noexcept;
 /// is async.
 ///
 ///     marey::Operation op(marey::Scope::Function);
-///     if (op.is_active()) op.begin("mm", {.sequence = n}, op.inputs_wanted() ? describe(a, b) : ...);
+///     if (op.is_active()) op.begin("mm", {.sequence = n}, op.needs_inputs() ? describe(a, b) : ...);
 ///     ...
 ///     const marey::Value outputs[] = {describe(result)};
-///     if (op.outputs_wanted()) op.set_outputs(outputs);
+///     if (op.needs_outputs()) op.set_outputs(outputs);
 class Operation {
   public:
     explicit Operation(Scope scope = Scope::Function) noexcept : scope_(scope) {
@@ -44,8 +44,8 @@ class Operation {
             return;
         }
         is_active_ = (armed & detail::kArmedRecorder) != 0;
-        inputs_wanted_ = outputs_wanted_ = (armed & detail::kArmedShapes) != 0;
-        keywords_wanted_ = (armed & detail::kArmedValues) != 0;
+        needs_inputs_ = needs_outputs_ = (armed & detail::kArmedShapes) != 0;
+        needs_keywords_ = (armed & detail::kArmedValues) != 0;
     }
     ~Operation() {
         if (is_active_) finish();
@@ -56,9 +56,9 @@ class Operation {
     /// Somebody records or observes it: begin() has an effect.
     bool is_active() const noexcept { return is_active_; }
     /// Somebody will look at inputs given to begin() / keywords given to it / outputs given to set_outputs().
-    bool inputs_wanted() const noexcept { return inputs_wanted_; }
-    bool keywords_wanted() const noexcept { return keywords_wanted_; }
-    bool outputs_wanted() const noexcept { return outputs_wanted_; }
+    bool needs_inputs() const noexcept { return needs_inputs_; }
+    bool needs_keywords() const noexcept { return needs_keywords_; }
+    bool needs_outputs() const noexcept { return needs_outputs_; }
 
     /// Begins it. What the values view need not outlive the call. 16 keywords and 16 KiB of values are kept;
     /// the last one kept is marked as truncated where more were given.
@@ -105,9 +105,9 @@ class Operation {
     Scope scope_;
     bool is_active_ = false;
     bool has_begun_ = false;
-    bool inputs_wanted_ = false;
-    bool keywords_wanted_ = false;
-    bool outputs_wanted_ = false;
+    bool needs_inputs_ = false;
+    bool needs_keywords_ = false;
+    bool needs_outputs_ = false;
     void* frame_ = nullptr;  ///< of its observers
     detail::Opened opened_{0, detail::kNotOpen};
     std::uint32_t thread_ = 0;  ///< that opened it

@@ -19,14 +19,14 @@ class Range {
   public:
     Range() noexcept = default;
     explicit Range(std::string_view name, Scope scope = Scope::User) noexcept {
-        if (detail::is_wanted(scope)) begin(name, scope, 0);
+        if (detail::should_record(scope)) begin(name, scope, 0);
     }
     /// With values: Range r("load", "bytes", n, "file", path). Keys and values alternate.
     template <class Key, class Value, class... More>
     requires std::convertible_to<const Key&, std::string_view> Range(std::string_view name, const Key& key,
                                                                      const Value& value, const More&... more)
     noexcept {
-        if (!detail::is_wanted(Scope::User)) return;
+        if (!detail::should_record(Scope::User)) return;
         detail::KeyIds keys;
         const bool wanted = detail::values_wanted(Scope::User);
         begin(name, Scope::User, wanted ? detail::push_values(keys, key, value, more...) : 0);
@@ -34,7 +34,7 @@ class Range {
     /// One that is on an async track wherever it ends: the life of a task whose stretches of work are scopes.
     static Range apart(std::string_view name, Scope scope = Scope::User) noexcept {
         Range range;
-        if (detail::is_wanted(scope)) range.begin(name, scope, 0, true);
+        if (detail::should_record(scope)) range.begin(name, scope, 0, true);
         return range;
     }
     ~Range() { end(); }
@@ -61,7 +61,7 @@ class Range {
     bool is_open() const noexcept { return id_ != 0 || frame_ != nullptr; }
 
   private:
-    friend struct RangeOfSite;
+    friend struct SiteRange;
     MAREY_API void begin(std::string_view name, Scope scope, std::uint32_t side,
                          bool is_apart = false) noexcept;
     void begin_site(std::uint32_t site, Scope scope, std::uint32_t side, bool is_apart) noexcept;
@@ -81,11 +81,11 @@ MAREY_API void record_counter(std::string_view name, std::int64_t value) noexcep
 
 /// A point in time, with values if any are given: instant("flush", "pages", n).
 inline void instant(std::string_view name) noexcept {
-    if (detail::is_wanted(Scope::User)) detail::record_instant(name, Scope::User, 0);
+    if (detail::should_record(Scope::User)) detail::record_instant(name, Scope::User, 0);
 }
 template <class Key, class Value, class... More>
 inline void instant(std::string_view name, const Key& key, const Value& value, const More&... more) noexcept {
-    if (!detail::is_wanted(Scope::User)) return;
+    if (!detail::should_record(Scope::User)) return;
     detail::KeyIds keys;
     const bool wanted = detail::values_wanted(Scope::User);
     detail::record_instant(name, Scope::User, wanted ? detail::push_values(keys, key, value, more...) : 0);
@@ -95,7 +95,7 @@ inline void instant(std::string_view name, const Key& key, const Value& value, c
 template <class Number>
 requires std::is_arithmetic_v<Number>
 inline void counter(std::string_view name, Number value) noexcept {
-    if (!detail::is_wanted(Scope::User)) return;
+    if (!detail::should_record(Scope::User)) return;
     if constexpr (std::floating_point<Number>) {
         detail::record_counter(name, static_cast<double>(value));
     } else {
@@ -113,7 +113,7 @@ inline bool is_recording() noexcept {
 
 /// True when a session that sees the calling thread wants the inputs of ranges (record_shapes or
 /// concrete_inputs).
-inline bool inputs_wanted() noexcept {
+inline bool needs_inputs() noexcept {
     constexpr std::uint64_t kInputs = detail::kArmedShapes | detail::kArmedConcrete;
     return (detail::load_relaxed(detail::current_thread->armed) & kInputs) != 0;
 }

@@ -88,7 +88,7 @@ struct EventMessage {
     }
 };
 
-/// The message as bytes: compact, with version and checksum (docs/event_message.md). Throws marey::Error when
+/// The message as bytes: compact, with version and checksum (docs/formats/event_message.md). Throws marey::Error when
 /// it contradicts itself (an index that leads nowhere, a range that ends before it starts).
 MAREY_API std::string pack_events(const EventMessage& message);
 /// The other way. Throws marey::Error, saying why, when the bytes are of a newer version, cut short, damaged,

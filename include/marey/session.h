@@ -27,7 +27,7 @@ enum class Threads : std::uint8_t {
     Tasks = 1,  ///< the thread that starts the session, and the tasks it hands out (propagated contexts)
 };
 
-/// Which Python calls a session with `with_stack` records: docs/python_tracer.md, "Filters".
+/// Which Python calls a session with `with_stack` records: docs/reference/python_tracer.md, "Filters".
 struct CallOptions {
     /// Patterns: with a '/', or ending in ".py", a glob over the path of a file; else the dotted name of a
     /// module, which covers its submodules. Nothing to include: everything.

@@ -1,4 +1,4 @@
-/* simulated.h: drives the simulated device (docs/devices.md), in libmarey_simulated.so beside libmarey.so: to
+/* simulated.h: drives the simulated device (docs/reference/devices.md), in libmarey_simulated.so beside libmarey.so: to
  * be loaded with dlopen, ctypes or the like. */
 #pragma once
 
@@ -13,7 +13,7 @@ extern "C" {
 /* Work that lasts so long never ends; neither does what is given to its queue after it. */
 #define MAREY_SIMULATED_FOREVER UINT64_MAX
 
-/* Changes a setting; those of docs/devices.md. 0: done; 1: there is no such setting, or not this value. */
+/* Changes a setting; those of docs/reference/devices.md. 0: done; 1: there is no such setting, or not this value. */
 MAREY_C_API int marey_simulated_configure(const char* key, double value);
 /* Settings as they were at first; what has been launched and not yet told is forgotten. */
 MAREY_C_API void marey_simulated_reset(void);

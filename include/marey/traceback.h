@@ -17,7 +17,7 @@ namespace marey {
 namespace detail {
 struct TracebackData;
 MAREY_API void keep(TracebackData* data) noexcept;
-MAREY_API void let_go(TracebackData* data) noexcept;
+MAREY_API void release_traceback(TracebackData* data) noexcept;
 }  // namespace detail
 
 /// What to capture.
@@ -66,7 +66,7 @@ class CapturedTraceback {
         return *this;
     }
     ~CapturedTraceback() {
-        if (data_ != nullptr) detail::let_go(data_);
+        if (data_ != nullptr) detail::release_traceback(data_);
     }
 
     /// The calling thread's frames, its caller the innermost. Python frames are captured where the

@@ -3,6 +3,7 @@
 from marey import itt as itt
 from marey import nvtx as nvtx
 from marey import profiler as profiler
+from marey._active import is_enabled as is_enabled
 from marey._activities import DeviceType as DeviceType
 from marey._activities import ProfilerActivity as ProfilerActivity
 from marey._activities import ProfilerConfig as ProfilerConfig
@@ -22,7 +23,6 @@ from marey._event_list import EventList as EventList
 from marey._events import FunctionEvent as FunctionEvent
 from marey._execution_trace import ExecutionTraceObserver as ExecutionTraceObserver
 from marey._handlers import tensorboard_trace_handler as tensorboard_trace_handler
-from marey._live import is_enabled as is_enabled
 from marey._marey import CapturedTraceback as CapturedTraceback
 from marey._marey import DeviceEvent as DeviceEvent
 from marey._marey import DeviceLog as DeviceLog
@@ -32,15 +32,15 @@ from marey._marey import Session as Session
 from marey._marey import Trace as Trace
 from marey._marey import begin as begin
 from marey._marey import counter as counter
+from marey._marey import device_error as device_error
 from marey._marey import device_ticks as device_ticks
 from marey._marey import device_ticks_per_second as device_ticks_per_second
-from marey._marey import device_trouble as device_trouble
 from marey._marey import end as end
 from marey._marey import find_device as find_device
 from marey._marey import instant as instant
 from marey._marey import is_recording as is_recording
+from marey._marey import is_recording_memory as is_recording_memory
 from marey._marey import join_traces as join_traces
-from marey._marey import memory_wanted as memory_wanted
 from marey._marey import node_id as node_id
 from marey._marey import record_function as record_function
 from marey._marey import record_function_fast as record_function_fast
@@ -86,7 +86,7 @@ __all__ = [
     "counter",
     "device_ticks",
     "device_ticks_per_second",
-    "device_trouble",
+    "device_error",
     "emit_itt",
     "emit_nvtx",
     "end",
@@ -98,7 +98,7 @@ __all__ = [
     "join_traces",
     "kineto_available",
     "load",
-    "memory_wanted",
+    "is_recording_memory",
     "node_id",
     "nvtx",
     "profile",

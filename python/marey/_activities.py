@@ -250,7 +250,7 @@ def _usable_devices():
     """{activity: the name of its device}, of those that can be recorded here."""
     usable = {}
     for name in dict.fromkeys(("cuda", *_marey.registered_devices())):
-        if not _marey.device_trouble(name):
+        if not _marey.device_error(name):
             usable.setdefault(_activity_of_device(name), name)
     return usable
 

@@ -1,7 +1,7 @@
 """``emit_nvtx`` and ``emit_itt``: pass ranges on to other tools while their block runs."""
 
+from marey._active import running
 from marey._activities import ActiveProfilerType
-from marey._live import running
 from marey._marey import Error, IttEmitter, NvtxEmitter
 
 

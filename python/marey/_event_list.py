@@ -8,12 +8,12 @@ from marey._averages import Descriptions, average_of, device_number, row_of, set
 from marey._marey import Error
 
 _CALL_SCOPES = (10, 11)  # marey::Scope::PythonFunction, CFunction
-_DEVICE_WORDS = ("cuda", "xpu", "privateuse1", "hpu", "mtia", "hip", "mps")
+_DEVICE_NAMES = ("cuda", "xpu", "privateuse1", "hpu", "mtia", "hip", "mps")
 
 
 def _device_key(name):
     """A sort key, or a metric, with "device" in the place of a device's name."""
-    for word in _DEVICE_WORDS:
+    for word in _DEVICE_NAMES:
         name = name.replace(word, "device")
     return name
 

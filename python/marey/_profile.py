@@ -2,10 +2,10 @@
 
 import sys
 
-from marey import _choices, _context
+from marey import _context, _options
+from marey._active import running
 from marey._activities import ActiveProfilerType, ProfilerActivity, ProfilerConfig, ProfilerState, _ExperimentalConfig
 from marey._cycle import Cycle
-from marey._live import running
 from marey._marey import (
     Error,
     Session,
@@ -37,7 +37,7 @@ class profile(Results):
                 also those of call sites that call Python functions as well ("all")
     include     with ``with_stack``: only calls of files and modules that one of these patterns matches; exclude:
                 none of those. fold_libraries, min_duration_us, max_depth, call_budget and call_lines say more
-                about calls (numbers: 0 is no limit): docs/python_tracer.md
+                about calls (numbers: 0 is no limit): docs/reference/python_tracer.md
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class profile(Results):
             raise ValueError(f"policy must be 'stop', 'drop' or 'ring', not {policy!r}")
         if c_calls not in (True, False, "fast", "all"):
             raise ValueError(f"c_calls must be True, False, 'fast' or 'all', not {c_calls!r}")
-        _choices.check_number("max_bytes", max_bytes, (1 << 64) - 1)
+        _options.check_number("max_bytes", max_bytes, (1 << 64) - 1)
         if experimental_config is not None and not isinstance(experimental_config, _ExperimentalConfig):
             raise TypeError(f"experimental_config must be an _ExperimentalConfig, not {experimental_config!r}")
         if on_trace_ready is not None and not callable(on_trace_ready):
@@ -93,14 +93,14 @@ class profile(Results):
             raise ValueError("a schedule cannot say DEVICE_STOPPED")
         self.enabled = enabled
         self.experimental_config = experimental_config if experimental_config is not None else _ExperimentalConfig()
-        self.activities, self.activity_filters = _choices.choose_activities(
+        self.activities, self.activity_filters = _options.choose_activities(
             activities, use_cpu, use_kineto, activity_filters, use_device or use_cuda
         )
         self.use_cpu = bool(use_cpu)
-        self.use_device = _choices.choose_device(self.activities, use_device, use_cuda)
+        self.use_device = _options.choose_device(self.activities, use_device, use_cuda)
         if not self.activities:
             raise Error("no activity is left to record")
-        self.devices = _choices.choose_devices(
+        self.devices = _options.choose_devices(
             self.activities,
             self.use_device,
             self.activity_filters,
@@ -111,7 +111,7 @@ class profile(Results):
         self.profile_memory = profile_memory
         self.with_stack = with_stack
         self.c_calls = c_calls
-        self.call_filters = _choices.choose_calls(
+        self.call_filters = _options.choose_calls(
             include, exclude, fold_libraries, min_duration_us, max_depth, call_budget, call_lines
         )
         ignored = [option for option, given in self.call_filters.items() if given]
@@ -126,8 +126,8 @@ class profile(Results):
         self.output = _text_of_path(output)
         self.max_bytes = max_bytes
         self.policy = policy
-        self.threads = _choices.choose_threads(threads, self.experimental_config.profile_all_threads)
-        self.scopes = _choices.choose_scopes(scopes, self.activities, self.activity_filters)
+        self.threads = _options.choose_threads(threads, self.experimental_config.profile_all_threads)
+        self.scopes = _options.choose_scopes(scopes, self.activities, self.activity_filters)
 
         self.schedule = schedule if schedule is not None else always_record
         self.record_steps = schedule is not None
@@ -139,8 +139,8 @@ class profile(Results):
         self.trace_id = None
         self._session = None  # while a cycle records
         self._carried = None  # what _context.install gave then
-        self._leaves_devices_out = False  # toggle_collection_dynamic said so
-        self._stretches = []  # traces of this cycle, ended by toggle_collection_dynamic
+        self._excludes_devices = False  # toggle_collection_dynamic said so
+        self._partial_traces = []  # traces of this cycle, ended by toggle_collection_dynamic
         self._traces = []
         self._events = None
         self._stats = ProfilerStats()
@@ -194,7 +194,7 @@ class profile(Results):
     @property
     def profiler_kind(self):
         """How devices are recorded: by what they tell (KINETO), or with events around ranges (..._FALLBACK)."""
-        return _choices.profiler_state(self.use_device, self.devices)
+        return _options.profiler_state(self.use_device, self.devices)
 
     @property
     def profiling_start_time_ns(self):
@@ -305,8 +305,8 @@ class profile(Results):
         self._is_prepared = False
         if self.execution_trace_observer is not None:
             self.execution_trace_observer.start()
-        self._stretches = []
-        self._leaves_devices_out = False
+        self._partial_traces = []
+        self._excludes_devices = False
         given = self._metadata
         options = ("profile_memory", "with_stack", "record_shapes", "with_modules", "with_flops")
         self._metadata = {
@@ -342,7 +342,7 @@ class profile(Results):
             **self.devices,
         )
         try:
-            if self._leaves_devices_out:
+            if self._excludes_devices:
                 session.record_devices(False)
             for key, value in self._metadata.items():
                 session.add_metadata(key, value)
@@ -358,8 +358,8 @@ class profile(Results):
         stats = self._stats
         with timed(stats, "profiler_disable_call_duration_us"):
             self._stop_session()
-            trace = self._stretches[0] if len(self._stretches) == 1 else join_traces(self._stretches)
-        self._stretches = []
+            trace = self._partial_traces[0] if len(self._partial_traces) == 1 else join_traces(self._partial_traces)
+        self._partial_traces = []
         stats.number_of_events = len(trace)
         stats.number_of_dropped_events = sum(count for code, _, count in trace.problems if code == "dropped")
         stats.profiling_window_duration_sec = trace.window_ns * 1e-9
@@ -370,7 +370,7 @@ class profile(Results):
         if self._session is not None:
             session, self._session = self._session, None
             _context.remove(self._carried)
-            self._stretches.append(session.stop())
+            self._partial_traces.append(session.stop())
 
     def _trace_ready(self):
         if self.on_trace_ready is not None:
@@ -389,10 +389,10 @@ class profile(Results):
         for activity in sorted(others - self.activities):
             warn(f"{activity} is not recorded: there is nothing to switch")
         if others & self.activities and self.devices["devices"]:
-            self._leaves_devices_out = not enable
+            self._excludes_devices = not enable
             if is_recording:
                 self._session.record_devices(bool(enable))
-        is_in_cycle = is_recording or bool(self._stretches)
+        is_in_cycle = is_recording or bool(self._partial_traces)
         if ProfilerActivity.CPU not in activities or not is_in_cycle or is_recording == bool(enable):
             return
         if enable:
@@ -429,7 +429,7 @@ class profile(Results):
         key, value = checked_metadata(key, value)
         if self._session is not None:
             self._session.add_metadata(key, value)
-        elif self._traces and not self._stretches:
+        elif self._traces and not self._partial_traces:
             self._traces[0] = self._traces[0]._with_metadata(key, value)
             return
         self._metadata[key] = value

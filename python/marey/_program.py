@@ -4,7 +4,7 @@ import atexit
 import os
 import sys
 
-from marey._marey import begin_again, begin_with_program, check_tracer, finish_recording, finish_with_interpreter
+from marey._marey import begin_with_program, check_tracer, finish_recording, finish_with_interpreter, restart_recording
 
 _ending = None
 
@@ -21,7 +21,7 @@ class _Ending:
 
 def _begin_in_child():
     global _ending
-    begin_again()
+    restart_recording()
     util = sys.modules.get("multiprocessing.util")
     if util is not None:
         _ending = _Ending(util)

@@ -1,6 +1,6 @@
 """What a profiler answers when it has finished; all of it is read from its trace."""
 
-from marey._live import running
+from marey._active import running
 from marey._marey import Error, Trace, join_traces
 
 

@@ -43,7 +43,7 @@ def _life_name(name):
     return name + " (life)"
 
 
-class _Life:
+class _SuspendableRange:
     """The life of one generator or coroutine: makes a range of each stretch of running."""
 
     __slots__ = ("_name", "_args", "_stack", "_whole")
@@ -97,7 +97,7 @@ class _Steps:
 
 def _wrap_generator(function, name, args, stack):
     def generator(*positional, **keywords):
-        life = _Life(name, args, stack)
+        life = _SuspendableRange(name, args, stack)
         try:
             return (yield from _Steps(life, function(*positional, **keywords)))
         finally:
@@ -108,7 +108,7 @@ def _wrap_generator(function, name, args, stack):
 
 def _wrap_coroutine(function, name, args, stack):
     async def coroutine(*positional, **keywords):
-        life = _Life(name, args, stack)
+        life = _SuspendableRange(name, args, stack)
         try:
             return await _Steps(life, function(*positional, **keywords).__await__())
         finally:
@@ -119,7 +119,7 @@ def _wrap_coroutine(function, name, args, stack):
 
 def _wrap_async_generator(function, name, args, stack):
     async def async_generator(*positional, **keywords):
-        life = _Life(name, args, stack)
+        life = _SuspendableRange(name, args, stack)
 
         def step(awaitable):
             return _Steps(life, awaitable.__await__())

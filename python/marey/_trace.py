@@ -3,7 +3,7 @@
 from marey import _marey
 from marey._marey import Error, Trace
 
-_SUFFIXES_OF_OTHERS = (".json", ".json.gz", ".pftrace", ".pftrace.gz", ".csv", ".csv.gz", ".folded", ".folded.gz")
+_EXPORT_SUFFIXES = (".json", ".json.gz", ".pftrace", ".pftrace.gz", ".csv", ".csv.gz", ".folded", ".folded.gz")
 STACK_METRICS = (
     "self_cpu_time_total",
     "self_cuda_time_total",
@@ -150,7 +150,7 @@ class _Members:
 
     @property
     def tables(self):
-        """Its tables by name; docs/tables.md describes them."""
+        """Its tables by name; docs/reference/tables.md describes them."""
         return {name: TraceTable(self, name) for name in _marey.table_names()}
 
     def to_arrow(self, table="ranges"):
@@ -171,7 +171,7 @@ class _Members:
 
     def save(self, path):
         """Writes all of it; ``marey.load`` reads it back equal."""
-        if str(_text(path)).endswith(_SUFFIXES_OF_OTHERS):
+        if str(_text(path)).endswith(_EXPORT_SUFFIXES):
             raise ValueError(f"save() writes Marey's own format; for {path} there is export()")
         self._save(_text(path))
 

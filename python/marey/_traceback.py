@@ -6,7 +6,7 @@ import traceback
 from marey._marey import symbolize_tracebacks
 
 
-def _frames_behind(frame):
+def _caller_frames(frame):
     """Of code that PyTorch's compiler wrote: the frames of the program that its line stands for, innermost first."""
     cache = getattr(sys.modules.get("torch._inductor.codecache"), "PyCodeCache", None)
     if cache is None or not frame["python"] or frame["filename"] not in cache.linemaps:
@@ -20,7 +20,7 @@ def _named(tbs):
     lists = symbolize_tracebacks(tbs)
     if "torch._inductor.codecache" not in sys.modules:
         return lists
-    return [[entry for frame in frames for entry in (*_frames_behind(frame), frame)] for frames in lists]
+    return [[entry for frame in frames for entry in (*_caller_frames(frame), frame)] for frames in lists]
 
 
 def _summary_of(frames):

@@ -1,6 +1,6 @@
 """The names of ``torch.autograd.profiler``: a program moves by changing an import."""
 
-from marey import _live
+from marey import _active
 from marey._activities import (
     DeviceType,
     ProfilerActivity,
@@ -20,7 +20,7 @@ from marey._steps import KinetoStepTracker
 
 MEMORY_EVENT_NAME = "[memory]"
 _KinetoProfile = profile
-_profiler_type = _live.profiler_type
+_profiler_type = _active.profiler_type
 
 __all__ = [
     "EnforceUnique",
@@ -39,5 +39,5 @@ __all__ = [
 
 def __getattr__(name):
     if name == "_is_profiler_enabled":
-        return _live.is_enabled()
+        return _active.is_enabled()
     raise AttributeError(f"module 'marey.profiler' has no attribute {name!r}")

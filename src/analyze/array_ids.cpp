@@ -5,7 +5,7 @@
 #include <numeric>
 #include <unordered_map>
 
-#include "analyze/array_sights.h"
+#include "analyze/array_uses.h"
 #include "analyze/event_order.h"
 #include "trace/trace_data.h"
 

@@ -6,8 +6,8 @@
 
 #include <marey/flops.h>
 
+#include "analyze/call_continuations.h"
 #include "analyze/device_time.h"
-#include "analyze/further_parts.h"
 #include "analyze/input_shapes.h"
 #include "analyze/name_slots.h"
 #include "analyze/site_groups.h"
@@ -16,7 +16,7 @@
 namespace marey {
 
 /// What a group gathers in the pass over all ranges; one cache line.
-struct alignas(64) AverageRowMaker::Tally {
+struct alignas(64) AverageRowBuilder::Tally {
     std::uint64_t count = 0;
     std::uint32_t unfinished = 0;
     std::uint32_t async = 0;
@@ -50,7 +50,7 @@ void add_known(std::optional<double>& sum, double part) {
 
 }  // namespace
 
-AverageRowMaker::AverageRowMaker(const Trace& trace, const AverageOptions& options, bool each_range)
+AverageRowBuilder::AverageRowBuilder(const Trace& trace, const AverageOptions& options, bool each_range)
     : trace_(trace), options_(options), each_range_(each_range), groups_(trace, options, each_range) {
     const std::vector<Tally> tallies = tally();
     rows_.resize(tallies.size());
@@ -61,7 +61,7 @@ AverageRowMaker::AverageRowMaker(const Trace& trace, const AverageOptions& optio
     }
 }
 
-std::vector<AverageRowMaker::Tally> AverageRowMaker::tally() const {
+std::vector<AverageRowBuilder::Tally> AverageRowBuilder::tally() const {
     const RangeColumns ranges = trace_.ranges();
     const WindowClip clip(trace_);
     std::vector<Tally> tallies(groups_.size());
@@ -93,7 +93,7 @@ std::vector<AverageRowMaker::Tally> AverageRowMaker::tally() const {
     return tallies;
 }
 
-void AverageRowMaker::describe(AverageRow& row, const Tally& entry) const {
+void AverageRowBuilder::describe(AverageRow& row, const Tally& entry) const {
     const TrackInfo& track = trace_.tracks()[trace_.track_of(entry.first)];
     const SiteInfo& site = trace_.sites()[trace_.ranges().site[entry.first]];
     const std::uint16_t flags = trace_.ranges().flags[entry.first];
@@ -121,7 +121,7 @@ void AverageRowMaker::describe(AverageRow& row, const Tally& entry) const {
     }
 }
 
-void AverageRowMaker::sum(AverageRow& row, const Tally& entry) {
+void AverageRowBuilder::sum(AverageRow& row, const Tally& entry) {
     row.count = row.range_count = entry.count;
     row.unfinished = entry.unfinished;
     row.async_count = entry.async;
@@ -136,7 +136,7 @@ void AverageRowMaker::sum(AverageRow& row, const Tally& entry) {
     }
 }
 
-void AverageRowMaker::add_device_times() {
+void AverageRowBuilder::add_device_times() {
     const std::vector<LaunchedTime> launched = launched_times(trace_);
     for (const LaunchedTime& entry : launched) {
         if (entry.is_timed) row_of(entry.owner).is_legacy = true;
@@ -149,7 +149,7 @@ void AverageRowMaker::add_device_times() {
     }
 }
 
-void AverageRowMaker::add_memory(const RangeMemory& memory) {
+void AverageRowBuilder::add_memory(const RangeMemory& memory) {
     for (const RangeBytes& entry : memory.self) {
         row_of(entry.range).self_cpu_memory_bytes += entry.cpu_bytes;
         row_of(entry.range).self_device_memory_bytes += entry.device_bytes;
@@ -161,7 +161,7 @@ void AverageRowMaker::add_memory(const RangeMemory& memory) {
     }
 }
 
-void AverageRowMaker::add_flops() {
+void AverageRowBuilder::add_flops() {
     for (const RangeFlops& entry : all_flops(trace_)) {
         if (!is_counted(entry.range)) continue;
         AverageRow& row = row_of(entry.range);
@@ -170,7 +170,7 @@ void AverageRowMaker::add_flops() {
     }
 }
 
-void AverageRowMaker::count_calls_once() {
+void AverageRowBuilder::count_calls_once() {
     for (const Row part : further_parts(trace_)) {
         if (!is_counted(part)) continue;
         AverageRow& row = row_of(part);
@@ -178,7 +178,7 @@ void AverageRowMaker::count_calls_once() {
     }
 }
 
-void AverageRowMaker::add_percentiles() {
+void AverageRowBuilder::add_percentiles() {
     // A counting sort by group, then selections in each, the highest first.
     std::vector<std::size_t> next(rows_.size() + 1, 0);
     for (std::size_t i = 0; i < rows_.size(); ++i) next[i + 1] = next[i] + rows_[i].range_count;
@@ -207,7 +207,7 @@ void AverageRowMaker::add_percentiles() {
     }
 }
 
-void AverageRowMaker::add_covered_times() {
+void AverageRowBuilder::add_covered_times() {
     const RangeColumns ranges = trace_.ranges();
     const WindowClip clip(trace_);
     std::vector<std::uint32_t> open(rows_.size(), 0);  // ranges of each group around the current one
@@ -228,13 +228,13 @@ void AverageRowMaker::add_covered_times() {
 }
 
 /// Part of the time of `range` and of all around it.
-void AverageRowMaker::add_overhead(Row range, double ns) {
+void AverageRowBuilder::add_overhead(Row range, double ns) {
     for (; range != kNoRow; range = trace_.ranges().parent[range]) {
         if (is_counted(range)) add_known(row_of(range).overhead_ns, ns);
     }
 }
 
-void AverageRowMaker::add_overheads() {
+void AverageRowBuilder::add_overheads() {
     const EventCosts costs(trace_);
     if (!costs.known) return;
     RangeCosts range_costs(trace_, costs);
@@ -251,7 +251,7 @@ void AverageRowMaker::add_overheads() {
 }
 
 /// What its ranges cost those around them.
-void AverageRowMaker::add_overheads_of(const TrackInfo& track, RangeCosts& costs) {
+void AverageRowBuilder::add_overheads_of(const TrackInfo& track, RangeCosts& costs) {
     const RangeColumns ranges = trace_.ranges();
     struct Open {
         Row range;

@@ -10,15 +10,15 @@
 #include "analyze/event_costs.h"
 #include "analyze/range_groups.h"
 #include "analyze/range_memory.h"
-#include "analyze/stack_of_range.h"
+#include "analyze/range_stack.h"
 
 namespace marey {
 
 /// Makes the rows of an average, one per group, in the order of the groups.
-class AverageRowMaker {
+class AverageRowBuilder {
   public:
     /// Counts, names and times of all groups. Both must outlive this.
-    AverageRowMaker(const Trace& trace, const AverageOptions& options, bool each_range);
+    AverageRowBuilder(const Trace& trace, const AverageOptions& options, bool each_range);
 
     void add_device_times();
     void add_memory(const RangeMemory& memory);

@@ -93,7 +93,7 @@ Averages average(const Trace& trace, const AverageOptions& options, bool each_ra
     averages.range_count = trace.ranges().size();
     averages.window_ns = std::max<std::int64_t>(0, trace.window().end_ns - trace.window().start_ns);
 
-    AverageRowMaker maker(trace, options, each_range);
+    AverageRowBuilder maker(trace, options, each_range);
     maker.add_device_times();
     if (options.flops) maker.add_flops();
     if (!each_range) maker.count_calls_once();

@@ -5,7 +5,7 @@
 
 namespace marey {
 
-PartsOfCalls::PartsOfCalls(const Trace& trace) : trace_(trace) {
+CallPartTable::CallPartTable(const Trace& trace) : trace_(trace) {
     const std::span<const TrackInfo> tracks = trace.tracks();
     std::size_t track = 0;
     for (const RangeDetail& detail : trace.range_details()) {
@@ -20,12 +20,12 @@ PartsOfCalls::PartsOfCalls(const Trace& trace) : trace_(trace) {
     }
 }
 
-CallParts* PartsOfCalls::find(const CallKey& key) {
+CallParts* CallPartTable::find(const CallKey& key) {
     const auto place = index_.find(key);
     return place == index_.end() ? nullptr : &calls_[place->second];
 }
 
-void PartsOfCalls::add(const CallKey& key, const RangeDetail& detail, Row thread) {
+void CallPartTable::add(const CallKey& key, const RangeDetail& detail, Row thread) {
     const auto [place, is_new] = index_.try_emplace(key, calls_.size());
     if (is_new) calls_.emplace_back();
     CallParts& parts = calls_[place->second];
@@ -53,7 +53,7 @@ void PartsOfCalls::add(const CallKey& key, const RangeDetail& detail, Row thread
     parts.threads.emplace_back(start, thread);
 }
 
-void PartsOfCalls::find_task(CallParts& parts, Row row) {
+void CallPartTable::find_task(CallParts& parts, Row row) {
     const std::span<const TaskInfo> tasks = trace_.task_names();
     const CallKey key{parts.call.process, parts.call.number};
     const auto own =

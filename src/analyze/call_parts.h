@@ -23,9 +23,9 @@ struct CallParts {
 
 /// A call is a task's when the task's coroutine is, or when its first part lies directly in a part of a call
 /// that is (calls into C between them do not count).
-class PartsOfCalls {
+class CallPartTable {
   public:
-    explicit PartsOfCalls(const Trace& trace);
+    explicit CallPartTable(const Trace& trace);
 
     std::vector<CallParts>& calls() noexcept { return calls_; }
     CallParts* find(const CallKey& key);

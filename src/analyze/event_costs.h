@@ -58,12 +58,12 @@ void visit_loose_costs(const Trace& trace, const EventCosts& costs, Visit visit)
         for (Row row = track.first_range; row < track.first_range + track.range_count; ++row)
             pay(track.thread, trace.ranges().start_ns[row], range_costs.of(row));
     }
-    const auto pay_points = [&](const auto& points, double ns) {
+    const auto charge_points = [&](const auto& points, double ns) {
         for (std::size_t i = 0; i < points.size(); ++i) pay(points.thread[i], points.time_ns[i], ns);
     };
-    pay_points(trace.instants(), costs.instant_ns);
-    pay_points(trace.counters(), costs.counter_ns);
-    pay_points(trace.memory(), costs.report_ns);
+    charge_points(trace.instants(), costs.instant_ns);
+    charge_points(trace.counters(), costs.counter_ns);
+    charge_points(trace.memory(), costs.report_ns);
 }
 
 }  // namespace marey

@@ -12,7 +12,7 @@
 #include "analyze/event_order.h"
 #include "analyze/range_groups.h"
 #include "analyze/range_memory.h"
-#include "analyze/stack_of_range.h"
+#include "analyze/range_stack.h"
 #include "analyze/track_place.h"
 #include "trace/chrome_categories.h"
 #include "trace/chrome_types.h"

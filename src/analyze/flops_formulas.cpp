@@ -1,5 +1,5 @@
 // flops_formulas.cpp: formulas of products of matrices, attention, elementwise operations and reductions, and
-// the table of all formulas. docs/flops.md lists them.
+// the table of all formulas. docs/reference/flops.md lists them.
 #include "analyze/flops_formulas.h"
 
 #include <algorithm>

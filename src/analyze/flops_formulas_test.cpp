@@ -271,9 +271,9 @@ TEST(FlopsFormulas, AreSortedAndNamedOnce) {
     }
 }
 
-/// The names in the table of docs/flops.md.
+/// The names in the table of docs/reference/flops.md.
 std::set<std::string> documented_names() {
-    std::ifstream file(std::string(MAREY_SOURCE_DIR) + "/docs/flops.md");
+    std::ifstream file(std::string(MAREY_SOURCE_DIR) + "/docs/reference/flops.md");
     const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
     std::set<std::string> words;
     for (std::size_t at = text.find('`'); at != text.npos;) {
@@ -292,7 +292,7 @@ TEST(FlopsFormulas, AreDocumented) {
         if (name.ends_with("_") && documented.count(name) == 0) name.pop_back();  // in place
         if (name.find("attention") != name.npos || name.starts_with("conv_transpose"))
             continue;  // in patterns
-        EXPECT_EQ(documented.count(name), 1u) << name << " is not in docs/flops.md";
+        EXPECT_EQ(documented.count(name), 1u) << name << " is not in docs/reference/flops.md";
     }
 }
 

@@ -15,7 +15,7 @@ constexpr double kShortKernelShare = 0.5;  // of its kernels
 constexpr double kPoorKernelShare = 0.2;   // of the time of its kernels
 constexpr double kWaitShare = 0.1;         // of the window
 constexpr double kIdleAfterShare = 0.05;   // likewise
-constexpr std::size_t kMostRows = 3;       // of names, as evidence
+constexpr std::size_t kMaxRows = 3;        // of names, as evidence
 
 double part(std::int64_t of, std::int64_t whole) {
     return whole > 0 ? static_cast<double>(of) / static_cast<double>(whole) : 0;
@@ -55,7 +55,7 @@ class DeviceFindings {
         return finding;
     }
     void add_idle_host(GpuFinding& finding) const {
-        for (std::size_t i = 0; i < std::min(kMostRows, device_.idle_host.size()); ++i)
+        for (std::size_t i = 0; i < std::min(kMaxRows, device_.idle_host.size()); ++i)
             finding.evidence.push_back(
                 {"the thread meanwhile: " + text_of(device_.idle_host[i]), 0, device_.idle_host[i].time_ns});
     }
@@ -101,7 +101,7 @@ class DeviceFindings {
         std::stable_sort(by_count.begin(), by_count.end(), [](const GpuLauncher& a, const GpuLauncher& b) {
             return a.short_kernels > b.short_kernels;
         });
-        for (std::size_t i = 0; i < std::min(kMostRows, by_count.size()); ++i) {
+        for (std::size_t i = 0; i < std::min(kMaxRows, by_count.size()); ++i) {
             const GpuLauncher& launcher = by_count[i];
             if (launcher.short_kernels == 0) continue;
             finding.evidence.push_back(
@@ -166,7 +166,7 @@ class DeviceFindings {
         std::stable_sort(poor.begin(), poor.end(),
                          [&](const GpuKernel* a, const GpuKernel* b) { return a->*time > b->*time; });
         GpuFinding& finding = add(rule, share, percent(share) + text);
-        for (std::size_t i = 0; i < std::min(kMostRows, poor.size()); ++i)
+        for (std::size_t i = 0; i < std::min(kMaxRows, poor.size()); ++i)
             finding.evidence.push_back({poor[i]->name, poor[i]->times.count, poor[i]->*time});
     }
 
@@ -188,7 +188,7 @@ void find_waits(const Trace& trace, const GpuWaits& waits, std::vector<GpuFindin
                    " of the time waiting for devices, which then had nothing to do until it launched again";
     finding.evidence.push_back({"waits", waits.count, waits.time_ns});
     finding.evidence.push_back({"devices idle after them", 0, waits.idle_after_ns});
-    for (std::size_t i = 0; i < std::min(kMostRows, waits.callers.size()); ++i)
+    for (std::size_t i = 0; i < std::min(kMaxRows, waits.callers.size()); ++i)
         finding.evidence.push_back(
             {"waited in " + waits.callers[i].name, waits.callers[i].count, waits.callers[i].time_ns});
 }

@@ -13,7 +13,7 @@ namespace {
 // How NVIDIA's devices since Maxwell hand out what they have.
 constexpr double kRegistersAtOnce = 256;  // to a warp
 constexpr double kParts = 4;              // of a multiprocessor, each with registers of its own
-constexpr double kUsualWarp = 32;
+constexpr double kDefaultWarpSize = 32;
 
 double round_up(double value, double to) {
     return std::ceil(value / to) * to;
@@ -121,7 +121,7 @@ GpuOccupancy estimate_occupancy(const GpuShape& shape, const GpuProperties& devi
     GpuOccupancy result;
     const double blocks = product(shape.grid), threads = product(shape.block);
     if (device.sm_count == 0 || blocks == 0 || threads == 0) return result;
-    const double warp = device.warp_size > 0 ? static_cast<double>(device.warp_size) : kUsualWarp;
+    const double warp = device.warp_size > 0 ? static_cast<double>(device.warp_size) : kDefaultWarpSize;
     const double blocks_per_sm = blocks / static_cast<double>(device.sm_count);
     result.blocks_per_sm = blocks_per_sm;
     result.warps_per_sm = blocks_per_sm * threads / warp;

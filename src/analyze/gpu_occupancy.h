@@ -26,7 +26,7 @@ struct GpuProperties {
 /// By the number of the device. What is no such list tells nothing.
 std::map<std::int64_t, GpuProperties> gpu_properties(const Trace& trace);
 
-/// docs/gpu.md gives the formula.
+/// docs/guide/gpu.md gives the formula.
 GpuOccupancy estimate_occupancy(const GpuShape& shape, const GpuProperties& device);
 
 }  // namespace marey

@@ -32,7 +32,7 @@ std::vector<GpuCall> gpu_calls(const HostRanges& host);
 /// `gaps`: of each device, in order of time.
 std::vector<GpuWaits> gpu_waits(const HostRanges& host, const std::vector<std::vector<ThreadGap>>& gaps);
 
-/// What docs/gpu.md lists, in its order for each device, then for each thread.
+/// What docs/guide/gpu.md lists, in its order for each device, then for each thread.
 std::vector<GpuFinding> gpu_findings(const Trace& trace, const GpuUse& use);
 
 }  // namespace marey

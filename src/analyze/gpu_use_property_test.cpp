@@ -129,7 +129,7 @@ TEST(GpuUseProperties, HoldForTrainingWithLaunches) {
 
 TEST(GpuUseProperties, WildTracesAreRead) {
     for (unsigned seed = 0; seed < 200; ++seed) {
-        const GpuUse use = gpu_use(testing::random_trace(seed, {.most_ranges = 200, .is_wild = true}));
+        const GpuUse use = gpu_use(testing::random_trace(seed, {.max_ranges = 200, .is_arbitrary = true}));
         for (const GpuDevice& device : use.devices) EXPECT_GE(device.times.idle_ns, 0) << seed;
     }
 }

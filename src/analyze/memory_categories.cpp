@@ -150,7 +150,7 @@ class CategoryFinder {
 
     /// Arrays some version of which comes, or will come, from a gradient or a parameter. What holds for one
     /// version holds for all, so it is repeated until nothing is added.
-    Flags arrays_that_learn() const {
+    Flags trainable_arrays() const {
         Flags learn(found_.by_array_.size(), 0);
         for (bool has_more = true; has_more;) {
             has_more = false;
@@ -177,7 +177,7 @@ class CategoryFinder {
 
     /// What contributes to gradients, or is used with parameters, and does not learn.
     void find_inputs() {
-        const Flags learn = arrays_that_learn();
+        const Flags learn = trainable_arrays();
         Flags contributes(found_.by_version_.size(), 0);
         for (std::size_t i = nodes_.size(); i-- != 0;) {
             const auto does = [&](const FlowEdge& edge) {
@@ -242,7 +242,7 @@ class CategoryFinder {
                 if (edge.is_input()) leads[input_slot(edge)] = 1;
             }
         }
-        const Flags learn = arrays_that_learn();
+        const Flags learn = trainable_arrays();
         std::vector<std::uint32_t> parameters;
         for (std::uint32_t allocation = 1; allocation < blocks_.size(); ++allocation) {
             const std::uint32_t array = blocks_[allocation].array;

@@ -5,7 +5,7 @@
 #include <cctype>
 #include <utility>
 
-#include "analyze/array_sights.h"
+#include "analyze/array_uses.h"
 #include "analyze/event_order.h"
 
 namespace marey {

@@ -48,7 +48,7 @@ class Program {
         assembler_.add_memory(0, {.time_ns = time_, .address = address, .bytes = bytes});
         return wait();
     }
-    Program& give_back(std::uint64_t address, std::int64_t bytes = 16) { return take(address, -bytes); }
+    Program& deallocate(std::uint64_t address, std::int64_t bytes = 16) { return take(address, -bytes); }
     /// A call of a module whose only parameter is this.
     Program& module(const std::string& name, Array parameter) {
         const std::uint32_t site =
@@ -129,7 +129,7 @@ TEST(ArrayIds, AnAddressThatIsUsedAgainIsAnotherAllocationAndAnotherArray) {
     const MemoryProfile profile = Program()
                                       .take(0x100)
                                       .op("aten::a", {{1, 0x100}, {2, 0x100}})
-                                      .give_back(0x100)
+                                      .deallocate(0x100)
                                       .take(0x100)
                                       .op("aten::b", {{3, 0x100}})
                                       .profile();
@@ -150,7 +150,7 @@ TEST(ArrayIds, AnArrayWhoseMemoryIsExchangedStaysOneHoweverOften) {
 
 TEST(ArrayIds, MemoryInWhichNoArrayWasSeenHasNoneAndNeitherHaveArraysWithoutMemoryOrObject) {
     const MemoryProfile profile =
-        Program().take(0x500).op("aten::a", {{1, 0x100}, {2, 0}, {0, 0x300}}).give_back(0x500).profile();
+        Program().take(0x500).op("aten::a", {{1, 0x100}, {2, 0}, {0, 0x300}}).deallocate(0x500).profile();
     EXPECT_EQ(arrays_of(profile.ids().arrays), (Numbers{0, kNoRow, kNoRow}));
     EXPECT_EQ(allocations_of(profile.ids().arrays), (Numbers{2, 0, 0}));
     EXPECT_EQ(arrays_of(profile.ids().reports), (Numbers{kNoRow, kNoRow}));
@@ -179,7 +179,7 @@ TEST(MemoryFlow, StepsAreTheOutermostOperatorsAndEveryWriteMakesAVersion) {
                                       .op("aten::add_", {{1, 0x100, kWrite}, {2, 0x200}})
                                       .op("opaque", {{1, 0x100, ArrayAccess::Unknown}})
                                       .end()
-                                      .give_back(0x100)
+                                      .deallocate(0x100)
                                       .profile();
     const auto nodes = profile.nodes();
     ASSERT_EQ(nodes.size(), 3u);
@@ -199,7 +199,7 @@ TEST(MemoryFlow, WhatDoesNotOutliveItsStepIsTemporary) {
                                       .begin("aten::std", {{1, 0x100}})
                                       .take(0x200)
                                       .op("aten::mul", {{2, 0x200, ArrayAccess::Unknown}})
-                                      .give_back(0x200)
+                                      .deallocate(0x200)
                                       .end()
                                       .profile();
     ASSERT_EQ(profile.nodes().size(), 1u);
@@ -271,7 +271,7 @@ TEST(MemoryTimelines, HaveWhatWasThereBeforeFirstAndVersionsWithBothCategories) 
     const MemoryProfile profile = Program()
                                       .module("Linear", {1, 0x100})
                                       .op("aten::add_", {{1, 0x100, kWrite, 8}})
-                                      .give_back(0x900, 5)
+                                      .deallocate(0x900, 5)
                                       .profile();
     const auto timeline = profile.timeline();
     ASSERT_EQ(timeline.size(), 4u);

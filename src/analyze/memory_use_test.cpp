@@ -220,18 +220,11 @@ TEST(MemoryUse, AnAddressGivenOutTwiceHadAFreeThatNobodySaw) {
 }
 
 TEST(MemoryUse, SurvivesReportsThatMakeNoSense) {
-    constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
-    constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+    constexpr std::int64_t kMin = std::numeric_limits<std::int64_t>::min();
+    constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
     Writer writer;
-    writer.range("r", 0, 10)
-        .take(1, 0, 5)
-        .take(2, 0, kLeast)
-        .take(3, 1, kMost)
-        .take(4, 1, kMost)
-        .take(5, 2, 0);
-    writer.take(6, 3, kLeast)
-        .take(7, 3, kLeast)
-        .report({.time_ns = 8, .bytes = kLeast, .out_of_memory = true});
+    writer.range("r", 0, 10).take(1, 0, 5).take(2, 0, kMin).take(3, 1, kMax).take(4, 1, kMax).take(5, 2, 0);
+    writer.take(6, 3, kMin).take(7, 3, kMin).report({.time_ns = 8, .bytes = kMin, .out_of_memory = true});
     const Trace trace = writer.trace();
     const MemoryUse use = memory_use(trace);
     EXPECT_EQ(use.devices.at(0).allocations, 3u);

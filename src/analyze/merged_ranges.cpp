@@ -2,8 +2,8 @@
 // to.
 #include "analyze/merged_ranges.h"
 
+#include "analyze/call_continuations.h"
 #include "analyze/device_time.h"
-#include "analyze/further_parts.h"
 
 namespace marey {
 namespace {
@@ -38,7 +38,7 @@ class Merge {
             if (is_nested) {
                 index = tree.child(result_.node_of[parent], slot);
             } else {
-                if (options_.inside && !is_wanted(row)) continue;
+                if (options_.inside && !is_selected(row)) continue;
                 index = outermost(track, place, slot);
             }
             result_.node_of[row] = index;
@@ -67,7 +67,7 @@ class Merge {
     }
 
     /// Rows come in rising order.
-    bool is_wanted(Row row) {
+    bool is_selected(Row row) {
         const std::vector<Row>& wanted = *options_.inside;
         while (next_wanted_ < wanted.size() && wanted[next_wanted_] < row) ++next_wanted_;
         return next_wanted_ < wanted.size() && wanted[next_wanted_] == row;

@@ -40,8 +40,8 @@ struct Calls {
 // half of the other, what the interpreter itself needs, and what the program does: so the shortest of these
 // times is taken, which is too much by no more than a bare call.
 Calls calls_of(const Trace& trace, double range_ns) {
-    constexpr std::size_t kMostLooked = 200'000;
-    constexpr double kDearest = 16;  // times a range: the hooks that there are cost less
+    constexpr std::size_t kMaxSamples = 200'000;
+    constexpr double kMaxCostRatio = 16;  // times a range: the hooks that there are cost less
     Calls calls;
     calls.of_thread.resize(trace.threads().size());
     const RangeColumns ranges = trace.ranges();
@@ -58,7 +58,7 @@ Calls calls_of(const Trace& trace, double range_ns) {
             if (last.size() <= depth) last.resize(depth + 1, kNoRow);
             const Row before = last[depth];
             last[depth] = row;
-            if (before == kNoRow || ranges.parent[before] != ranges.parent[row] || gaps.size() >= kMostLooked)
+            if (before == kNoRow || ranges.parent[before] != ranges.parent[row] || gaps.size() >= kMaxSamples)
                 continue;
             const std::int64_t gap =
                 ranges.start_ns[row] - ranges.start_ns[before] - ranges.duration_ns[before];
@@ -68,7 +68,7 @@ Calls calls_of(const Trace& trace, double range_ns) {
     if (gaps.empty()) return calls;
     const auto low = gaps.begin() + static_cast<std::ptrdiff_t>(gaps.size() / 20);
     std::nth_element(gaps.begin(), low, gaps.end());
-    calls.ns = std::clamp(static_cast<double>(*low), range_ns, kDearest * range_ns) - range_ns;
+    calls.ns = std::clamp(static_cast<double>(*low), range_ns, kMaxCostRatio * range_ns) - range_ns;
     return calls;
 }
 

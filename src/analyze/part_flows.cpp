@@ -14,8 +14,8 @@ namespace marey {
 namespace {
 
 constexpr std::string_view kName = "next part";
-constexpr std::size_t kMostOfACall = 1000;
-constexpr std::size_t kMostInAll = 100'000;
+constexpr std::size_t kMaxPerCall = 1000;
+constexpr std::size_t kMaxTotal = 100'000;
 
 struct Part {
     Row process;
@@ -55,9 +55,9 @@ Trace with_part_flows(const Trace& trace) {
     const std::vector<Part> parts = parts_of(trace);
     std::vector<LinkInfo> links;
     std::size_t of_call = 0;
-    for (std::size_t i = 1; i < parts.size() && links.size() < kMostInAll; ++i) {
+    for (std::size_t i = 1; i < parts.size() && links.size() < kMaxTotal; ++i) {
         of_call = parts[i].is_of(parts[i - 1]) ? of_call + 1 : 0;
-        if (of_call != 0 && of_call < kMostOfACall)
+        if (of_call != 0 && of_call < kMaxPerCall)
             links.push_back({parts[i - 1].row, parts[i].row, LinkKind::Flow, 0});
     }
     if (links.empty() || has_flows(trace)) return trace;

@@ -9,8 +9,8 @@
 #include <unordered_map>
 
 #include "analyze/input_shapes.h"
+#include "analyze/range_stack.h"
 #include "analyze/site_groups.h"
-#include "analyze/stack_of_range.h"
 #include "trace/chrome_categories.h"
 
 namespace marey {

@@ -170,8 +170,8 @@ TEST(RangeMemory, TotalsReachRangesThatOwnNothing) {
 }
 
 TEST(RangeMemory, SumsThatDoNotFitWrapRound) {
-    constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
-    const Trace trace = Writer().thread().range(0, 10).report(1, kMost).report(2, kMost).trace();
+    constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
+    const Trace trace = Writer().thread().range(0, 10).report(1, kMax).report(2, kMax).trace();
     EXPECT_EQ(range_memory(trace).self, (std::vector<RangeBytes>{{0, -2, 0}}));
 }
 

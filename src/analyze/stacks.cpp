@@ -12,7 +12,7 @@
 #include "analyze/device_time.h"
 #include "analyze/innermost_ranges.h"
 #include "analyze/path_tree.h"
-#include "analyze/stack_of_range.h"
+#include "analyze/range_stack.h"
 
 namespace marey {
 namespace {
@@ -184,7 +184,7 @@ class Folding {
     }
 
     /// Whether a track's ranges are work of the devices asked for.
-    bool is_wanted(const TrackInfo& track) const {
+    bool is_selected(const TrackInfo& track) const {
         return place_of(track) == Place::Device &&
                (metric_.device == DeviceType::None || metric_.device == track.device.type);
     }
@@ -194,7 +194,7 @@ class Folding {
         const std::vector<LaunchedTime> all = launched_times(trace_);
         const DeviceTimes times = device_times(trace_, all);
         for (const LaunchedTime& launched : all) {
-            if (!is_wanted(trace_.tracks()[trace_.track_of(launched.range)])) continue;
+            if (!is_selected(trace_.tracks()[trace_.track_of(launched.range)])) continue;
             const Row owner = launched.owner;
             const Scope scope = site(owner).scope;
             if (scope == Scope::DeviceRuntime) continue;  // nothing stands around the call
@@ -211,7 +211,7 @@ class Folding {
         if (!shows_ranges()) return;
         DeviceWork work(trace_);
         for (const TrackInfo& track : trace_.tracks()) {
-            if (!is_wanted(track)) continue;
+            if (!is_selected(track)) continue;
             for (Row row = track.first_range; row < track.first_range + track.range_count; ++row) {
                 const Row range = work.at(row);
                 if (range != kNoRow) add(node_of_[range], ranges.self_ns[row]);

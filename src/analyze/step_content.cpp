@@ -8,8 +8,8 @@
 namespace marey {
 
 StepContents::Content StepContents::of(const StepInfo& step) {
-    const Stretch stretch{step.start_ns, step.start_ns + step.duration_ns, step.range,
-                          (trace_.ranges().flags[step.range] & kAsync) != 0};
+    const TimeInterval stretch{step.start_ns, step.start_ns + step.duration_ns, step.range,
+                               (trace_.ranges().flags[step.range] & kAsync) != 0};
     const Row process = trace_.threads()[step.thread].process;
     Content content;
     content[{StepPlace::Inside, kNoSlot}] = {1, step.duration_ns, step.duration_ns};
@@ -29,7 +29,8 @@ StepContents::Content StepContents::of(const StepInfo& step) {
 }
 
 /// In order of rows: first what was open when the stretch began, the outermost first.
-std::vector<StepContents::Part> StepContents::parts_of(const TrackInfo& track, const Stretch& stretch) const {
+std::vector<StepContents::Part> StepContents::parts_of(const TrackInfo& track,
+                                                       const TimeInterval& stretch) const {
     const RangeColumns ranges = trace_.ranges();
     const auto starts = ranges.start_ns.subspan(track.first_range, track.range_count);
     const auto first = std::lower_bound(starts.begin(), starts.end(), stretch.start_ns);
@@ -51,7 +52,7 @@ std::vector<StepContents::Part> StepContents::parts_of(const TrackInfo& track, c
     return parts;
 }
 
-bool StepContents::is_around(Row row, const Stretch& stretch) const {
+bool StepContents::is_around(Row row, const TimeInterval& stretch) const {
     const RangeColumns ranges = trace_.ranges();
     const bool covers = ranges.start_ns[row] <= stretch.start_ns &&
                         ranges.start_ns[row] + ranges.duration_ns[row] >= stretch.end_ns;
@@ -59,7 +60,7 @@ bool StepContents::is_around(Row row, const Stretch& stretch) const {
 }
 
 void StepContents::add_track(Content& content, StepPlace place, std::span<const Part> parts,
-                             const Stretch& stretch) {
+                             const TimeInterval& stretch) {
     const RangeColumns ranges = trace_.ranges();
     const auto counts = [&](Row row) {
         if (is_step_[ranges.site[row]]) return false;

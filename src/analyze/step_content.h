@@ -32,14 +32,15 @@ class StepContents {
         Row row;
         std::int64_t ns;
     };
-    struct Stretch {
+    struct TimeInterval {
         std::int64_t start_ns, end_ns;
         Row step;
         bool is_async;
     };
-    std::vector<Part> parts_of(const TrackInfo& track, const Stretch& stretch) const;
-    bool is_around(Row row, const Stretch& stretch) const;
-    void add_track(Content& content, StepPlace place, std::span<const Part> parts, const Stretch& stretch);
+    std::vector<Part> parts_of(const TrackInfo& track, const TimeInterval& stretch) const;
+    bool is_around(Row row, const TimeInterval& stretch) const;
+    void add_track(Content& content, StepPlace place, std::span<const Part> parts,
+                   const TimeInterval& stretch);
 
     const Trace& trace_;
     const NameSlots& slots_;

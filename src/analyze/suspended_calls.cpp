@@ -18,7 +18,7 @@ void sort_by_start(Rows& rows) {
 }  // namespace
 
 std::vector<SuspendedCall> suspended_calls(const Trace& trace) {
-    PartsOfCalls calls(trace);
+    CallPartTable calls(trace);
     std::vector<SuspendedCall> rows;
     rows.reserve(calls.calls().size());
     for (const CallParts& parts : calls.calls()) rows.push_back(parts.call);
@@ -29,7 +29,7 @@ std::vector<SuspendedCall> suspended_calls(const Trace& trace) {
 std::vector<TaskTimes> tasks(const Trace& trace) {
     std::vector<TaskTimes> rows;
     if (trace.task_names().empty()) return rows;
-    PartsOfCalls calls(trace);
+    CallPartTable calls(trace);
     for (const TaskInfo& known : trace.task_names()) {
         CallParts* const parts = calls.find({known.process, known.call});
         if (parts == nullptr) continue;

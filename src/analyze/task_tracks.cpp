@@ -15,7 +15,7 @@
 namespace marey {
 namespace {
 
-constexpr std::size_t kMostTracks = 1000;  // for tasks of their own names; later ones share
+constexpr std::size_t kMaxTracks = 1000;  // for tasks of their own names; later ones share
 
 /// A task and the calls in it, in order of their starts, outer ones first.
 struct Task {
@@ -80,7 +80,7 @@ class TaskTracks {
         const StringId shared = strings_.intern("tasks");
         for (const Task& task : tasks_) {
             const bool is_known = counts.count({task.info->process, task.info->name}) != 0;
-            const StringId name = is_known || lanes_.size() < kMostTracks ? task.info->name : shared;
+            const StringId name = is_known || lanes_.size() < kMaxTracks ? task.info->name : shared;
             const std::pair key{task.info->process, name};
             auto& ends = free[key];
             std::size_t lane = lanes_.size();
@@ -160,7 +160,7 @@ class TaskTracks {
     }
 
     const Trace& trace_;
-    PartsOfCalls calls_;
+    CallPartTable calls_;
     std::shared_ptr<TraceData> data_;
     StringPool strings_;
     std::vector<Task> tasks_;

@@ -27,7 +27,7 @@ TraceFixture good() {
 }
 
 /// The rules that a changed trace breaks: "nesting 1".
-std::string rules_broken(const std::function<void(TraceData&)>& change) {
+std::string violated_rules(const std::function<void(TraceData&)>& change) {
     TraceFixture fixture = good();
     change(fixture.data());
     std::string list;
@@ -40,13 +40,13 @@ std::string rules_broken(const std::function<void(TraceData&)>& change) {
 }
 
 TEST(Validate, ATraceThatKeepsTheRulesHasNoFindings) {
-    EXPECT_EQ(rules_broken([](TraceData&) {}), "");
+    EXPECT_EQ(violated_rules([](TraceData&) {}), "");
     EXPECT_TRUE(validate(Trace()).empty());
 }
 
 TEST(Validate, WhatIsCutOffOrDamagedIsAFindingAndARemarkIsNone) {
     const auto with = [](const std::vector<std::string>& codes) {
-        return rules_broken([&](TraceData& data) {
+        return violated_rules([&](TraceData& data) {
             for (const std::string& code : codes) data.problems.push_back({code, "Text.", 2});
         });
     };
@@ -59,30 +59,30 @@ TEST(Validate, WhatIsCutOffOrDamagedIsAFindingAndARemarkIsNone) {
 }
 
 TEST(Validate, RangesNestInTheirParentsAndBesideTheirSiblings) {
-    EXPECT_EQ(rules_broken([](TraceData& data) { data.range_duration_ns[1] = 91; }), "nesting 1");
-    EXPECT_EQ(rules_broken([](TraceData& data) { data.range_start_ns[2] = 99; }), "nesting 1");
-    EXPECT_EQ(rules_broken([](TraceData& data) { data.range_duration_ns[2] = -1; }), "nesting 1");
+    EXPECT_EQ(violated_rules([](TraceData& data) { data.range_duration_ns[1] = 91; }), "nesting 1");
+    EXPECT_EQ(violated_rules([](TraceData& data) { data.range_start_ns[2] = 99; }), "nesting 1");
+    EXPECT_EQ(violated_rules([](TraceData& data) { data.range_duration_ns[2] = -1; }), "nesting 1");
 }
 
 TEST(Validate, ParentsStandBeforeTheirChildrenOnTheSameTrack) {
-    EXPECT_EQ(rules_broken([](TraceData& data) { data.range_parent[1] = kNoRow; }), "parents 1");
-    EXPECT_EQ(rules_broken([](TraceData& data) { data.range_parent[3] = 0; }), "parents 1");
-    EXPECT_EQ(rules_broken([](TraceData& data) {
+    EXPECT_EQ(violated_rules([](TraceData& data) { data.range_parent[1] = kNoRow; }), "parents 1");
+    EXPECT_EQ(violated_rules([](TraceData& data) { data.range_parent[3] = 0; }), "parents 1");
+    EXPECT_EQ(violated_rules([](TraceData& data) {
                   data.range_parent[3] = 0;
                   data.tracks[1].kind = TrackKind::Overlap;
               }),
               "");
-    EXPECT_EQ(rules_broken([](TraceData& data) { data.range_depth[1] = 3; }), "parents 1");
+    EXPECT_EQ(violated_rules([](TraceData& data) { data.range_depth[1] = 3; }), "parents 1");
 }
 
 TEST(Validate, EventsTouchTheWindow) {
-    EXPECT_EQ(rules_broken([](TraceData& data) { data.window.end_ns = 199; }), "window 1");
-    EXPECT_EQ(rules_broken([](TraceData& data) {
+    EXPECT_EQ(violated_rules([](TraceData& data) { data.window.end_ns = 199; }), "window 1");
+    EXPECT_EQ(violated_rules([](TraceData& data) {
                   data.window.end_ns = 199;
                   data.range_flags[2] = kRemote;
               }),
               "");
-    EXPECT_EQ(rules_broken([](TraceData& data) {
+    EXPECT_EQ(violated_rules([](TraceData& data) {
                   data.instant_site = {0};
                   data.instant_thread = {0};
                   data.instant_time_ns = {1001};
@@ -91,27 +91,27 @@ TEST(Validate, EventsTouchTheWindow) {
 }
 
 TEST(Validate, RowsAreThereAndTracksHoldThemAll) {
-    EXPECT_EQ(rules_broken([](TraceData& data) { data.range_site[0] = 99; }), "columns 1");
-    EXPECT_EQ(rules_broken([](TraceData& data) { data.range_depth.pop_back(); }), "columns 1");
-    EXPECT_EQ(rules_broken([](TraceData& data) { data.tracks[1].range_count = 1; }), "tracks 1");
-    EXPECT_EQ(rules_broken([](TraceData& data) { data.tracks[1].first_range = 2; }).substr(0, 6), "tracks");
+    EXPECT_EQ(violated_rules([](TraceData& data) { data.range_site[0] = 99; }), "columns 1");
+    EXPECT_EQ(violated_rules([](TraceData& data) { data.range_depth.pop_back(); }), "columns 1");
+    EXPECT_EQ(violated_rules([](TraceData& data) { data.tracks[1].range_count = 1; }), "tracks 1");
+    EXPECT_EQ(violated_rules([](TraceData& data) { data.tracks[1].first_range = 2; }).substr(0, 6), "tracks");
 }
 
 TEST(Validate, NumbersAreUnique) {
-    EXPECT_EQ(rules_broken([](TraceData& data) { data.range_details[1].id = 1; }), "ids 1");
-    EXPECT_EQ(rules_broken([](TraceData& data) { data.threads[1].id = 1; }), "ids 1");
+    EXPECT_EQ(violated_rules([](TraceData& data) { data.range_details[1].id = 1; }), "ids 1");
+    EXPECT_EQ(violated_rules([](TraceData& data) { data.threads[1].id = 1; }), "ids 1");
 }
 
 TEST(Validate, ArrowsGoForwardFromRangeToRangeOnce) {
-    EXPECT_EQ(rules_broken([](TraceData& data) { data.links[1].to = 99; }), "links 1");
-    EXPECT_EQ(rules_broken([](TraceData& data) { data.links[1] = data.links[0]; }), "links 1");
-    EXPECT_EQ(rules_broken([](TraceData& data) { std::swap(data.links[0], data.links[1]); }), "links 1");
-    EXPECT_EQ(rules_broken([](TraceData& data) { data.range_start_ns[3] = 9; }), "kernel_before_launch 1");
-    EXPECT_EQ(rules_broken([](TraceData& data) {
+    EXPECT_EQ(violated_rules([](TraceData& data) { data.links[1].to = 99; }), "links 1");
+    EXPECT_EQ(violated_rules([](TraceData& data) { data.links[1] = data.links[0]; }), "links 1");
+    EXPECT_EQ(violated_rules([](TraceData& data) { std::swap(data.links[0], data.links[1]); }), "links 1");
+    EXPECT_EQ(violated_rules([](TraceData& data) { data.range_start_ns[3] = 9; }), "kernel_before_launch 1");
+    EXPECT_EQ(violated_rules([](TraceData& data) {
                   data.links[0] = {2, 0, LinkKind::ForwardBackward, 0};
               }).substr(0, 7),
               "links 1");
-    EXPECT_EQ(rules_broken([](TraceData& data) {
+    EXPECT_EQ(violated_rules([](TraceData& data) {
                   data.links = {{2, 0, LinkKind::ForwardBackward, 0}};
               }),
               "backward_before_forward 1");
@@ -119,8 +119,8 @@ TEST(Validate, ArrowsGoForwardFromRangeToRangeOnce) {
 
 TEST(Validate, ASequenceNumberHasOneBackwardName) {
     const auto add = [](TraceData& data, Row row) { data.range_details.push_back({row, 5, 1, 0}); };
-    EXPECT_EQ(rules_broken([&](TraceData& data) { add(data, 3); }), "sequence 1");
-    EXPECT_EQ(rules_broken([&](TraceData& data) {
+    EXPECT_EQ(violated_rules([&](TraceData& data) { add(data, 3); }), "sequence 1");
+    EXPECT_EQ(violated_rules([&](TraceData& data) {
                   add(data, 3);
                   data.strings.emplace_back("autograd::engine::evaluate_function: backward");
                   data.sites[data.range_site[3]].name = static_cast<StringId>(data.strings.size() - 1);
@@ -129,7 +129,7 @@ TEST(Validate, ASequenceNumberHasOneBackwardName) {
 }
 
 TEST(Validate, NothingRunsInAQueueWhenAWaitForItEnds) {
-    EXPECT_EQ(rules_broken([](TraceData& data) {
+    EXPECT_EQ(violated_rules([](TraceData& data) {
                   data.range_duration_ns[3] = 200;
                   data.range_parent[4] = 3;
                   data.range_depth[4] = 1;
@@ -139,7 +139,7 @@ TEST(Validate, NothingRunsInAQueueWhenAWaitForItEnds) {
 
 TEST(Validate, AWaitForAnEventNamesACallBeforeIt) {
     const auto with_wait = [](std::int64_t recorded) {
-        return rules_broken([&](TraceData& data) {
+        return violated_rules([&](TraceData& data) {
             data.strings.insert(data.strings.end(), {"correlation", "wait_on_cuda_event_record_corr_id"});
             Argument call, wait;
             call.kind = wait.kind = ValueKind::Int;
@@ -156,7 +156,7 @@ TEST(Validate, AWaitForAnEventNamesACallBeforeIt) {
 }
 
 TEST(Validate, ACollectiveSaysWhatItSent) {
-    EXPECT_EQ(rules_broken([](TraceData& data) {
+    EXPECT_EQ(violated_rules([](TraceData& data) {
                   data.strings.emplace_back("record_param_comms");
                   data.sites[data.range_site[0]].name = static_cast<StringId>(data.strings.size() - 1);
               }),

@@ -8,16 +8,16 @@
 namespace marey {
 namespace {
 
-constexpr std::size_t kMostBytes = 8;
+constexpr std::size_t kMaxBytes = 8;
 
 std::uint64_t to_magnitude(std::uint64_t number) noexcept {
     return number >> 63 != 0 ? 0 - number : number;
 }
 
 // How many bytes each plane but the first has, given how many numbers there are of each length.
-std::array<std::size_t, kBytePlanes> plane_sizes(const std::array<std::size_t, kMostBytes + 1>& counts) {
+std::array<std::size_t, kBytePlanes> plane_sizes(const std::array<std::size_t, kMaxBytes + 1>& counts) {
     std::array<std::size_t, kBytePlanes> sizes{};
-    for (std::size_t length = 1; length <= kMostBytes; ++length) {
+    for (std::size_t length = 1; length <= kMaxBytes; ++length) {
         for (std::size_t i = 0; i < length; ++i) sizes[byte_plane(length, i)] += counts[length];
     }
     return sizes;
@@ -28,7 +28,7 @@ std::array<std::size_t, kBytePlanes> plane_sizes(const std::array<std::size_t, k
 BytePlanes split_into_planes(std::span<const std::uint64_t> numbers) {
     BytePlanes planes;
     planes[0].resize(numbers.size());
-    std::array<std::size_t, kMostBytes + 1> counts{};
+    std::array<std::size_t, kMaxBytes + 1> counts{};
     for (std::size_t i = 0; i < numbers.size(); ++i) {
         const auto length = static_cast<std::size_t>((std::bit_width(to_magnitude(numbers[i])) + 7) / 8);
         ++counts[length];
@@ -50,10 +50,10 @@ BytePlanes split_into_planes(std::span<const std::uint64_t> numbers) {
 }
 
 std::vector<std::uint64_t> join_planes(const std::array<std::span<const std::byte>, kBytePlanes>& planes) {
-    std::array<std::size_t, kMostBytes + 1> counts{};
+    std::array<std::size_t, kMaxBytes + 1> counts{};
     for (const std::byte head : planes[0]) {
         const std::size_t length = std::to_integer<std::size_t>(head) & 0x0f;
-        if (length > kMostBytes || (std::to_integer<std::uint8_t>(head) & ~(kNegativeNumber | 0x0f)) != 0)
+        if (length > kMaxBytes || (std::to_integer<std::uint8_t>(head) & ~(kNegativeNumber | 0x0f)) != 0)
             throw Error("a number is malformed");
         ++counts[length];
     }

@@ -13,7 +13,7 @@
 namespace marey {
 namespace {
 
-constexpr int kDeepest = 256;  // of the tree; compilers stay far below
+constexpr int kMaxDepth = 256;  // of the tree; compilers stay far below
 
 /// The mangled name, as people read it; nothing where there is none, as with functions that only their unit
 /// sees.
@@ -93,7 +93,7 @@ class DebugUnits::Walk {
 
     void children(Dwarf_Die& die, std::int32_t parent, int depth) {
         Dwarf_Die child;
-        if (depth > kDeepest || dwarf_child(&die, &child) != 0) return;
+        if (depth > kMaxDepth || dwarf_child(&die, &child) != 0) return;
         do visit(child, parent, depth + 1);
         while (dwarf_siblingof(&child, &child) == 0);
     }

@@ -11,7 +11,7 @@ namespace {
 
 // Each reference may repeat all that came before it: three references to the part before them, ten times
 // over, already make a text of 3^10 parts.
-constexpr int kMostReferences = 32;
+constexpr int kMaxReferences = 32;
 
 /// How often S_, S0_, ... and T_, T0_, ... (earlier parts and template arguments) may stand in `symbol`.
 int count_references(std::string_view symbol) {
@@ -32,7 +32,7 @@ int count_references(std::string_view symbol) {
 std::optional<std::string> demangle(std::string_view symbol) {
     if (symbol.size() < 3 || !symbol.starts_with("_Z")) return std::nullopt;
     if (symbol.find('\0') != std::string_view::npos) return std::nullopt;
-    if (count_references(symbol) > kMostReferences) return std::nullopt;
+    if (count_references(symbol) > kMaxReferences) return std::nullopt;
     int status = 0;
     struct Free {
         void operator()(char* text) const noexcept { std::free(text); }

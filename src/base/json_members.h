@@ -36,11 +36,11 @@ class JsonMembers {
     }
 
   private:
-    static constexpr std::size_t kLongest = 48;  ///< less than what may be read behind the text
+    static constexpr std::size_t kMaxLength = 48;  ///< less than what may be read behind the text
     struct Guess {
         std::uint32_t index = 0;
         std::uint32_t length = 0;  ///< 0: none
-        char text[kLongest] = {};
+        char text[kMaxLength] = {};
     };
 
     static bool is_here(const JsonCursor& cursor, const Guess& guess) noexcept {
@@ -84,7 +84,7 @@ class JsonMembers {
     void learn(std::uint32_t before, std::size_t kind, std::uint32_t index, const char* start,
                const char* end) {
         const auto length = static_cast<std::size_t>(end - start);
-        if (length == 0 || length > kLongest || before >= kMostKeys) return;
+        if (length == 0 || length > kMaxLength || before >= kMaxKeys) return;
         if (before >= count_) {
             count_ = before + 1;
             guesses_.resize(count_ * kKinds);
@@ -95,7 +95,7 @@ class JsonMembers {
         std::memcpy(guess.text, start, length);
     }
 
-    static constexpr std::size_t kMostKeys = 4096;
+    static constexpr std::size_t kMaxKeys = 4096;
     std::size_t count_ = 0;       ///< of keys
     std::vector<Guess> guesses_;  ///< by the key before, then by kind
 };

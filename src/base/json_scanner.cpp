@@ -97,7 +97,7 @@ JsonToken JsonScanner::value() {
     switch (c) {
         case '{':
         case '[':
-            if (open_.size() == kDeepest) return fail("values nest too deep");
+            if (open_.size() == kMaxDepth) return fail("values nest too deep");
             raw_ = text_.substr(at_, 1);
             ++at_;
             open_.push_back(c == '{');
@@ -264,7 +264,7 @@ bool JsonScanner::skip(JsonToken first) {
     return true;
 }
 
-std::string json_complaint(std::string_view text) {
+std::string json_error(std::string_view text) {
     JsonScanner scanner(text);
     while (true) {
         switch (scanner.next()) {
@@ -279,7 +279,7 @@ std::string json_complaint(std::string_view text) {
 }
 
 bool is_json(std::string_view text) {
-    return json_complaint(text).empty();
+    return json_error(text).empty();
 }
 
 }  // namespace marey

@@ -29,7 +29,7 @@ enum class JsonToken : std::uint8_t {
 class JsonScanner {
   public:
     /// Deeper values are an error.
-    static constexpr std::size_t kDeepest = 1000;
+    static constexpr std::size_t kMaxDepth = 1000;
 
     /// `text` must outlive this.
     explicit JsonScanner(std::string_view text) : text_(text) {}
@@ -74,7 +74,7 @@ class JsonScanner {
 };
 
 /// "" for a whole strict JSON value, else what is wrong.
-std::string json_complaint(std::string_view text);
+std::string json_error(std::string_view text);
 /// Whether `text` is one strict JSON value and nothing else but space around it.
 bool is_json(std::string_view text);
 

@@ -15,15 +15,15 @@ TEST(JsonScanner, TakesWholeValues) {
     for (const char* text :
          {"null", " true ", "0", "-0.5e+10", "\"\"", "[]", "{}", "[[],{}]",
           "{\"a\":[1,{\"b\":null}],\"c\":\"\"}", "\"\\u00e9\\ud83d\\ude00\\n\"", "\"\xC3\xA9\""})
-        EXPECT_EQ(json_complaint(text), "") << text;
+        EXPECT_EQ(json_error(text), "") << text;
 }
 
 TEST(JsonScanner, TellsALoneSurrogateFromAnUnknownEscape) {
     for (const char* text :
          {R"("\ud800")", R"("\udc00")", R"("\ud800x")", R"("\ud800\u0041")", R"("\ud800\n")"})
-        EXPECT_NE(json_complaint(text).find("lone surrogate"), std::string::npos) << json_complaint(text);
+        EXPECT_NE(json_error(text).find("lone surrogate"), std::string::npos) << json_error(text);
     for (const char* text : {R"("\q")", R"("\u12")", R"("\ud800\u12")"})
-        EXPECT_NE(json_complaint(text).find("unknown escape"), std::string::npos) << json_complaint(text);
+        EXPECT_NE(json_error(text).find("unknown escape"), std::string::npos) << json_error(text);
 }
 
 TEST(JsonScanner, RefusesWhatIsNone) {
@@ -59,9 +59,9 @@ TEST(JsonScanner, RefusesWhatIsNone) {
                              "NaN",
                              "'a'",
                              "// c"})
-        EXPECT_NE(json_complaint(text), "") << text;
-    EXPECT_NE(json_complaint(std::string("\"\0\"", 3)), "");
-    EXPECT_NE(json_complaint(std::string(100'000, '[')), "");
+        EXPECT_NE(json_error(text), "") << text;
+    EXPECT_NE(json_error(std::string("\"\0\"", 3)), "");
+    EXPECT_NE(json_error(std::string(100'000, '[')), "");
     EXPECT_FALSE(is_json(std::string_view("1\0", 2)));
 }
 

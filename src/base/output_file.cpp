@@ -155,7 +155,7 @@ void OutputFile::open_beside() {
     fail("cannot create", error);
 }
 
-void OutputFile::give_name() {
+void OutputFile::link_name() {
     const std::string self = "/proc/self/fd/" + std::to_string(file_);
     const std::string stem = target_ + "." + std::to_string(::getpid()) + ".";
     for (int attempt = 0; attempt < 100; ++attempt) {
@@ -176,7 +176,7 @@ void OutputFile::write(std::string_view bytes) {
         flush(true);
         bytes.remove_prefix(gap);
         const std::size_t whole = bytes.size() - bytes.size() % kPieceBytes;
-        put_out(bytes.data(), whole);
+        write_out(bytes.data(), whole);
         bytes.remove_prefix(whole);
     }
     append(bytes);
@@ -205,13 +205,13 @@ void OutputFile::flush(bool all) {
     // Whole, aligned pieces let the page cache take large pages and touch none twice.
     if (!all && size > kPieceBytes) kept = size % kPieceBytes;
     size -= kept;
-    put_out(buffer_.get(), size);
+    write_out(buffer_.get(), size);
     std::memmove(buffer_.get(), buffer_.get() + size, kept);
     cursor_ = buffer_.get() + kept;
 }
 
 /// Sends bytes on, which count as flushed.
-void OutputFile::put_out(const char* bytes, std::size_t size) {
+void OutputFile::write_out(const char* bytes, std::size_t size) {
     if (size == 0) return;
     if (compressor_) {
         compressor_->compress(bytes, size, false);
@@ -244,7 +244,7 @@ void OutputFile::commit() {
         if (!stream_->flush()) fail("cannot write", EIO);
         return;
     }
-    if (nameless_) give_name();
+    if (nameless_) link_name();
     const int closed = ::close(file_);
     file_ = -1;
     if (closed != 0) fail("cannot write", errno);

@@ -38,11 +38,11 @@ class OutputFile : public OutputBuffer {
     static constexpr std::size_t kPieceBytes = std::size_t{1} << 16;
 
     void open_beside();
-    void give_name();
+    void link_name();
     void make_room(std::size_t bytes) override;
     void append(std::string_view bytes);
     void flush(bool all);
-    void put_out(const char* bytes, std::size_t size);
+    void write_out(const char* bytes, std::size_t size);
     void write_to_disk(const char* bytes, std::size_t size);
     [[noreturn]] void fail(const char* what, int error) const;
     void abandon() noexcept;

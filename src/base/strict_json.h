@@ -39,17 +39,17 @@ class StrictJson {
         StrictJson reader(text);
         value = Value();
         reader.space();
-        if (!reader.read(value, 0)) return reader.complaint_;
+        if (!reader.read(value, 0)) return reader.error_;
         reader.space();
         if (reader.at_ != text.size()) reader.fail("something follows the value");
-        return reader.complaint_;
+        return reader.error_;
     }
 
   private:
     explicit StrictJson(std::string_view text) : text_(text) {}
 
     bool fail(const char* what) {
-        if (complaint_.empty()) complaint_ = std::string(what) + " at byte " + std::to_string(at_);
+        if (error_.empty()) error_ = std::string(what) + " at byte " + std::to_string(at_);
         return false;
     }
     int peek() const { return at_ < text_.size() ? static_cast<unsigned char>(text_[at_]) : -1; }
@@ -187,8 +187,8 @@ class StrictJson {
             if (next >> 6 != 2) return false;
             code = code << 6 | (next & 0x3F);
         }
-        constexpr unsigned kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
-        if (code < kLeast[length] || code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF)) return false;
+        constexpr unsigned kMin[] = {0, 0, 0x80, 0x800, 0x10000};
+        if (code < kMin[length] || code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF)) return false;
         out += text_.substr(at_, static_cast<std::size_t>(length));
         at_ += static_cast<std::size_t>(length);
         return true;
@@ -196,7 +196,7 @@ class StrictJson {
 
     std::string_view text_;
     std::size_t at_ = 0;
-    std::string complaint_;
+    std::string error_;
 };
 
 }  // namespace marey

@@ -6,8 +6,8 @@
 #include <marey/remote.h>
 
 #include "bindings/bind.h"
-#include "bindings/followed_context.h"
 #include "bindings/guarded_session.h"
+#include "bindings/inherited_context.h"
 
 namespace nb = nanobind;
 

@@ -46,10 +46,10 @@ DeviceWorkKind kind_of(const std::string& name) {
 }
 
 /// What an activity source writes into. The log behind it lives as long as the process.
-struct LogOfDevice {
+struct PythonDeviceLog {
     DeviceLog* log = nullptr;
     DeviceType type = DeviceType::Other;
-    bool wants_memory = false;
+    bool needs_memory = false;
 };
 
 /// Work of a device that is written by keyword.
@@ -82,10 +82,10 @@ std::uint64_t checked_end(std::uint64_t start, std::uint64_t end) {
     return end;
 }
 
-void add_work(nb::class_<LogOfDevice>& log) {
+void add_work(nb::class_<PythonDeviceLog>& log) {
     log.def(
         "work",
-        [](LogOfDevice& self, const std::string& name, std::uint64_t start, std::uint64_t end,
+        [](PythonDeviceLog& self, const std::string& name, std::uint64_t start, std::uint64_t end,
            const std::string& kind, std::int32_t device, std::int64_t stream, std::uint32_t context,
            std::uint32_t correlation, std::uint64_t bytes, const nb::sequence& grid,
            const nb::sequence& block, std::uint16_t registers, std::uint32_t static_shared,
@@ -120,10 +120,10 @@ void add_work(nb::class_<LogOfDevice>& log) {
         "What the device did from start to end, in ticks of device_ticks().");
 }
 
-void add_others(nb::class_<LogOfDevice>& log) {
+void add_others(nb::class_<PythonDeviceLog>& log) {
     log.def(
         "call",
-        [](LogOfDevice& self, const std::string& name, std::uint64_t start, std::uint64_t end,
+        [](PythonDeviceLog& self, const std::string& name, std::uint64_t start, std::uint64_t end,
            std::uint32_t correlation, std::int32_t thread, std::int32_t result, bool is_driver) {
             DeviceCall call;
             call.site = DeviceLog::call_site(name, is_driver);
@@ -139,7 +139,7 @@ void add_others(nb::class_<LogOfDevice>& log) {
         "A call of the host into the device's library: by this thread, or by the one with that native id.");
     log.def(
         "memory",
-        [](LogOfDevice& self, std::uint64_t address, std::int64_t bytes, std::int64_t total_allocated,
+        [](PythonDeviceLog& self, std::uint64_t address, std::int64_t bytes, std::int64_t total_allocated,
            std::int64_t total_reserved, std::int32_t device, std::uint64_t time, bool is_out_of_memory) {
             MemoryReport report{};
             // NOLINTNEXTLINE(performance-no-int-to-ptr): an address is a number to Python
@@ -156,9 +156,9 @@ void add_others(nb::class_<LogOfDevice>& log) {
         nb::arg("is_out_of_memory") = false,
         "Memory of the device that was given or taken back (less than 0).");
     log.def(
-        "lost", [](LogOfDevice& self, std::uint64_t records) { self.log->count_lost(records); },
+        "lost", [](PythonDeviceLog& self, std::uint64_t records) { self.log->count_lost(records); },
         nb::arg("records"), "So many records never came: the trace counts them as dropped.");
-    log.def_rw("wants_memory", &LogOfDevice::wants_memory);
+    log.def_rw("needs_memory", &PythonDeviceLog::needs_memory);
 }
 
 /// Events know which device they are of.
@@ -216,12 +216,12 @@ void bind_devices_of_others(nb::module_& module) {
 }  // namespace
 
 PyObject* make_device_log(DeviceLog& log, DeviceType type) {
-    return nb::cast(LogOfDevice{&log, type}).release().ptr();
+    return nb::cast(PythonDeviceLog{&log, type}).release().ptr();
 }
 
 void bind_devices(nb::module_& module) {
-    nb::class_<LogOfDevice> log(module, "DeviceLog",
-                                "What a device's activity source writes into; any thread.");
+    nb::class_<PythonDeviceLog> log(module, "DeviceLog",
+                                    "What a device's activity source writes into; any thread.");
     add_work(log);
     add_others(log);
     bind_devices_of_others(module);
@@ -242,10 +242,10 @@ void bind_devices(nb::module_& module) {
         },
         nb::arg("name"), "The device of a name, a RegisteredDevice, or None.");
     module.def(
-        "device_trouble",
+        "device_error",
         [](const std::string& name) {
             const nb::gil_scoped_release released;
-            return device_trouble(name);
+            return device_error(name);
         },
         nb::arg("name"), "Why a device cannot be recorded here, and what would help; empty: it can.");
     module.def(

@@ -5,7 +5,7 @@
 #include <cstdio>
 
 #include "bindings/errors.h"
-#include "bindings/followed_context.h"
+#include "bindings/inherited_context.h"
 #include "bindings/range_objects.h"
 #include "bindings/site_cache.h"
 #include "sources/python/tracer.h"
@@ -20,11 +20,11 @@ namespace {
     return false;
 }
 
-[[gnu::noinline]] void begin_unusual(PyObject* name) noexcept {
-    if (detail::is_wanted(Scope::User)) return marey_begin(site_cache.site(name, Scope::User));
+[[gnu::noinline]] void begin_slow(PyObject* name) noexcept {
+    if (detail::should_record(Scope::User)) return marey_begin(site_cache.site(name, Scope::User));
     if (followed_variable != nullptr) {
         const FollowedContext context;
-        if (detail::is_wanted(Scope::User)) return marey_begin(site_cache.site(name, Scope::User));
+        if (detail::should_record(Scope::User)) return marey_begin(site_cache.site(name, Scope::User));
     }
     marey_begin(0);  // counted, so that its end finds it
 }
@@ -33,7 +33,7 @@ PyObject* begin(PyObject*, PyObject* name) {
     if (!check_name(name, "begin")) return nullptr;
     python::before_range();
     if (!detail::begin_inline(site_cache.known_site(name, Scope::User), Scope::User)) [[unlikely]]
-        begin_unusual(name);
+        begin_slow(name);
     Py_RETURN_NONE;
 }
 
@@ -50,7 +50,7 @@ PyObject* end(PyObject*, PyObject* const*, Py_ssize_t count) {
 
 PyObject* mark_instant(PyObject*, PyObject* name) {
     if (!check_name(name, "instant")) return nullptr;
-    open_if_wanted(Scope::User, [name]() noexcept {
+    open_if_recording(Scope::User, [name]() noexcept {
         with_text(name, [](std::string_view text) {
             instant(text);
             return 0;
@@ -67,7 +67,7 @@ PyObject* mark_counter(PyObject*, PyObject* const* args, Py_ssize_t count) {
     if (!check_name(args[0], "counter")) return nullptr;
     const double value = PyFloat_AsDouble(args[1]);
     if (value == -1 && PyErr_Occurred() != nullptr) return nullptr;
-    open_if_wanted(Scope::User, [args, value]() noexcept {
+    open_if_recording(Scope::User, [args, value]() noexcept {
         with_text(args[0], [value](std::string_view text) {
             counter(text, value);
             return 0;
@@ -79,7 +79,7 @@ PyObject* mark_counter(PyObject*, PyObject* const* args, Py_ssize_t count) {
 PyObject* mark_step(PyObject*, PyObject* number) {
     const long long step = PyLong_AsLongLong(number);
     if (step == -1 && PyErr_Occurred() != nullptr) return nullptr;
-    if (detail::is_wanted(Scope::Step)) {
+    if (detail::should_record(Scope::Step)) {
         char text[32];
         const int length = std::snprintf(text, sizeof text, "Step#%lld", step);
         detail::record_instant({text, static_cast<std::size_t>(length)}, Scope::Step, 0);

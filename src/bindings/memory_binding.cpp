@@ -39,7 +39,8 @@ void bind_memory(nb::module_& module) {
         },
         nb::arg("bytes"), nb::arg("total_allocated") = 0, nb::arg("total_reserved") = 0,
         nb::arg("device") = "cpu", "To be called by an allocator that had to refuse.");
-    module.def("memory_wanted", &memory_wanted, "Whether allocation reports of this thread are recorded.");
+    module.def("is_recording_memory", &is_recording_memory,
+               "Whether allocation reports of this thread are recorded.");
 }
 
 }  // namespace marey::bindings

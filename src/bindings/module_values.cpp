@@ -22,20 +22,20 @@ using python::drop_error;
 using python::ModuleInstance;
 using python::ModuleType;
 
-constexpr std::size_t kMostParameters = 100'000;
-constexpr std::size_t kMostChildren = 10'000;
-constexpr int kMostNesting = 32;
+constexpr std::size_t kMaxParameters = 100'000;
+constexpr std::size_t kMaxChildren = 10'000;
+constexpr int kMaxNesting = 32;
 
 /// A reference that is given back with what holds it.
-class Kept {
+class OwnedRef {
   public:
-    explicit Kept(PyObject* object = nullptr) noexcept : object_(object) {}  ///< takes over a reference
-    Kept(Kept&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
-    Kept& operator=(Kept&& other) noexcept {
+    explicit OwnedRef(PyObject* object = nullptr) noexcept : object_(object) {}  ///< takes over a reference
+    OwnedRef(OwnedRef&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
+    OwnedRef& operator=(OwnedRef&& other) noexcept {
         std::swap(object_, other.object_);
         return *this;
     }
-    ~Kept() { Py_XDECREF(object_); }
+    ~OwnedRef() { Py_XDECREF(object_); }
     PyObject* get() const noexcept { return object_; }
     explicit operator bool() const noexcept { return object_ != nullptr; }
 
@@ -63,16 +63,16 @@ PyObject* held_attribute(PyObject* object, PyObject* name) noexcept {
 }
 
 /// What an attribute's name, or a callable, gives for an object.
-Kept read(PyObject* what, PyObject* object) noexcept {
-    if (what == nullptr) return Kept();
-    if (PyUnicode_Check(what)) return Kept(held_attribute(object, what));
-    Kept given(PyObject_CallOneArg(what, object));
+OwnedRef read(PyObject* what, PyObject* object) noexcept {
+    if (what == nullptr) return OwnedRef();
+    if (PyUnicode_Check(what)) return OwnedRef(held_attribute(object, what));
+    OwnedRef given(PyObject_CallOneArg(what, object));
     if (!given) {
         drop_error();
         return given;
     }
     if (PyDict_Check(given.get()) || PyList_Check(given.get()) || PyTuple_Check(given.get())) return given;
-    Kept listed(PySequence_List(given.get()));  // an iterator, most likely
+    OwnedRef listed(PySequence_List(given.get()));  // an iterator, most likely
     if (!listed) drop_error();
     return listed;
 }
@@ -81,7 +81,7 @@ bool is_sequence(PyObject* object) noexcept {
     return PyList_Check(object) || PyTuple_Check(object);
 }
 
-using Named = std::pair<Kept, Kept>;  // a key, or nothing; a value
+using Named = std::pair<OwnedRef, OwnedRef>;  // a key, or nothing; a value
 
 /// The entries of a dict or of a list. Copied: asking one of them may change what holds it.
 std::vector<Named> entries(PyObject* container) {
@@ -91,10 +91,10 @@ std::vector<Named> entries(PyObject* container) {
         Py_ssize_t at = 0;
         PyObject *key = nullptr, *value = nullptr;
         while (PyDict_Next(container, &at, &key, &value) != 0)
-            found.emplace_back(Kept(Py_NewRef(key)), Kept(Py_NewRef(value)));
+            found.emplace_back(OwnedRef(Py_NewRef(key)), OwnedRef(Py_NewRef(value)));
     } else if (is_sequence(container)) {
         for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(container); ++i)
-            found.emplace_back(Kept(), Kept(Py_NewRef(PySequence_Fast_GET_ITEM(container, i))));
+            found.emplace_back(OwnedRef(), OwnedRef(Py_NewRef(PySequence_Fast_GET_ITEM(container, i))));
     }
     return found;
 }
@@ -103,15 +103,15 @@ std::vector<Named> entries(PyObject* container) {
 /// are a list of such.
 void add_parameters(PyObject* container, std::vector<Named>& parameters, int nesting) {
     for (Named& entry : entries(container)) {
-        if (parameters.size() >= kMostParameters) return;
+        if (parameters.size() >= kMaxParameters) return;
         PyObject* const value = entry.second.get();
         if (!entry.first && PyDict_Check(value) && nesting == 0) {
-            const Kept group(Py_XNewRef(PyDict_GetItemString(value, "params")));
+            const OwnedRef group(Py_XNewRef(PyDict_GetItemString(value, "params")));
             if (group) add_parameters(group.get(), parameters, 1);
         } else if (!entry.first && PyTuple_Check(value) && PyTuple_GET_SIZE(value) == 2 &&
                    PyUnicode_Check(PyTuple_GET_ITEM(value, 0))) {
-            parameters.emplace_back(Kept(Py_NewRef(PyTuple_GET_ITEM(value, 0))),
-                                    Kept(Py_NewRef(PyTuple_GET_ITEM(value, 1))));
+            parameters.emplace_back(OwnedRef(Py_NewRef(PyTuple_GET_ITEM(value, 0))),
+                                    OwnedRef(Py_NewRef(PyTuple_GET_ITEM(value, 1))));
         } else {
             parameters.push_back(std::move(entry));
         }
@@ -120,9 +120,9 @@ void add_parameters(PyObject* container, std::vector<Named>& parameters, int nes
 
 /// What belongs to each parameter: in a dict by the parameter itself or by its name, in a list by its place.
 /// Parameters are found by what they are, not by their hash: that may be code of the program.
-class Belongings {
+class PerParameterValues {
   public:
-    explicit Belongings(PyObject* container) : entries_(entries(container)) {
+    explicit PerParameterValues(PyObject* container) : entries_(entries(container)) {
         for (std::size_t i = 0; i < entries_.size(); ++i) {
             if (PyObject* const key = entries_[i].first.get()) {
                 by_object_.emplace(key, i);
@@ -164,7 +164,7 @@ class Description {
         values.push_back({module_keys::kClassAddress, address(Py_TYPE(instance_.self))});
         values.push_back({module_keys::kFunction, text(type_.code->co_name)});
         add_all_parameters(values);
-        if (!instance_.wants_children || type_.is_optimizer) return;
+        if (!instance_.with_children || type_.is_optimizer) return;
         values.push_back({module_keys::kHasParts, true});
         add_children(type_, instance_.self, "", values, 0);
     }
@@ -177,7 +177,7 @@ class Description {
     Value text(PyObject* object) {
         return with_text(object, [&](std::string_view bytes) { return text(bytes); });
     }
-    Value name(const Kept& key) {
+    Value name(const OwnedRef& key) {
         return key && PyUnicode_Check(key.get()) ? text(key.get()) : Value(std::string_view());
     }
 
@@ -202,11 +202,11 @@ class Description {
     }
 
     /// A gradient named ".x" is the attribute x of each parameter.
-    Value gradient(const Belongings& gradients, const Named& parameter, std::size_t index) {
+    Value gradient(const PerParameterValues& gradients, const Named& parameter, std::size_t index) {
         PyObject* const what = type_.gradients;
         if (what == nullptr || !is_of_parameter(what)) return array(gradients.find(parameter, index));
-        const Kept attribute(PyUnicode_Substring(what, 1, PyUnicode_GET_LENGTH(what)));
-        const Kept found(attribute ? PyObject_GetAttr(parameter.second.get(), attribute.get()) : nullptr);
+        const OwnedRef attribute(PyUnicode_Substring(what, 1, PyUnicode_GET_LENGTH(what)));
+        const OwnedRef found(attribute ? PyObject_GetAttr(parameter.second.get(), attribute.get()) : nullptr);
         if (!found) drop_error();
         return array(found.get());
     }
@@ -230,14 +230,15 @@ class Description {
     }
 
     void add_all_parameters(std::vector<KeyedValue>& values) {
-        const Kept container = read(type_.parameters, instance_.self);
+        const OwnedRef container = read(type_.parameters, instance_.self);
         std::vector<Named> parameters;
         if (container) add_parameters(container.get(), parameters, 0);
         if (parameters.empty()) return;
-        const Kept given = is_of_parameter(type_.gradients) ? Kept() : read(type_.gradients, instance_.self);
-        const Kept state = read(type_.state, instance_.self);
-        const Belongings gradients(given.get());
-        const Belongings states(state.get());
+        const OwnedRef given =
+            is_of_parameter(type_.gradients) ? OwnedRef() : read(type_.gradients, instance_.self);
+        const OwnedRef state = read(type_.state, instance_.self);
+        const PerParameterValues gradients(given.get());
+        const PerParameterValues states(state.get());
         for (std::size_t i = 0; i < parameters.size(); ++i) {
             const Value own = array(parameters[i].second.get());
             if (own.kind() != ValueKind::Array) continue;
@@ -251,11 +252,11 @@ class Description {
     // The parts of a module and theirs: one whose call is not made by the outer one's may stand between.
     void add_children(const ModuleType& type, PyObject* self, const std::string& path,
                       std::vector<KeyedValue>& values, int nesting) {
-        if (type.children == nullptr || nesting == kMostNesting || !seen_.insert(self).second) return;
-        const Kept container = read(type.children, self);
+        if (type.children == nullptr || nesting == kMaxNesting || !seen_.insert(self).second) return;
+        const OwnedRef container = read(type.children, self);
         if (!container || !PyDict_Check(container.get())) return;
         for (const Named& child : entries(container.get())) {
-            if (seen_.size() + lists_.size() > kMostChildren) return;
+            if (seen_.size() + lists_.size() > kMaxChildren) return;
             if (!PyUnicode_Check(child.first.get())) continue;
             const auto child_type = python::module_type_of(child.second.get());
             if (child_type == nullptr) continue;

@@ -80,7 +80,7 @@ bool is_code_of(PyObject* function, PyCodeObject* code) noexcept {
 
 // The first call of torch's modules or optimizers that is traced: they are registered then, so that torch
 // needs not be imported, nor its import be watched. Runs no Python code.
-void meet_code(PyCodeObject* code) {
+void on_new_code(PyCodeObject* code) {
     const bool is_module = PyUnicode_CompareWithASCIIString(code->co_name, "_wrapped_call_impl") == 0;
     if (!is_module && PyUnicode_CompareWithASCIIString(code->co_name, "_optimizer_step_code") != 0) return;
     PyObject* const cls = is_module ? entry(imported("torch.nn.modules.module"), "Module")
@@ -134,7 +134,7 @@ struct BoundModules {
 }  // namespace
 
 void bind_modules(nb::module_& module) {
-    python::set_module_callbacks(describe_module, meet_code);
+    python::set_module_callbacks(describe_module, on_new_code);
     nb::class_<BoundModules>(module, "ModuleTable", "The modules and optimizers of a trace.")
         .def(nb::init<Trace>(), nb::arg("trace"))
         .def("find", [](const BoundModules& own,

@@ -14,8 +14,8 @@
 namespace marey::bindings {
 namespace {
 
-constexpr int kMostNesting = 8;
-constexpr Py_ssize_t kMostItems = 64;  // the recorder keeps 30 and says that there were more
+constexpr int kMaxNesting = 8;
+constexpr Py_ssize_t kMaxItems = 64;  // the recorder keeps 30 and says that there were more
 
 /// An attribute of the object's type or of itself; null when it has none.
 PyObject* attribute(PyObject* object, const char* name) noexcept {
@@ -138,7 +138,7 @@ Value ObjectValues::value(PyObject* object) noexcept {
 }
 
 Value ObjectValues::tensor(PyObject* object) noexcept {
-    const Held address(attribute(object, "_cdata"));
+    const PyRef address(attribute(object, "_cdata"));
     if (!address || !PyLong_Check(address.get())) return {};
     Value found;
     auto take = [&](const ArrayView& array) {
@@ -184,11 +184,11 @@ Value ObjectValues::text(PyObject* object) {
 }
 
 Value ObjectValues::list(PyObject* object, int nesting) {
-    if (nesting >= kMostNesting) return {};
-    const Py_ssize_t count = std::min(PySequence_Fast_GET_SIZE(object), kMostItems);
+    if (nesting >= kMaxNesting) return {};
+    const Py_ssize_t count = std::min(PySequence_Fast_GET_SIZE(object), kMaxItems);
     std::vector<Value> items;
     for (Py_ssize_t i = 0; i < count && i < PySequence_Fast_GET_SIZE(object); ++i) {
-        const Held item(Py_NewRef(PySequence_Fast_GET_ITEM(object, i)));  // asking it may change the list
+        const PyRef item(Py_NewRef(PySequence_Fast_GET_ITEM(object, i)));  // asking it may change the list
         items.push_back(any(item.get(), nesting + 1));
     }
     lists_.push_back(std::move(items));
@@ -236,10 +236,11 @@ bool ObjectValues::from_buffer(PyObject* object, ArrayView& array) {
 }
 
 bool ObjectValues::read_extents(PyObject* sequence, std::vector<std::int64_t>& extents) {
-    const Held fast(PySequence_Fast(sequence, ""));
+    const PyRef fast(PySequence_Fast(sequence, ""));
     if (!fast) return false;
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(fast.get()); ++i) {
-        const Held item(Py_NewRef(PySequence_Fast_GET_ITEM(fast.get(), i)));  // asking it may change the list
+        const PyRef item(
+            Py_NewRef(PySequence_Fast_GET_ITEM(fast.get(), i)));  // asking it may change the list
         const long long extent = PyLong_AsLongLong(item.get());
         if (extent == -1 && PyErr_Occurred() != nullptr) {
             PyErr_Clear();
@@ -251,13 +252,13 @@ bool ObjectValues::read_extents(PyObject* sequence, std::vector<std::int64_t>& e
 }
 
 bool ObjectValues::from_interface(PyObject* object, const char* name, DeviceType device, ArrayView& array) {
-    const Held interface(attribute(object, name));
+    const PyRef interface(attribute(object, name));
     if (!interface || !PyDict_Check(interface.get())) return false;
-    // Held: asking one may change the dict.
+    // PyRef: asking one may change the dict.
     const auto entry = [&](const char* key) {
         return Py_XNewRef(PyDict_GetItemString(interface.get(), key));
     };
-    const Held shape(entry("shape")), typestr(entry("typestr")), strides(entry("strides")),
+    const PyRef shape(entry("shape")), typestr(entry("typestr")), strides(entry("strides")),
         data(entry("data"));
     std::vector<std::int64_t> sizes, steps;
     if (!shape || !read_extents(shape.get(), sizes)) return false;
@@ -280,27 +281,27 @@ bool ObjectValues::from_interface(PyObject* object, const char* name, DeviceType
 // Tensors of torch, JAX and their kin: __dlpack__ says that it is an array, its attributes say the rest.
 // __dlpack__ itself is not called: it may copy, wait, or refuse.
 bool ObjectValues::from_attributes(PyObject* object, ArrayView& array) {
-    const Held where(attribute(object, "__dlpack_device__"));
+    const PyRef where(attribute(object, "__dlpack_device__"));
     if (!where) return false;
-    const Held shape(attribute(object, "shape"));
-    const Held dtype(attribute(object, "dtype"));
+    const PyRef shape(attribute(object, "shape"));
+    const PyRef dtype(attribute(object, "dtype"));
     std::vector<std::int64_t> sizes, strides;
     if (!shape || !dtype || !read_extents(shape.get(), sizes)) return false;
-    if (const Held name(PyObject_Str(dtype.get())); name)
+    if (const PyRef name(PyObject_Str(dtype.get())); name)
         array.dtype = with_text(name.get(), [](std::string_view text) { return from_dtype_name(text); });
-    if (const Held device(PyObject_CallNoArgs(where.get()));
+    if (const PyRef device(PyObject_CallNoArgs(where.get()));
         device && PyTuple_Check(device.get()) && PyTuple_GET_SIZE(device.get()) == 2) {
         array.device.type = from_dlpack_device(PyLong_AsLong(PyTuple_GET_ITEM(device.get(), 0)));
         array.device.index = static_cast<std::int32_t>(PyLong_AsLong(PyTuple_GET_ITEM(device.get(), 1)));
         if (array.device.type == DeviceType::Cpu) array.device.index = -1;
         PyErr_Clear();
     }
-    if (const Held stride(attribute(object, "stride")); stride && PyCallable_Check(stride.get()) != 0) {
-        const Held steps(PyObject_CallNoArgs(stride.get()));
+    if (const PyRef stride(attribute(object, "stride")); stride && PyCallable_Check(stride.get()) != 0) {
+        const PyRef steps(PyObject_CallNoArgs(stride.get()));
         if (steps && !read_extents(steps.get(), strides)) strides.clear();
     }
-    if (const Held address(attribute(object, "data_ptr")); address && PyCallable_Check(address.get()) != 0) {
-        if (const Held number(PyObject_CallNoArgs(address.get())); number && PyLong_Check(number.get()))
+    if (const PyRef address(attribute(object, "data_ptr")); address && PyCallable_Check(address.get()) != 0) {
+        if (const PyRef number(PyObject_CallNoArgs(address.get())); number && PyLong_Check(number.get()))
             array.storage = PyLong_AsVoidPtr(number.get());
         PyErr_Clear();
     }

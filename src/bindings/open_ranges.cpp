@@ -48,7 +48,7 @@ PyObject* make_async(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     if (object == nullptr) return nullptr;
     auto* const self = reinterpret_cast<AsyncRange*>(object);
     new (&self->range) Range;
-    if (detail::is_wanted(Scope::User)) {
+    if (detail::should_record(Scope::User)) {
         self->range = with_text(name, [](std::string_view text) { return Range::apart(text); });
     }
     return object;
@@ -98,7 +98,7 @@ PyType_Spec kAsyncSpec = {"marey.async_range", sizeof(AsyncRange), 0,
 
 PyObject* take_over(RangeState& from) noexcept {
     PyObject* const object = open_range_type->tp_alloc(open_range_type, 0);
-    if (object != nullptr) from.hand_over(reinterpret_cast<OpenRange*>(object)->range);
+    if (object != nullptr) from.move_to_range(reinterpret_cast<OpenRange*>(object)->range);
     return object;
 }
 

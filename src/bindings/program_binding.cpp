@@ -10,7 +10,7 @@ namespace marey::bindings {
 void bind_program(nanobind::module_& module) {
     module.def("begin_with_program", &python::begin_with_program, nanobind::arg("alone"),
                "Starts what the environment asks for when the interpreter runs the program itself.");
-    module.def("begin_again", &python::begin_again,
+    module.def("restart_recording", &python::restart_recording,
                "In a forked process: starts what the environment asks for, and the recording of calls.");
     module.def("check_tracer", &python::check_tracer,
                "The recording is about to end: says what is wrong with its hook as a problem of its trace.");

@@ -22,18 +22,18 @@ namespace {
 using namespace std::chrono_literals;
 
 std::atomic<bool> is_over{false};
-std::atomic<int> calls_under_way{0};
+std::atomic<int> active_calls{0};
 
 /// As long as it lives the interpreter does not end, if it has not.
-class UnderWay {
+class CallGuard {
   public:
-    UnderWay() noexcept {
-        calls_under_way.fetch_add(1);
+    CallGuard() noexcept {
+        active_calls.fetch_add(1);
         is_allowed_ = !is_over.load() && Py_IsInitialized() != 0;
     }
-    ~UnderWay() { calls_under_way.fetch_sub(1); }
-    UnderWay(const UnderWay&) = delete;
-    UnderWay& operator=(const UnderWay&) = delete;
+    ~CallGuard() { active_calls.fetch_sub(1); }
+    CallGuard(const CallGuard&) = delete;
+    CallGuard& operator=(const CallGuard&) = delete;
     explicit operator bool() const noexcept { return is_allowed_; }
 
   private:
@@ -41,14 +41,14 @@ class UnderWay {
 };
 
 /// Objects that were let go without the GIL. A list without a lock: nobody holds one when the process forks.
-struct LetGo {
+struct PendingRelease {
     PyObject* object;
-    LetGo* next;
+    PendingRelease* next;
 };
-std::atomic<LetGo*> let_go{nullptr};
+std::atomic<PendingRelease*> pending_release{nullptr};
 
-void drop_let_go() noexcept {
-    LetGo* entry = let_go.exchange(nullptr);
+void drop_pending() noexcept {
+    PendingRelease* entry = pending_release.exchange(nullptr);
     while (entry != nullptr) {
         Py_DECREF(entry->object);
         delete std::exchange(entry, entry->next);
@@ -78,9 +78,9 @@ HeldObject::~HeldObject() {
         Py_DECREF(object_);
         return;
     }
-    auto* const entry = new (std::nothrow) LetGo{object_, let_go.load()};
+    auto* const entry = new (std::nothrow) PendingRelease{object_, pending_release.load()};
     if (entry == nullptr) return;
-    while (!let_go.compare_exchange_weak(entry->next, entry)) {
+    while (!pending_release.compare_exchange_weak(entry->next, entry)) {
     }
 }
 
@@ -105,24 +105,24 @@ std::string take_error_text() noexcept {
 }
 
 void with_gil(const std::function<void()>& work) {
-    const UnderWay call;
+    const CallGuard call;
     if (!call) throw Error("the Python interpreter has ended");
     const GilState gil;
-    const python::KeptError kept;
-    drop_let_go();
+    const python::SavedError kept;
+    drop_pending();
     work();
 }
 
 // ---- errands ----
 
-struct PythonErrands::Queue {
-    struct Errand {
+struct PythonTaskQueue::Queue {
+    struct Task {
         std::function<void()> work;
         bool is_done = false;
     };
     std::mutex mutex;
     std::condition_variable changed;
-    std::deque<std::shared_ptr<Errand>> waiting;
+    std::deque<std::shared_ptr<Task>> waiting;
     bool has_thread = false;
     const pid_t process = ::getpid();
 
@@ -134,26 +134,26 @@ struct PythonErrands::Queue {
                 has_thread = false;
                 return;
             }
-            const std::shared_ptr<Errand> errand = waiting.front();
+            const std::shared_ptr<Task> task = waiting.front();
             waiting.pop_front();
             lock.unlock();
             try {
-                with_gil(errand->work);
+                with_gil(task->work);
             } catch (const std::exception&) {  // the interpreter has ended: who waits gives up
             }
             lock.lock();
-            errand->is_done = true;
+            task->is_done = true;
             changed.notify_all();
         }
     }
 };
 
 // A queue stays for the life of the process, since its thread may be using it.
-PythonErrands::PythonErrands() : queue_(new Queue) {}
+PythonTaskQueue::PythonTaskQueue() : queue_(new Queue) {}
 
 // In the child of a fork there is no thread, and the lock may be held by one that is not here: the parent's
 // queue stays behind.
-PythonErrands::Queue& PythonErrands::queue() {
+PythonTaskQueue::Queue& PythonTaskQueue::queue() {
     Queue* queue = queue_.load();
     if (queue->process == ::getpid()) return *queue;
     auto own = std::make_unique<Queue>();
@@ -161,20 +161,20 @@ PythonErrands::Queue& PythonErrands::queue() {
     return *queue;
 }
 
-bool PythonErrands::run(std::function<void()> work, std::chrono::nanoseconds timeout) noexcept {
+bool PythonTaskQueue::run(std::function<void()> work, std::chrono::nanoseconds timeout) noexcept {
     if (is_over.load()) return false;
     try {
         Queue& queue = this->queue();
-        const auto errand = std::make_shared<Queue::Errand>(Queue::Errand{std::move(work)});
+        const auto task = std::make_shared<Queue::Task>(Queue::Task{std::move(work)});
         std::unique_lock lock(queue.mutex);
-        queue.waiting.push_back(errand);
+        queue.waiting.push_back(task);
         if (!queue.has_thread) {
             std::thread([&queue] { queue.serve(); }).detach();
             queue.has_thread = true;
         }
         queue.changed.notify_all();
         if (PyGILState_Check() != 0) return false;
-        return queue.changed.wait_for(lock, timeout, [&] { return errand->is_done; });
+        return queue.changed.wait_for(lock, timeout, [&] { return task->is_done; });
     } catch (const std::exception&) {  // no thread, or no memory
         return false;
     }
@@ -198,7 +198,7 @@ void end_calls_with_interpreter(std::function<void()> at_end) {
                                   // Those that are under way may need the GIL to end; one that never ends is
                                   // left alone.
                                   PyThreadState* const thread = PyEval_SaveThread();
-                                  for (int i = 0; i < 100 && calls_under_way.load() != 0; ++i)
+                                  for (int i = 0; i < 100 && active_calls.load() != 0; ++i)
                                       std::this_thread::sleep_for(10ms);
                                   PyEval_RestoreThread(thread);
                                   Py_RETURN_NONE;

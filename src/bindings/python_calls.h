@@ -33,9 +33,9 @@ void with_gil(const std::function<void()>& work);
 
 /// Runs things on a thread of its own, in order, for callers that hold locks which others, with the GIL, wait
 /// for: these may wait for the thread, but not forever.
-class PythonErrands {
+class PythonTaskQueue {
   public:
-    PythonErrands();
+    PythonTaskQueue();
     /// False: not done in time (it will be, or never), or by a caller with the GIL, which must not wait at
     /// all. `work` must own what it uses, and not throw.
     bool run(std::function<void()> work, std::chrono::nanoseconds timeout) noexcept;

@@ -27,7 +27,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::chrono::nanoseconds kPatience = 2s;
+constexpr std::chrono::nanoseconds kCallTimeout = 2s;
 
 class PythonEvent final : public DeviceEvent {
   public:
@@ -49,7 +49,7 @@ std::string text_of(nb::handle object) {
 
 /// Runs `use`; what Python raises in it becomes the text of an error, which says what was called.
 template <class Use>
-std::string trouble_of(const char* what, Use use) noexcept {
+std::string error_text_of(const char* what, Use use) noexcept {
     try {
         use();
         return {};
@@ -90,11 +90,11 @@ class PythonActivities final : public DeviceActivitySource {
         if (calls_have_ended()) return true;
         const auto answer = std::make_shared<Answer>();
         const bool is_done =
-            errands_.run([shared = shared_, answer, timeout_ns,
-                          wait_for_work] { *answer = flush(*shared, timeout_ns, wait_for_work); },
-                         std::chrono::nanoseconds(timeout_ns));
+            tasks_.run([shared = shared_, answer, timeout_ns,
+                        wait_for_work] { *answer = flush(*shared, timeout_ns, wait_for_work); },
+                       std::chrono::nanoseconds(timeout_ns));
         if (!is_done) return false;
-        tell_facts(*answer);
+        report_metadata(*answer);
         return answer->trouble.empty();
     }
 
@@ -102,7 +102,7 @@ class PythonActivities final : public DeviceActivitySource {
 
     /// Before the interpreter ends; with the GIL.
     void end() noexcept {
-        tell_facts(flush(*shared_, 0, false));
+        report_metadata(flush(*shared_, 0, false));
         stop(*shared_);
     }
 
@@ -120,7 +120,7 @@ class PythonActivities final : public DeviceActivitySource {
         std::vector<std::pair<std::string, std::string>> facts;
     };
 
-    bool run(std::function<void()> work) noexcept { return errands_.run(std::move(work), kPatience); }
+    bool run(std::function<void()> work) noexcept { return tasks_.run(std::move(work), kCallTimeout); }
 
     std::string unanswered(const char* what) const {
         return "The device '" + shared_->name + "' could not be told to " + what +
@@ -128,10 +128,10 @@ class PythonActivities final : public DeviceActivitySource {
     }
 
     static std::string start(Shared& shared, const DeviceNeeds& needs, DeviceLog& log) noexcept {
-        return trouble_of("start", [&] {
+        return error_text_of("start", [&] {
             const nb::object own_log = nb::steal(make_device_log(log, shared.type));
             if (!own_log.is_valid()) throw nb::python_error();
-            own_log.attr("wants_memory") = needs.memory;
+            own_log.attr("needs_memory") = needs.memory;
             const nb::object kinds = nb::module_::import_("marey._devices").attr("DeviceActivity");
             shared.is_started = true;
             shared.object().attr("start")(kinds(needs.activities), own_log);
@@ -140,19 +140,19 @@ class PythonActivities final : public DeviceActivitySource {
 
     static std::string stop(Shared& shared) noexcept {
         if (!std::exchange(shared.is_started, false)) return {};
-        return trouble_of("stop", [&] { shared.object().attr("stop")(); });
+        return error_text_of("stop", [&] { shared.object().attr("stop")(); });
     }
 
     static Answer flush(Shared& shared, std::uint64_t timeout_ns, bool wait_for_work) noexcept {
         Answer answer;
         if (!shared.is_started) return answer;
-        answer.trouble = trouble_of("flush", [&] {
+        answer.trouble = error_text_of("flush", [&] {
             const nb::object flush = member(shared.object(), "flush");
             if (!flush.is_none() &&
                 flush(static_cast<double>(timeout_ns) * 1e-9, wait_for_work).is(nb::bool_(false)))
                 throw Error("it said that something is missing");
         });
-        const std::string about_facts = trouble_of("facts", [&] {
+        const std::string about_facts = error_text_of("facts", [&] {
             const nb::object facts = member(shared.object(), "facts");
             if (facts.is_none()) return;
             const nb::object dumps = nb::module_::import_("json").attr("dumps");
@@ -165,7 +165,7 @@ class PythonActivities final : public DeviceActivitySource {
         return answer;
     }
 
-    void tell_facts(const Answer& answer) const {
+    void report_metadata(const Answer& answer) const {
         if (log_ == nullptr) return;
         for (const auto& [key, json] : answer.facts) log_->write_fact(shared_->type, key, json);
         if (!answer.trouble.empty())
@@ -182,7 +182,7 @@ class PythonActivities final : public DeviceActivitySource {
     }
 
     std::shared_ptr<Shared> shared_;
-    PythonErrands errands_;
+    PythonTaskQueue tasks_;
     DeviceLog* log_ = nullptr;
 };
 
@@ -249,8 +249,8 @@ class PythonDevice final : public DeviceRuntime {
         return *us;
     }
 
-    void mark(std::string_view name) override { here_if_there("mark", name); }
-    void range_push(std::string_view name) override { here_if_there("range_push", name); }
+    void mark(std::string_view name) override { call_if_defined("mark", name); }
+    void range_push(std::string_view name) override { call_if_defined("range_push", name); }
     void range_pop() override {
         here("range_pop", [](nb::handle device) {
             const nb::object method = member(device, "range_pop");
@@ -275,7 +275,7 @@ class PythonDevice final : public DeviceRuntime {
     }
 
     DeviceActivitySource* activities() override { return activities_.get(); }
-    std::string activities_trouble() const override { return {}; }  // it is as its maker wants it
+    std::string activities_error() const override { return {}; }  // it is as its maker wants it
     void end() noexcept {
         if (activities_ != nullptr) activities_->end();
     }
@@ -294,11 +294,11 @@ class PythonDevice final : public DeviceRuntime {
     template <class Use>
     void here(const char* what, Use use) const {
         std::string trouble;
-        with_gil([&] { trouble = trouble_of(what, [&] { use(nb::handle(shared_->get())); }); });
+        with_gil([&] { trouble = error_text_of(what, [&] { use(nb::handle(shared_->get())); }); });
         if (!trouble.empty()) throw Error(trouble);
     }
 
-    void here_if_there(const char* what, std::string_view name) const {
+    void call_if_defined(const char* what, std::string_view name) const {
         here(what, [&](nb::handle device) {
             const nb::object method = member(device, what);
             if (!method.is_none()) method(nb::str(name.data(), name.size()));
@@ -311,15 +311,15 @@ class PythonDevice final : public DeviceRuntime {
     std::string call(const char* what, Use use) const {
         if (PyGILState_Check() != 0) {
             std::string trouble;
-            with_gil([&] { trouble = trouble_of(what, [&] { use(nb::handle(shared_->get())); }); });
+            with_gil([&] { trouble = error_text_of(what, [&] { use(nb::handle(shared_->get())); }); });
             return trouble;
         }
         const auto trouble = std::make_shared<std::string>();
-        const bool is_done = errands_.run(
+        const bool is_done = tasks_.run(
             [what, use, trouble, device = shared_] {
-                *trouble = trouble_of(what, [&] { use(nb::handle(device->get())); });
+                *trouble = error_text_of(what, [&] { use(nb::handle(device->get())); });
             },
-            kPatience);
+            kCallTimeout);
         return is_done ? *trouble
                        : std::string(what) + "() of the device '" + name_ + "' did not come back in time";
     }
@@ -328,7 +328,7 @@ class PythonDevice final : public DeviceRuntime {
     std::string name_;
     DeviceType type_ = DeviceType::Other;
     std::unique_ptr<PythonActivities> activities_;
-    mutable PythonErrands errands_;
+    mutable PythonTaskQueue tasks_;
 };
 
 }  // namespace

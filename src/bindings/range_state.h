@@ -25,7 +25,7 @@ class RangeState {
         outers_ = nullptr;
         entered_ = 0;
         thread_ = 0;
-        is_handed_over_ = false;
+        is_transferred_ = false;
     }
     /// Ends what is still open. It is as init() leaves it then.
     void release() noexcept {
@@ -37,7 +37,7 @@ class RangeState {
     /// Counts one more entry; false with a Python error set when there is no memory. open() or take() follow,
     /// or neither.
     bool enter() noexcept {
-        if (entered_ != 0 && !put_aside()) [[unlikely]]
+        if (entered_ != 0 && !save()) [[unlikely]]
             return false;
         ++entered_;
         opened_.index = detail::kNotOpen;
@@ -57,7 +57,7 @@ class RangeState {
         if (opened_.index == detail::kNotOpen) {
             if (entered_ == 1 && operation_ == nullptr) [[likely]] {
                 entered_ = 0;
-                is_handed_over_ = false;
+                is_transferred_ = false;
                 return;
             }
         } else if (detail::thread_number() == thread_) [[likely]] {
@@ -69,14 +69,14 @@ class RangeState {
         } else {
             detail::close_elsewhere(opened_, thread_);
         }
-        leave_unusual();
+        leave_slow();
     }
 
     /// Whether the range of the innermost entry belongs to somebody else by now.
-    bool is_handed_over() const noexcept { return is_handed_over_; }
+    bool is_transferred() const noexcept { return is_transferred_; }
     /// Gives the range of the innermost entry to `other`, memory that holds no RangeState yet. Leaving then
     /// ends nothing.
-    void hand_over(RangeState& other) noexcept {
+    void move_to_range(RangeState& other) noexcept {
         other.init();
         other.opened_ = opened_;
         other.operation_ = operation_;
@@ -84,7 +84,7 @@ class RangeState {
         other.entered_ = 1;
         opened_.index = detail::kNotOpen;
         operation_ = nullptr;
-        is_handed_over_ = true;
+        is_transferred_ = true;
     }
 
   private:
@@ -92,22 +92,22 @@ class RangeState {
         detail::Opened opened;
         std::unique_ptr<Operation> operation;
         std::uint32_t thread;
-        bool is_handed_over;
+        bool is_transferred;
     };
 
     // What is left to do when the range has been closed.
-    [[gnu::noinline]] void leave_unusual() noexcept {
+    [[gnu::noinline]] void leave_slow() noexcept {
         delete operation_;
         operation_ = nullptr;
-        is_handed_over_ = false;
-        if (--entered_ != 0) take_back();
+        is_transferred_ = false;
+        if (--entered_ != 0) restore();
     }
     [[gnu::noinline]] void release_all() noexcept {
         while (entered_ != 0) leave();
         delete outers_;
         outers_ = nullptr;
     }
-    [[gnu::noinline]] bool put_aside() noexcept {
+    [[gnu::noinline]] bool save() noexcept {
         try {
             if (outers_ == nullptr) outers_ = new std::vector<Outer>;
             outers_->reserve(outers_->size() + 1);
@@ -115,17 +115,17 @@ class RangeState {
             PyErr_NoMemory();
             return false;
         }
-        outers_->push_back({opened_, std::unique_ptr<Operation>(operation_), thread_, is_handed_over_});
+        outers_->push_back({opened_, std::unique_ptr<Operation>(operation_), thread_, is_transferred_});
         operation_ = nullptr;
-        is_handed_over_ = false;
+        is_transferred_ = false;
         return true;
     }
-    void take_back() noexcept {
+    void restore() noexcept {
         Outer& outer = outers_->back();
         opened_ = outer.opened;
         operation_ = outer.operation.release();
         thread_ = outer.thread;
-        is_handed_over_ = outer.is_handed_over;
+        is_transferred_ = outer.is_transferred;
         outers_->pop_back();
     }
 
@@ -134,7 +134,7 @@ class RangeState {
     std::vector<Outer>* outers_;  ///< owned; null: never entered twice at once
     std::uint32_t entered_;
     std::uint32_t thread_;  ///< that opened it
-    bool is_handed_over_;
+    bool is_transferred_;
 };
 
 }  // namespace marey::bindings

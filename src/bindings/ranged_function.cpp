@@ -8,7 +8,7 @@
 
 #include <marey/range.h>
 
-#include "bindings/followed_context.h"
+#include "bindings/inherited_context.h"
 #include "bindings/site_cache.h"
 #include "sources/python/tracer.h"
 
@@ -27,9 +27,9 @@ struct RangedFunction {
 PyTypeObject* ranged_function_type = nullptr;
 
 // Not yet known, or wanted only where the context that is followed leads.
-[[gnu::noinline]] detail::Opened open_unusual(RangedFunction* self) noexcept {
+[[gnu::noinline]] detail::Opened open_slow(RangedFunction* self) noexcept {
     detail::Opened opened{0, detail::kNotOpen};
-    open_if_wanted(Scope::User, [&]() noexcept {
+    open_if_recording(Scope::User, [&]() noexcept {
         if (self->site == 0) self->site = site_cache.site(self->name, Scope::User);
         opened = detail::open_range(self->site, Scope::User);
     });
@@ -50,8 +50,9 @@ PyObject* call(PyObject* object, PyObject* const* args, std::size_t flags, PyObj
         return nullptr;
     }
     python::before_range();
-    const bool is_usual = self->site != 0 && followed_variable == nullptr;
-    const detail::Opened opened = is_usual ? detail::open_range(self->site, Scope::User) : open_unusual(self);
+    const bool is_fast_path = self->site != 0 && followed_variable == nullptr;
+    const detail::Opened opened =
+        is_fast_path ? detail::open_range(self->site, Scope::User) : open_slow(self);
     if (opened.index == detail::kNotOpen) return call_inner(self->function, args, flags, names);
     PyObject* const result = call_inner(self->function, args, flags, names);
     detail::close_range(opened);

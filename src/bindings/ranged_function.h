@@ -3,7 +3,7 @@
 
 #include <Python.h>
 
-#include "bindings/stack_choice.h"
+#include "bindings/stack_option.h"
 
 namespace marey::bindings {
 

@@ -12,10 +12,10 @@
 #include <marey/operation.h>
 #include <marey/range.h>
 
-#include "bindings/followed_context.h"
+#include "bindings/inherited_context.h"
 #include "bindings/range_state.h"
 #include "bindings/ranged_function.h"
-#include "bindings/stack_choice.h"
+#include "bindings/stack_option.h"
 
 namespace marey::bindings {
 namespace {
@@ -29,15 +29,15 @@ struct RecordFunction {
 };
 
 // Objects come and go with every block: a few are kept. Guarded by the GIL.
-constexpr std::size_t kMostFree = 16;
-RecordFunction* free_objects[kMostFree];
+constexpr std::size_t kMaxFree = 16;
+RecordFunction* free_objects[kMaxFree];
 std::size_t free_count = 0;
 
 PyTypeObject* record_function_type = nullptr;
 
 /// Whether a session or an observer asks for the text.
 bool wants_inputs() noexcept {
-    return inputs_wanted() || detail::observers_want_inputs(Scope::User);
+    return needs_inputs() || detail::observers_need_inputs(Scope::User);
 }
 
 void begin_with_args(RecordFunction* self, Operation& operation, const CallStack* stack) noexcept {
@@ -59,7 +59,7 @@ void open_with_values(RecordFunction* self) noexcept {
     std::unique_ptr<Operation> operation(new (std::nothrow) Operation(Scope::User));
     if (operation == nullptr) return;
     python::before_range();
-    if (self->stack != kNoStack && operation->keywords_wanted()) {
+    if (self->stack != kNoStack && operation->needs_keywords()) {
         const CallStack stack(traceback_options(self->stack));
         begin_with_args(self, *operation, &stack);
     } else {
@@ -69,8 +69,8 @@ void open_with_values(RecordFunction* self) noexcept {
 }
 
 // With a text, under a name that is not known yet, or wanted only where the context that is followed leads.
-[[gnu::noinline]] void open_unusual(RecordFunction* self) noexcept {
-    open_if_wanted(Scope::User, [self]() noexcept {
+[[gnu::noinline]] void open_slow(RecordFunction* self) noexcept {
+    open_if_recording(Scope::User, [self]() noexcept {
         if (self->stack == kNoStack && (self->args == nullptr || !wants_inputs())) {
             self->range.open(site_cache.site(self->name, Scope::User), Scope::User);
         } else {
@@ -82,15 +82,15 @@ void open_with_values(RecordFunction* self) noexcept {
 PyObject* enter(PyObject* object, PyObject*) {
     auto* const self = reinterpret_cast<RecordFunction*>(object);
     if (!self->range.enter()) return nullptr;
-    if (detail::is_wanted(Scope::User)) {
+    if (detail::should_record(Scope::User)) {
         const std::uint32_t site = site_cache.known_site(self->name, Scope::User);
         if (site != 0 && self->args == nullptr && self->stack == kNoStack) [[likely]] {
             self->range.open(site, Scope::User);
         } else {
-            open_unusual(self);
+            open_slow(self);
         }
     } else if (followed_variable != nullptr) [[unlikely]] {
-        open_unusual(self);
+        open_slow(self);
     }
     return Py_NewRef(object);
 }
@@ -115,7 +115,7 @@ PyObject* end_on_future(PyObject* object, PyObject* future) {
     // After the check, which runs code that may leave the block.
     if (checked != nullptr && !self->range.is_entered()) {
         PyErr_SetString(error_type, "end_on_future: the range has not been entered");
-    } else if (checked != nullptr && self->range.is_handed_over()) {
+    } else if (checked != nullptr && self->range.is_transferred()) {
         PyErr_SetString(error_type, "end_on_future can only be called once");
     } else if (checked != nullptr) {
         range = take_over(self->range);
@@ -293,7 +293,7 @@ void destroy(PyObject* object) {
     Py_DECREF(self->name);
     Py_XDECREF(self->args);
     PyTypeObject* const type = Py_TYPE(object);
-    if (type == record_function_type && free_count < kMostFree) [[likely]] {
+    if (type == record_function_type && free_count < kMaxFree) [[likely]] {
         free_objects[free_count++] = self;  // with its reference to the type
         return;
     }
@@ -315,7 +315,7 @@ PyObject* get_stack(PyObject* object, void*) {
 }
 
 PyObject* get_runs_on_exit(PyObject* object, void*) {
-    return PyBool_FromLong(reinterpret_cast<RecordFunction*>(object)->range.is_handed_over() ? 0 : 1);
+    return PyBool_FromLong(reinterpret_cast<RecordFunction*>(object)->range.is_transferred() ? 0 : 1);
 }
 
 PyObject* represent(PyObject* object) {

@@ -6,11 +6,11 @@
 #include <marey/call_stack.h>
 
 #include "bindings/errors.h"
-#include "bindings/followed_context.h"
+#include "bindings/inherited_context.h"
 #include "bindings/object_values.h"
 #include "bindings/range_objects.h"
 #include "bindings/range_state.h"
-#include "bindings/stack_choice.h"
+#include "bindings/stack_option.h"
 
 namespace marey::bindings {
 namespace {
@@ -88,15 +88,15 @@ void open_with_values(RecordFunctionFast* self) noexcept {
         ObjectValues values;
         std::vector<Value> inputs;
         std::vector<KeyedValue> keywords;
-        if (self->inputs != nullptr && operation->inputs_wanted()) {
-            const Held list(Py_NewRef(self->inputs));
+        if (self->inputs != nullptr && operation->needs_inputs()) {
+            const PyRef list(Py_NewRef(self->inputs));
             for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(list.get()); ++i) {
-                const Held input(Py_NewRef(PySequence_Fast_GET_ITEM(list.get(), i)));  // asking it may
-                inputs.push_back(values.value(input.get()));                           // change the list
+                const PyRef input(Py_NewRef(PySequence_Fast_GET_ITEM(list.get(), i)));  // asking it may
+                inputs.push_back(values.value(input.get()));                            // change the list
             }
         }
-        if (self->keywords != nullptr && operation->keywords_wanted()) {
-            const Held copy(PyDict_Copy(self->keywords));  // a warning may run code that changes it
+        if (self->keywords != nullptr && operation->needs_keywords()) {
+            const PyRef copy(PyDict_Copy(self->keywords));  // a warning may run code that changes it
             if (copy) gather_keywords(copy.get(), values, keywords);
         }
         python::before_range();
@@ -106,7 +106,7 @@ void open_with_values(RecordFunctionFast* self) noexcept {
                 return 0;
             });
         };
-        if (self->stack != kNoStack && operation->keywords_wanted()) {
+        if (self->stack != kNoStack && operation->needs_keywords()) {
             const CallStack stack(traceback_options(self->stack));
             begin(&stack);
         } else {
@@ -121,7 +121,7 @@ void open_with_values(RecordFunctionFast* self) noexcept {
 PyObject* enter(PyObject* object, PyObject*) {
     auto* const self = reinterpret_cast<RecordFunctionFast*>(object);
     if (!self->range.enter()) return nullptr;
-    open_if_wanted(self->scope, [self]() noexcept {
+    open_if_recording(self->scope, [self]() noexcept {
         const bool has_values =
             self->inputs != nullptr || self->keywords != nullptr || self->stack != kNoStack;
         if (!has_values) [[likely]] {
@@ -180,7 +180,7 @@ PyObject* construct(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
         !check_arguments(name, inputs, keywords) ||
         !parse_stack_choice(stack, "record_function_fast", choice))
         return nullptr;
-    const Held plain(PyUnicode_FromObject(name));  // an object of a derived type could hold anything, us too
+    const PyRef plain(PyUnicode_FromObject(name));  // an object of a derived type could hold anything, us too
     auto* const self =
         reinterpret_cast<RecordFunctionFast*>(plain ? type->tp_alloc(type, 0) : PyErr_NoMemory());
     if (self == nullptr) return nullptr;

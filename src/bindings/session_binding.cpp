@@ -60,7 +60,7 @@ void set_c_calls(SessionOptions& options, const nb::object& c_calls) {
     std::uint32_t scopes = options.scopes.empty() ? ScopeSet::all().bits() : options.scopes.bits();
     if (!is_wanted) scopes &= ~kCalls;
     options.scopes = ScopeSet::from_bits(scopes);
-    if (const char* const why = python::tracer_obstacle((scopes & kCalls) != 0)) throw Error(why);
+    if (const char* const why = python::tracer_error((scopes & kCalls) != 0)) throw Error(why);
     python::prepare_tracer(is_all);
 }
 
@@ -75,7 +75,7 @@ std::vector<std::string> patterns_of(const nb::object& given, const char* option
                                   nb::cast<std::string>(nb::str(each.type().attr("__name__"))))
                                      .c_str());
         python::with_text(each.ptr(), [&](std::string_view text) { patterns.emplace_back(text); });
-        if (const char* const fault = fault_of_call_pattern(patterns.back()))
+        if (const char* const fault = call_pattern_error(patterns.back()))
             throw nb::value_error(
                 (std::string(option) + ": the pattern '" + patterns.back().c_str() + "' " + fault).c_str());
     }
@@ -95,10 +95,10 @@ Number number_of(const nb::int_& given, const char* option) {
 }
 
 std::uint64_t ns_of(const nb::object& given, const char* option) {
-    constexpr double kMost = 1e15;
+    constexpr double kMax = 1e15;
     const double us = PyFloat_AsDouble(given.ptr());
     const bool is_number = PyErr_Occurred() == nullptr || PyErr_ExceptionMatches(PyExc_OverflowError) != 0;
-    const bool is_inside = PyErr_Occurred() == nullptr && us >= 0 && us <= kMost;
+    const bool is_inside = PyErr_Occurred() == nullptr && us >= 0 && us <= kMax;
     PyErr_Clear();
     const std::string text = std::string(option) + " must be a number of microseconds from 0 to 1e15";
     if (!is_number) throw nb::type_error(text.c_str());

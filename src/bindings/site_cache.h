@@ -53,14 +53,14 @@ class SiteCache {
 extern SiteCache site_cache;
 
 /// A new reference that is given back at the end of its scope. Null: there was an error, which is cleared.
-class Held {
+class PyRef {
   public:
-    explicit Held(PyObject* object) noexcept : object_(object) {
+    explicit PyRef(PyObject* object) noexcept : object_(object) {
         if (object_ == nullptr) PyErr_Clear();
     }
-    ~Held() { Py_XDECREF(object_); }
-    Held(const Held&) = delete;
-    Held& operator=(const Held&) = delete;
+    ~PyRef() { Py_XDECREF(object_); }
+    PyRef(const PyRef&) = delete;
+    PyRef& operator=(const PyRef&) = delete;
     PyObject* get() const noexcept { return object_; }
     explicit operator bool() const noexcept { return object_ != nullptr; }
 
@@ -76,7 +76,7 @@ auto with_text(PyObject* text, Use use) {
     if (const char* const bytes = PyUnicode_AsUTF8AndSize(text, &length))
         return use(std::string_view(bytes, static_cast<std::size_t>(length)));
     PyErr_Clear();
-    const Held escaped(PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace"));
+    const PyRef escaped(PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace"));
     if (!escaped) return use(std::string_view("(unprintable)"));
     return use(std::string_view(PyBytes_AS_STRING(escaped.get()),
                                 static_cast<std::size_t>(PyBytes_GET_SIZE(escaped.get()))));

@@ -8,7 +8,7 @@ namespace nb = nanobind;
 namespace marey::bindings {
 namespace {
 
-constexpr int kDeepest = 16;  // of lists in lists; a damaged trace could hold a cycle
+constexpr int kMaxDepth = 16;  // of lists in lists; a damaged trace could hold a cycle
 
 const ArrayInfo* array_of(const Trace& trace, const Argument& value) {
     if (value.kind != ValueKind::Array || value.array >= trace.arrays().size()) return nullptr;
@@ -60,7 +60,7 @@ nb::object value_object(const Trace& trace, const Argument& value, int depth) {
                                                        : text_object(trace.string(value.string));
         case ValueKind::List: {
             nb::list list;
-            if (depth >= kDeepest) return list;
+            if (depth >= kMaxDepth) return list;
             for (const Argument& item : items_of(trace, value))
                 list.append(value_object(trace, item, depth + 1));
             return list;

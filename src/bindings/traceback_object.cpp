@@ -32,14 +32,14 @@ void drop(TracebackObject* self) noexcept {
     detail::TracebackData* data = self->data;
     self->data = nullptr;
     if (data == nullptr) return;
-    detail::let_go(data);
+    detail::release_traceback(data);
     detail::release_dropped();
 }
 
 PyObject* made(PyTypeObject* type, detail::TracebackData* data) noexcept {
     PyObject* object = type->tp_alloc(type, 0);
     if (object == nullptr) {
-        if (data != nullptr) detail::let_go(data);
+        if (data != nullptr) detail::release_traceback(data);
         return nullptr;
     }
     as_traceback(object)->data = data;

@@ -191,7 +191,7 @@ ChildEnd run_child(const std::vector<std::string>& words, const Variables& varia
     return end;
 }
 
-std::string why_not_started(const std::string& program, int exec_error) {
+std::string start_failure_reason(const std::string& program, int exec_error) {
     struct stat info {};
     if (exec_error != EACCES || ::stat(program.c_str(), &info) != 0)
         return program + ": " + std::strerror(exec_error);

@@ -32,7 +32,7 @@ ChildEnd run_child(const std::vector<std::string>& words, const Variables& varia
 
 /// Why `program` could not be started, for people: what stands in its way where it is there, else the text of
 /// `exec_error`.
-std::string why_not_started(const std::string& program, int exec_error);
+std::string start_failure_reason(const std::string& program, int exec_error);
 
 /// Ends this process the way the child ended: by the same signal, or gives its exit code.
 int end_like(const ChildEnd& end);

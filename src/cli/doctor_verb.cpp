@@ -26,7 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t kUsualCeiling = std::uint64_t{1} << 30;
+constexpr std::uint64_t kDefaultMaxBytes = std::uint64_t{1} << 30;
 
 /// The first line of a file of the system; empty: there is none.
 std::string first_line(const char* path) {
@@ -42,13 +42,13 @@ std::string variable(const char* name) {
 }
 
 /// What a command prints, and whether it succeeded.
-struct Said {
+struct CommandOutput {
     std::string text;
     bool is_success = false;
 };
 
-Said ask(const std::string& command) {
-    Said said;
+CommandOutput ask(const std::string& command) {
+    CommandOutput said;
     std::FILE* const pipe = ::popen((command + " 2>&1 </dev/null").c_str(), "r");
     if (pipe == nullptr) return said;
     std::array<char, 512> piece{};
@@ -148,8 +148,8 @@ class DoctorVerb final : public Verb {
         struct statvfs info {};
         if (::statvfs(folder_.c_str(), &info) != 0) return;
         const std::uint64_t free = std::uint64_t{info.f_bavail} * info.f_frsize;
-        say(free >= kUsualCeiling ? State::Ok : State::Bad, "space", format_bytes(free) + " free",
-            free >= kUsualCeiling
+        say(free >= kDefaultMaxBytes ? State::Ok : State::Bad, "space", format_bytes(free) + " free",
+            free >= kDefaultMaxBytes
                 ? ""
                 : "a recording may take 1 GiB: give it a smaller ceiling (marey run --max 64MB), or "
                   "another folder (-o)");
@@ -169,7 +169,7 @@ class DoctorVerb final : public Verb {
         const std::string python = python_command({}).front();
         const std::string package = fs::path(start).parent_path().parent_path().string();
         const std::string path = variable("PYTHONPATH");
-        const Said said =
+        const CommandOutput said =
             ask(fmt::format("MAREY= PYTHONPATH={} {} -m marey._doctor",
                             shell_word(package + (path.empty() ? "" : ":" + path)), shell_word(python)));
         if (!said.is_success) {
@@ -201,10 +201,10 @@ class DoctorVerb final : public Verb {
     void check_cuda() {
         const std::string driver = first_line("/proc/driver/nvidia/version");
         const auto device = find_device("cuda");
-        std::string trouble = device_trouble("cuda");
+        std::string trouble = device_error("cuda");
         const bool has_driver = trouble.empty() || !driver.empty();
         if (trouble.empty() && device != nullptr && device->activities() == nullptr)
-            trouble = device->activities_trouble() + " Without it ranges are timed with events.";
+            trouble = device->activities_error() + " Without it ranges are timed with events.";
         say(trouble.empty() ? State::Ok : State::Off, "cuda",
             trouble.empty() ? "kernels, copies and calls are recorded (marey run --gpu)" : trouble,
             has_driver

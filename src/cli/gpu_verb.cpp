@@ -18,7 +18,7 @@
 namespace marey::cli {
 namespace {
 
-constexpr std::uint64_t kUsualTop = 10;
+constexpr std::uint64_t kDefaultTop = 10;
 constexpr std::size_t kLongestGaps = 5;
 constexpr std::size_t kHostRows = 3;  // of each gap
 constexpr std::size_t kWide = 140;    // columns of a terminal
@@ -56,7 +56,7 @@ class GpuVerb final : public Verb {
                "window. A gap is a\n"
                "time without work; 'meanwhile' is what the thread did that launched what ended it. queue: "
                "from the start of\n"
-               "a launching call until its work began. Findings are rules with thresholds, which docs/gpu.md "
+               "a launching call until its work began. Findings are rules with thresholds, which docs/guide/gpu.md "
                "lists. --json\n"
                "gives everything, in nanoseconds; --csv the kernels.";
     }
@@ -108,7 +108,7 @@ class GpuVerb final : public Verb {
     void heading(const std::string& title) { text_ += "\n" + styled(terminal_, Style::Bold, title) + "\n"; }
     /// How many of so many rows to show.
     std::size_t shown(std::size_t rows) const {
-        const std::uint64_t top = top_.value_or(kUsualTop);
+        const std::uint64_t top = top_.value_or(kDefaultTop);
         return top == 0 ? rows : std::min<std::size_t>(rows, top);
     }
     void finish(const Table& table, std::size_t rows) {

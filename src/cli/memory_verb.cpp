@@ -16,7 +16,7 @@
 namespace marey::cli {
 namespace {
 
-constexpr std::uint64_t kUsualLimit = 20;
+constexpr std::uint64_t kDefaultLimit = 20;
 
 std::string bytes_text(std::int64_t bytes) {
     const auto size = static_cast<std::uint64_t>(bytes);
@@ -128,7 +128,7 @@ class MemoryVerb final : public Verb {
     }
 
     void show_refusals(const Trace& trace, const DeviceMemory& memory) {
-        const std::uint64_t limit = limit_.value_or(kUsualLimit);
+        const std::uint64_t limit = limit_.value_or(kDefaultLimit);
         std::size_t shown = 0;
         for (const OutOfMemoryEvent& event : memory.refusals) {
             if (limit > 0 && shown++ == limit) {
@@ -155,7 +155,7 @@ class MemoryVerb final : public Verb {
                      {"given back"},
                      {"kept"},
                      {"kept count"}});
-        const std::uint64_t limit = limit_.value_or(kUsualLimit);
+        const std::uint64_t limit = limit_.value_or(kDefaultLimit);
         std::size_t shown = 0;
         for (const MemoryHolder& holder : memory.holders) {
             if (limit > 0 && shown == limit) break;

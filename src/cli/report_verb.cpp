@@ -19,7 +19,7 @@
 namespace marey::cli {
 namespace {
 
-constexpr std::uint64_t kUsualLimit = 40;
+constexpr std::uint64_t kDefaultLimit = 40;
 constexpr std::size_t kNarrowestName = 20;
 
 std::vector<std::string> split(const std::string& text) {
@@ -110,7 +110,7 @@ class ReportVerb final : public Verb {
                          : key_averages(trace, average_options(table));
         }();
         if (subtract_) subtract_overhead(averages);
-        say_what_is_missing(trace, averages);
+        print_missing_notes(trace, averages);
         if (format_ == "csv") {
             write_out(averages_csv(averages, table));
         } else if (format_ == "json") {
@@ -131,7 +131,7 @@ class ReportVerb final : public Verb {
         options.columns = split(columns_);
         options.shows = [this](const AverageRow& row) { return contains_ignoring_case(row.name, filter_); };
         const bool is_for_people = format_ == "table" || format_ == "markdown";
-        const std::uint64_t limit = limit_.value_or(is_for_people ? kUsualLimit : 0);
+        const std::uint64_t limit = limit_.value_or(is_for_people ? kDefaultLimit : 0);
         options.row_limit = limit == 0 ? -1 : static_cast<std::int64_t>(limit);
         options.top_level_events_only = top_level_;
         options.time_unit = unit_;
@@ -148,7 +148,7 @@ class ReportVerb final : public Verb {
     }
 
     /// An option that changed nothing would look like a result.
-    void say_what_is_missing(const Trace& trace, const Averages& averages) const {
+    void print_missing_notes(const Trace& trace, const Averages& averages) const {
         if (subtract_ && trace.costs().empty())
             print_error("marey: the trace does not say what recording cost: nothing was subtracted\n");
         const bool has_stacks = std::any_of(averages.rows.begin(), averages.rows.end(),

@@ -20,7 +20,7 @@ namespace marey::cli {
 namespace {
 
 /// Above that many captures, only their names are shown.
-constexpr std::size_t kReadAtMost = 64;
+constexpr std::size_t kMaxCapturesRead = 64;
 constexpr std::size_t kHotFunctions = 10;
 constexpr std::size_t kThreadsShown = 4;
 constexpr std::size_t kKernelsShown = 3;
@@ -179,7 +179,7 @@ RunSummary summarize_run(const std::vector<std::string>& captures, std::string_v
     std::uint64_t most = 0;
     for (std::size_t i = 0; i < captures.size(); ++i) {
         const std::string& path = captures[i];
-        if (i >= kReadAtMost) {
+        if (i >= kMaxCapturesRead) {
             others.add_unread(path, "");
             continue;
         }

@@ -139,7 +139,8 @@ class RunVerb final : public Verb {
         const std::vector<std::string> words = is_python_ ? python_command(words_) : words_;
         const ChildEnd end = run_child(words, variables);
         if (end.exec_error != 0) {
-            print_error(fmt::format("marey: {}\n", printable(why_not_started(words[0], end.exec_error))));
+            print_error(
+                fmt::format("marey: {}\n", printable(start_failure_reason(words[0], end.exec_error))));
             return end_like(end);
         }
         if (const std::size_t mark = output_.find(kPidMark); mark != std::string::npos)
@@ -198,7 +199,7 @@ class RunVerb final : public Verb {
     }
 
     static std::string pattern_setting(const std::string& name, const std::string& pattern) {
-        if (const char* const fault = fault_of_call_pattern(pattern))
+        if (const char* const fault = call_pattern_error(pattern))
             throw Error("run: --" + name + ": the pattern '" + pattern + "' " + fault);
         return "," + name + "=" + escaped(pattern);
     }
@@ -317,7 +318,7 @@ class RunVerb final : public Verb {
             return std::find(before.begin(), before.end(), path) != before.end();
         });
         if (captures.empty()) {
-            print_error(fmt::format("marey: nothing was recorded: {}\n", why_nothing()));
+            print_error(fmt::format("marey: nothing was recorded: {}\n", empty_capture_reason()));
             return;
         }
         if (!quiet_) {
@@ -346,17 +347,17 @@ class RunVerb final : public Verb {
     }
 
     /// The program tells itself what went wrong when it made the capture; we cannot know.
-    std::string why_nothing() const {
+    std::string empty_capture_reason() const {
         const std::string unless_said = "unless a line above says why, ";
         if (no_calls_ && is_python_)
             return "with --no-calls only ranges that the program marks are, and it has not imported marey" +
-                   std::string(gpu_ == "cuda" ? " or used CUDA" : "") + why_no_gpu();
+                   std::string(gpu_ == "cuda" ? " or used CUDA" : "") + gpu_missing_reason();
         if (!is_python_)
             return unless_said + printable(words_[0]) + " did not load libmarey (it is not linked to Marey" +
                    (gpu_ == "cuda" ? ", used neither CUDA nor NVTX"
                     : nvtx_        ? " and did not call NVTX"
                                    : "") +
-                   ", or is setuid)" + why_no_gpu();
+                   ", or is setuid)" + gpu_missing_reason();
         return unless_said + printable(python_command({}).front()) +
                " did not load the package marey: it ended before it ran the program, was started with -E, -I "
                "or -S, "
@@ -365,8 +366,8 @@ class RunVerb final : public Verb {
     }
 
     /// A program that does not know Marey loads it with CUDA: where that is missing, nobody else says so.
-    std::string why_no_gpu() const {
-        const std::string trouble = gpu_ == "cuda" ? device_trouble(gpu_) : "";
+    std::string gpu_missing_reason() const {
+        const std::string trouble = gpu_ == "cuda" ? device_error(gpu_) : "";
         return trouble.empty() ? "" : ". Of the GPU: " + trouble;
     }
 

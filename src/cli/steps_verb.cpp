@@ -17,9 +17,9 @@
 namespace marey::cli {
 namespace {
 
-constexpr std::uint64_t kUsualLimit = 40;
-constexpr std::uint64_t kUsualSlowest = 3;
-constexpr std::uint64_t kUsualDifferences = 8;
+constexpr std::uint64_t kDefaultLimit = 40;
+constexpr std::uint64_t kDefaultSlowest = 3;
+constexpr std::uint64_t kDefaultDifferences = 8;
 
 std::string time(std::int64_t ns) {
     return format_duration(static_cast<double>(ns));
@@ -57,7 +57,7 @@ class StepsVerb final : public Verb {
         const Trace trace = capture_.load();
         const StepReport report = [&] {
             const Progress progress("comparing steps");
-            return step_report(trace, {.name = name_, .slowest = slowest_.value_or(kUsualSlowest)});
+            return step_report(trace, {.name = name_, .slowest = slowest_.value_or(kDefaultSlowest)});
         }();
         if (report.steps.empty()) {
             throw Error(name_.empty() ? "steps: no range is of scope step or named ProfilerStep#n; --name "
@@ -84,7 +84,7 @@ class StepsVerb final : public Verb {
             {"step", true, true}, {"start"}, {"duration"}, {"to median"}, {"gap"}};
         if (has_threads) columns.push_back({"thread", true});
         Table table(std::move(columns));
-        const std::uint64_t limit = limit_.value_or(kUsualLimit);
+        const std::uint64_t limit = limit_.value_or(kDefaultLimit);
         const std::size_t shown =
             limit == 0 ? report.steps.size() : std::min<std::size_t>(limit, report.steps.size());
         const auto median = static_cast<double>(report.durations.median_ns);
@@ -146,7 +146,7 @@ class StepsVerb final : public Verb {
         const char* const title = place == StepPlace::Inside         ? "its own thread"
                                   : place == StepPlace::OtherThreads ? "other threads, meanwhile"
                                                                      : "devices, meanwhile";
-        const std::uint64_t limit = differences_.value_or(kUsualDifferences);
+        const std::uint64_t limit = differences_.value_or(kDefaultDifferences);
         std::uint64_t shown = 0;
         for (const StepDifference& difference : slow.differences) {
             if (difference.place != place || (limit > 0 && shown >= limit)) continue;

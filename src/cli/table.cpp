@@ -10,7 +10,7 @@ namespace marey::cli {
 namespace {
 
 constexpr std::size_t kGap = 2;
-constexpr std::size_t kNarrowest = 12;  ///< of the flexible column
+constexpr std::size_t kMinWidth = 12;  ///< of the flexible column
 
 }  // namespace
 
@@ -32,7 +32,7 @@ std::vector<std::size_t> Table::widths(const Terminal& terminal) const {
     if (terminal.width > 0 && sum > terminal.width && flexible < columns_.size()) {
         const std::size_t others = sum - widths[flexible];
         const std::size_t room = terminal.width > others ? terminal.width - others : 0;
-        widths[flexible] = std::min(widths[flexible], std::max(room, kNarrowest));
+        widths[flexible] = std::min(widths[flexible], std::max(room, kMinWidth));
     }
     return widths;
 }

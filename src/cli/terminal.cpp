@@ -14,7 +14,7 @@
 namespace marey::cli {
 namespace {
 
-constexpr std::size_t kUsualWidth = 80;
+constexpr std::size_t kDefaultWidth = 80;
 
 std::size_t terminal_width(int file) {
     winsize size{};
@@ -23,7 +23,7 @@ std::size_t terminal_width(int file) {
         const long width = std::strtol(columns, nullptr, 10);
         if (width > 0) return static_cast<std::size_t>(width);
     }
-    return kUsualWidth;
+    return kDefaultWidth;
 }
 
 Terminal terminal_of(int file) {

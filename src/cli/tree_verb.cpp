@@ -15,9 +15,9 @@
 namespace marey::cli {
 namespace {
 
-constexpr std::uint64_t kUsualLimit = 100;
-constexpr std::uint64_t kUsualPaths = 5;
-constexpr double kUsualMinShare = 0.1;
+constexpr std::uint64_t kDefaultLimit = 100;
+constexpr std::uint64_t kDefaultPaths = 5;
+constexpr double kDefaultMinShare = 0.1;
 constexpr std::size_t kIndent = 2;
 
 class TreeVerb final : public Verb {
@@ -57,16 +57,16 @@ class TreeVerb final : public Verb {
         if (hot_ && bottom_up_) throw Error("tree: --hot and --bottom-up exclude each other");
         const Trace trace = capture_.load();
         CallTree tree = make_tree(trace);
-        if (tree.nodes.empty()) refuse_if_nothing_is_inside(trace);
+        if (tree.nodes.empty()) check_inside_matches(trace);
         if (hot_) {
-            write_out(json_ ? hot_paths_json(trace, tree, limit_.value_or(kUsualPaths))
+            write_out(json_ ? hot_paths_json(trace, tree, limit_.value_or(kDefaultPaths))
                             : hot_text(trace, tree));
             return kSuccess;
         }
         TreeLimits limits;
         limits.max_depth = depth_.value_or(0);
-        limits.min_share = (min_share_ >= 0 ? min_share_ : json_ ? 0 : kUsualMinShare) / 100;
-        limits.max_nodes = limit_.value_or(json_ ? 0 : kUsualLimit);
+        limits.min_share = (min_share_ >= 0 ? min_share_ : json_ ? 0 : kDefaultMinShare) / 100;
+        limits.max_nodes = limit_.value_or(json_ ? 0 : kDefaultLimit);
         const bool is_empty = tree.nodes.empty();
         const std::size_t hidden = limit_tree(tree, limits);
         write_out(json_ ? call_tree_json(trace, tree) : text(trace, tree, hidden, is_empty));
@@ -97,7 +97,7 @@ class TreeVerb final : public Verb {
         return options;
     }
 
-    void refuse_if_nothing_is_inside(const Trace& trace) const {
+    void check_inside_matches(const Trace& trace) const {
         if (trace.ranges().size() == 0) return;
         if (!inside_.empty()) throw Error("tree: no range is named '" + inside_ + "'");
         const std::string kind = step_name_.empty() ? "of scope step or named ProfilerStep#n"
@@ -130,7 +130,7 @@ class TreeVerb final : public Verb {
         for (const std::uint32_t node : hot_path(tree))
             add(path, trace, tree.nodes[node], tree.nodes[node].depth);
         Table heaviest({{"self"}, {"share"}, {"count"}, {"path", true, true}});
-        for (const std::uint32_t end : heaviest_nodes(tree, limit_.value_or(kUsualPaths))) {
+        for (const std::uint32_t end : heaviest_nodes(tree, limit_.value_or(kDefaultPaths))) {
             std::string names;
             for (const std::uint32_t node : path_to(tree, end))
                 names += (names.empty() ? "" : " > ") + label(trace, tree.nodes[node]);

@@ -14,8 +14,8 @@ using namespace detail;
 
 namespace {
 
-constexpr int kMostNesting = 4;  // lists in lists; recorders write one level
-constexpr std::size_t kMostExtents = 0xffffffff;
+constexpr int kMaxNesting = 4;  // lists in lists; recorders write one level
+constexpr std::size_t kMaxExtents = 0xffffffff;
 
 /// How many sizes and strides follow an array's header, and in how many bytes.
 std::size_t written_extents(const ArrayHeader& array, std::uint32_t dimensions) {
@@ -47,7 +47,7 @@ bool skip_value(std::span<const std::byte>& rest, bool& has_array, int nesting) 
         case ValueKind::String:
             return rest.size() >= head.count && skip(std::min(rest.size(), round_up_8(head.count)));
         case ValueKind::List:
-            if (nesting == kMostNesting) return false;
+            if (nesting == kMaxNesting) return false;
             for (std::uint32_t i = 0; i < head.count; ++i) {
                 if (!skip_value(rest, has_array, nesting + 1)) return false;
             }
@@ -122,7 +122,7 @@ bool ArgumentDecoder::read_value(std::span<const std::byte>& rest, Argument& val
             return true;
         }
         case ValueKind::List: {
-            if (nesting == kMostNesting) return false;
+            if (nesting == kMaxNesting) return false;
             std::vector<Argument> items;
             for (std::uint32_t i = 0; i < head.count; ++i) {
                 Argument item;
@@ -149,7 +149,7 @@ bool ArgumentDecoder::read_array(std::span<const std::byte>& rest, std::uint32_t
     const bool is_dense = (head.flags & (kArrayContiguous | kArrayStrides)) == kArrayContiguous;
     const std::size_t extents = is_dense ? 2 * written : written;
     rest = rest.subspan(sizeof head);
-    if (rest.size() < bytes || data_.array_extents.size() + extents > kMostExtents) return false;
+    if (rest.size() < bytes || data_.array_extents.size() + extents > kMaxExtents) return false;
     ArrayInfo array;
     array.dtype = static_cast<DType>(head.dtype);
     array.layout = static_cast<Layout>(head.layout);

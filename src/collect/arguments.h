@@ -17,7 +17,7 @@ namespace marey {
 /// `data`. What is not wanted leaves nothing behind, not even its strings.
 class ArgumentDecoder {
   public:
-    ArgumentDecoder(TraceData& data, StringPool& strings, const WantedValues& wanted = {},
+    ArgumentDecoder(TraceData& data, StringPool& strings, const RequestedValues& wanted = {},
                     std::span<const NamedModule> modules = {})
         : data_(data), strings_(strings), wanted_(wanted), frames_(data, strings, modules) {}
 
@@ -53,7 +53,7 @@ class ArgumentDecoder {
 
     TraceData& data_;
     StringPool& strings_;
-    WantedValues wanted_;
+    RequestedValues wanted_;
     StackFrames frames_;
     StringId stack_key_ = 0;  ///< "Call stack", once there is one
     std::uint64_t damaged_ = 0;

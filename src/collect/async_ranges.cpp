@@ -14,7 +14,7 @@ using namespace detail;
 namespace {
 
 // More movable ranges than this open at once on one thread are not looked at: they become async.
-constexpr std::size_t kMostOpen = 512;
+constexpr std::size_t kMaxOpen = 512;
 
 }  // namespace
 
@@ -37,7 +37,7 @@ std::vector<AsyncEvent> AsyncRanges::add_thread(std::uint32_t thread,
             const auto head = read_as<LongRecord>(record);
             const bool is_begin = head.kind == static_cast<std::uint8_t>(RecordKind::AsyncBegin);
             if (!is_begin && head.kind != static_cast<std::uint8_t>(RecordKind::AsyncEnd)) continue;
-            AsyncEvent event{AsyncEvent::kNobody, is_begin};
+            AsyncEvent event{AsyncEvent::kNone, is_begin};
             std::uint32_t index = 0;
             AsyncRange& range = find(head.word2, index);
             if (is_begin && !range.has_begin) {
@@ -144,11 +144,11 @@ class NestingCheck {
     }
 
     void take_event(const AsyncEvent& event) {
-        if (event.range == AsyncEvent::kNobody) return;
+        if (event.range == AsyncEvent::kNone) return;
         AsyncRange& range = ranges_[event.range];
         if (event.is_begin) {
             const bool ends_here = !range.has_end || range.end_thread == thread_;
-            if (ends_here && (range.flags & kRecordAsync) == 0 && open_.size() < kMostOpen)
+            if (ends_here && (range.flags & kRecordAsync) == 0 && open_.size() < kMaxOpen)
                 open_.push_back({event.range, range.begin_depth, true});
             return;
         }

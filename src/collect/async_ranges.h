@@ -33,9 +33,8 @@ struct AsyncRange {
 
 /// An AsyncBegin or AsyncEnd record, in the order of its thread's log.
 struct AsyncEvent {
-    static constexpr std::uint32_t kNobody = ~0u;
-    std::uint32_t range =
-        kNobody;  ///< index into AsyncRanges::ranges; kNobody: a second begin or end of one id
+    static constexpr std::uint32_t kNone = ~0u;
+    std::uint32_t range = kNone;  ///< index into AsyncRanges::ranges; kNone: a second begin or end of one id
     bool is_begin = false;
 };
 

@@ -21,7 +21,7 @@ using namespace detail;
 
 namespace {
 
-constexpr std::size_t kLeastHeaderBytes = offsetof(FileHeader, clock_source);
+constexpr std::size_t kMinHeaderBytes = offsetof(FileHeader, clock_source);
 
 /// A run of blocks that claims to hold something. `data` is behind the header, `committed` already cut to the
 /// file.
@@ -223,7 +223,7 @@ RawLog read_capture_bytes(std::span<const std::byte> bytes, std::shared_ptr<cons
     if (bytes.size() < sizeof kFileMagic || std::memcmp(bytes.data(), kFileMagic, sizeof kFileMagic) != 0) {
         throw Error(name + ": not a Marey capture");
     }
-    if (bytes.size() < kLeastHeaderBytes) throw Error(name + ": is cut off within its header");
+    if (bytes.size() < kMinHeaderBytes) throw Error(name + ": is cut off within its header");
     FileHeader header{};
     std::memcpy(static_cast<void*>(&header), bytes.data(), std::min(sizeof header, bytes.size()));
     if (header.byte_order != kByteOrderMark) {

@@ -132,7 +132,7 @@ TEST(CaptureReader, ShowsTheOpenRangesOfAKilledProgramToAnyDepth) {
 }
 
 TEST(CaptureReader, ThreadBlocksAreLaidOutAsDocumented) {
-    // docs/capture_format.md states these: a change is a change of the format.
+    // docs/formats/capture.md states these: a change is a change of the format.
     EXPECT_EQ(offsetof(ThreadState, depth), 144u);
     EXPECT_EQ(offsetof(ThreadState, dropped), 200u);
     EXPECT_EQ(offsetof(ThreadState, resyncs), 208u);

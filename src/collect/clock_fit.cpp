@@ -12,7 +12,7 @@ using detail::ClockPair;
 __extension__ using Wide = unsigned __int128;
 
 constexpr std::int64_t kLimitNs = std::int64_t{1} << 61;
-constexpr std::uint64_t kLeastSegmentNs = 10'000'000;
+constexpr std::uint64_t kMinSegmentNs = 10'000'000;
 constexpr std::uint64_t kNearNs = 1'000'000'000;
 
 struct Slope {
@@ -160,7 +160,7 @@ ClockFit::ClockFit(detail::ClockSource source, std::uint64_t ticks_per_second, s
         return static_cast<std::uint64_t>(to.raw_ns) - static_cast<std::uint64_t>(from.raw_ns);
     };
     for (const ClockPair& pair : pairs) {
-        if (gap(chosen.back(), pair) >= kLeastSegmentNs) chosen.push_back(pair);
+        if (gap(chosen.back(), pair) >= kMinSegmentNs) chosen.push_back(pair);
     }
     // The last pair of all ends the last segment, which grows rather than leave a short one behind it.
     if (chosen.size() > 1) {

@@ -8,14 +8,14 @@
 namespace marey {
 namespace {
 
-constexpr std::uint32_t kNobody = ~0u;
+constexpr std::uint32_t kNone = ~0u;
 
 /// Where a call goes.
 struct Place {
     std::size_t call;          ///< index in device_calls
-    std::uint32_t outer_call;  ///< index in the places of the call around it; kNobody: none
+    std::uint32_t outer_call;  ///< index in the places of the call around it; kNone: none
     std::size_t rows_before;   ///< rows that stand before it
-    std::uint32_t parent;      ///< row around it; kNobody: none
+    std::uint32_t parent;      ///< row around it; kNone: none
     std::uint32_t depth;
     std::int64_t true_end;   ///< before it was cut
     std::int64_t inner_end;  ///< of the last call in it
@@ -48,7 +48,7 @@ class CallInserter {
             call.end_ns = std::max(call.end_ns, call.start_ns);
             while (!open_calls.empty() && call.end_ns > places_[open_calls.back()].true_end)
                 open_calls.pop_back();
-            Place place{i, kNobody, 0, kNobody, 0, call.end_ns, 0};
+            Place place{i, kNone, 0, kNone, 0, call.end_ns, 0};
             if (open_calls.empty()) {
                 place_outermost(call, place);
             } else {
@@ -104,12 +104,12 @@ class CallInserter {
         if (!view_.filters_contexts || replay_.thread == view_.thread) return;
         std::vector<DeviceCallRow> kept;
         std::vector<Place> places;
-        std::vector<std::uint32_t> moved(places_.size(), kNobody);
+        std::vector<std::uint32_t> moved(places_.size(), kNone);
         for (std::size_t i = 0; i < places_.size(); ++i) {
             Place place = places_[i];
-            if (place.parent == kNobody) continue;
+            if (place.parent == kNone) continue;
             moved[i] = static_cast<std::uint32_t>(places.size());
-            if (place.outer_call != kNobody) place.outer_call = moved[place.outer_call];
+            if (place.outer_call != kNone) place.outer_call = moved[place.outer_call];
             kept.push_back(replay_.device_calls[place.call]);
             place.call = kept.size() - 1;
             places.push_back(place);
@@ -162,9 +162,9 @@ class CallInserter {
                     const std::vector<std::uint32_t>& row_of) {
         DeviceCallRow& call = replay_.device_calls[place.call];
         std::int64_t parent_row = -1;
-        if (place.outer_call != kNobody) {
+        if (place.outer_call != kNone) {
             parent_row = replay_.device_calls[places_[place.outer_call].call].row;
-        } else if (place.parent != kNobody) {
+        } else if (place.parent != kNone) {
             parent_row = row_of[place.parent];
         }
         call.row = number;

@@ -16,30 +16,30 @@
 namespace marey {
 namespace {
 
+using testing::ExpectedRange;
 using testing::LogWriter;
 using testing::put_call;
 using testing::put_work;
-using testing::TrueRange;
 
 constexpr std::uint32_t kDevice = 9;
 
-struct TrueCall {
+struct ExpectedCall {
     std::string name;
     std::uint64_t start, end;
     std::uint32_t thread;
     int outer = -1;
     std::uint32_t correlation = 0;
 };
-struct TrueWork {
+struct ExpectedWork {
     std::string name;
     std::uint32_t correlation;
     std::uint64_t start, end;
 };
 
 struct Program {
-    std::vector<std::vector<TrueRange>> ranges;  ///< by thread - 1
-    std::vector<TrueCall> calls;
-    std::vector<TrueWork> work;
+    std::vector<std::vector<ExpectedRange>> ranges;  ///< by thread - 1
+    std::vector<ExpectedCall> calls;
+    std::vector<ExpectedWork> work;
     std::uint64_t start, stop;
 };
 
@@ -49,14 +49,14 @@ void make_calls(Program& program, std::uint32_t thread, std::mt19937& random) {
     const std::uint64_t mean = 1 + random() % 100'000;
     for (int i = 0; i < 60; ++i) {
         now += random() % mean;
-        TrueCall call{"call " + std::to_string(program.calls.size()), now, now + random() % mean, thread};
+        ExpectedCall call{"call " + std::to_string(program.calls.size()), now, now + random() % mean, thread};
         call.correlation = static_cast<std::uint32_t>(program.calls.size() + 1);
         now = call.end + (random() % 4 == 0 ? 0 : 1);
         const int outer = static_cast<int>(program.calls.size());
         program.calls.push_back(call);
         std::uint64_t at = call.start;
         for (std::uint32_t inner = random() % 3; inner-- != 0 && at < call.end;) {
-            TrueCall inside{"call " + std::to_string(program.calls.size()), 0, 0, thread, outer};
+            ExpectedCall inside{"call " + std::to_string(program.calls.size()), 0, 0, thread, outer};
             inside.start = at + random() % (call.end - at);
             inside.end = inside.start + random() % (call.end - inside.start + 1);
             // One that covers all of it would be taken for the outer one.
@@ -75,7 +75,7 @@ Program make_program(LogWriter& log, std::mt19937& random) {
             testing::run_program(log, thread, random, 10 + static_cast<int>(random() % 300)));
     }
     for (std::uint32_t thread = 1; thread <= 3; ++thread) make_calls(program, thread, random);  // 3: unknown
-    for (const TrueCall& call : program.calls) {
+    for (const ExpectedCall& call : program.calls) {
         if (call.correlation == 0) continue;
         for (std::uint32_t i = random() % 3; i-- != 0;) {
             const std::uint64_t start = call.end + random() % 100'000;  // a call that is cut ends no later
@@ -89,7 +89,7 @@ Program make_program(LogWriter& log, std::mt19937& random) {
     std::shuffle(order.begin(), order.end(), random);
     for (const std::size_t i : order) {
         if (i < program.calls.size()) {
-            const TrueCall& call = program.calls[i];
+            const ExpectedCall& call = program.calls[i];
             put_call(log, kDevice,
                      {.name = call.name,
                       .start = call.start,
@@ -98,7 +98,7 @@ Program make_program(LogWriter& log, std::mt19937& random) {
                       .correlation = call.correlation,
                       .result = random() % 8 == 0 ? 3 : 0});
         } else {
-            const TrueWork& work = program.work[i - program.calls.size()];
+            const ExpectedWork& work = program.work[i - program.calls.size()];
             put_work(log, kDevice,
                      {.name = work.name,
                       .start = work.start,
@@ -109,7 +109,7 @@ Program make_program(LogWriter& log, std::mt19937& random) {
     }
     log.start(5, program.start, testing::device_session());
     for (std::uint32_t thread = 1; thread <= 2; ++thread) {
-        for (const TrueRange& range : program.ranges[thread - 1]) {
+        for (const ExpectedRange& range : program.ranges[thread - 1]) {
             if (range.start <= program.stop && range.end > program.stop)
                 log.open_at_stop(5, thread, range.name, range.start, range.depth);
         }
@@ -123,12 +123,12 @@ bool is_in(const Program& program, std::uint64_t start, std::uint64_t end) {
 }
 
 /// The innermost range around the middle of a call, as an index; -1: none.
-int around(const Program& program, const TrueCall& call) {
+int around(const Program& program, const ExpectedCall& call) {
     if (call.thread > program.ranges.size()) return -1;
     const std::uint64_t end = std::min(call.end, program.stop);
     const std::uint64_t start = std::max(call.start, program.start);
     const std::uint64_t middle = start + (end - start) / 2;
-    const std::vector<TrueRange>& ranges = program.ranges[call.thread - 1];
+    const std::vector<ExpectedRange>& ranges = program.ranges[call.thread - 1];
     int found = -1;
     for (std::size_t i = 0; i < ranges.size(); ++i) {
         if (is_in(program, ranges[i].start, ranges[i].end) && ranges[i].start <= middle &&
@@ -139,10 +139,10 @@ int around(const Program& program, const TrueCall& call) {
 }
 
 /// Whether a range begins or ends within it.
-bool is_crossed(const Program& program, const TrueCall& call) {
+bool is_crossed(const Program& program, const ExpectedCall& call) {
     if (call.thread > program.ranges.size()) return false;
     const auto& ranges = program.ranges[call.thread - 1];
-    return std::any_of(ranges.begin(), ranges.end(), [&](const TrueRange& range) {
+    return std::any_of(ranges.begin(), ranges.end(), [&](const ExpectedRange& range) {
         const auto is_inside = [&](std::uint64_t time) { return time >= call.start && time <= call.end; };
         return is_inside(range.start) || is_inside(std::min(range.end, program.stop));
     });
@@ -190,7 +190,7 @@ class Checker {
             }
             std::size_t next = 0;
             std::vector<Row> of_truth;
-            for (const TrueRange& range : program_.ranges[thread - 1]) {
+            for (const ExpectedRange& range : program_.ranges[thread - 1]) {
                 of_truth.push_back(kNoRow);
                 if (!is_in(program_, range.start, range.end)) continue;
                 ASSERT_LT(next, rows.size());
@@ -206,7 +206,7 @@ class Checker {
     }
 
     void check_calls() {
-        for (const TrueCall& call : program_.calls) {
+        for (const ExpectedCall& call : program_.calls) {
             const auto row = row_of(call.name);
             ASSERT_EQ(row.has_value(), is_in(program_, call.start, call.end)) << call.name;
             if (!row) continue;
@@ -232,11 +232,11 @@ class Checker {
         std::map<std::string, std::vector<std::string>> launchers;
         for (const LinkInfo& link : trace_.links())
             launchers[std::string(trace_.range_name(link.to))].emplace_back(trace_.range_name(link.from));
-        for (const TrueWork& work : program_.work) {
+        for (const ExpectedWork& work : program_.work) {
             const auto row = row_of(work.name);
             ASSERT_EQ(row.has_value(), is_in(program_, work.start, work.end)) << work.name;
             if (!row) continue;
-            const TrueCall& call = program_.calls[work.correlation - 1];
+            const ExpectedCall& call = program_.calls[work.correlation - 1];
             std::vector<std::string> expected;
             if (is_in(program_, call.start, call.end)) expected.push_back(call.name);
             EXPECT_EQ(launchers[work.name], expected) << work.name;

@@ -164,7 +164,7 @@ class DeviceReader {
             result = payload.result;
         }
         end = std::max(end, head.time);
-        if (!state_.view.intersects(head.time, end) || !wants_call(head)) return;
+        if (!state_.view.intersects(head.time, end) || !includes_call(head)) return;
         DeviceCallRow call;
         call.start_ns = state_.fit->to_ns(head.time);
         call.end_ns = state_.fit->to_ns(std::min(end, state_.view.stop_ticks));
@@ -177,7 +177,7 @@ class DeviceReader {
         calls_[numbers_.find(os_tid, head.time, state_.journal)].push_back(call);
     }
 
-    bool wants_call(const LongRecord& head) const {
+    bool includes_call(const LongRecord& head) const {
         const TraceData& data = *state_.data;
         const unsigned type = head.flags & kCallDeviceMask;
         if (state_.view.device_types == 0 || (type != 0 && (state_.view.device_types >> type & 1) == 0))

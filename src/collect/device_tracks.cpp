@@ -43,7 +43,7 @@ class DeviceTracks {
 
     DeviceFindings add() {
         find_calls();
-        if (state_.view.filters_contexts) drop_work_of_others();
+        if (state_.view.filters_contexts) drop_other_work();
         using Queue = std::tuple<DeviceType, std::int32_t, std::int64_t, bool>;
         std::map<Queue, std::vector<std::uint32_t>> queues;
         for (std::uint32_t i = 0; i < state_.device_work.size(); ++i) {
@@ -69,7 +69,7 @@ class DeviceTracks {
     }
 
     // Of a session of one thread and its tasks, what its own calls launched.
-    void drop_work_of_others() {
+    void drop_other_work() {
         if ((state_.view.device_activities & kDeviceCalls) == 0) return;
         std::erase_if(state_.device_work, [&](const DeviceWorkRow& work) {
             return is_launched(work.kind) && launcher_of(work) == kNoRow;

@@ -1,4 +1,4 @@
-// event_message.h: the layout of event messages. docs/event_message.md is the document; this is its code.
+// event_message.h: the layout of event messages. docs/formats/event_message.md is the document; this is its code.
 #pragma once
 
 #include <cstddef>

@@ -10,7 +10,7 @@
 
 namespace marey {
 
-[[noreturn]] inline void refuse_message(const std::string& why) {
+[[noreturn]] inline void reject_message(const std::string& why) {
     throw Error("event message: " + why);
 }
 
@@ -18,7 +18,7 @@ namespace marey {
 /// kinds, and times whose differences do not overflow.
 inline void check_message(const EventMessage& message) {
     const auto require = [](bool holds, const char* why) {
-        if (!holds) refuse_message(why);
+        if (!holds) reject_message(why);
     };
     const auto is_time = [](std::int64_t ns) {
         return ns >= -event_message::kLatestNs && ns <= event_message::kLatestNs;

@@ -34,14 +34,14 @@ T little_endian_at(std::string_view bytes, std::size_t at) {
 std::uint64_t take_number(std::string_view& rest) {
     std::uint64_t value = 0;
     for (unsigned shift = 0; shift < 64; shift += 7) {
-        if (rest.empty()) refuse_message("a number is cut short");
+        if (rest.empty()) reject_message("a number is cut short");
         const auto byte = static_cast<unsigned char>(rest.front());
         rest.remove_prefix(1);
         if (shift == 63 && byte > 1) break;
         value |= std::uint64_t{byte & 0x7fu} << shift;
         if (byte < 0x80) return value;
     }
-    refuse_message("a number has more than 64 bits");
+    reject_message("a number has more than 64 bits");
 }
 
 std::int64_t unzigzag(std::uint64_t value) {
@@ -58,14 +58,14 @@ class FieldReader {
         const std::uint64_t key = take_number(rest_);
         tag_ = key >> 3;
         if ((key & 7) > static_cast<std::uint64_t>(FieldType::List))
-            refuse_message(describe() + " is of no known type");
+            reject_message(describe() + " is of no known type");
         type_ = static_cast<FieldType>(key & 7);
         if (type_ == FieldType::Number || type_ == FieldType::Signed) {
             number_ = take_number(rest_);
             return true;
         }
         const std::uint64_t bytes = type_ == FieldType::Real ? 8 : take_number(rest_);
-        if (bytes > rest_.size()) refuse_message(describe() + " is longer than what holds it");
+        if (bytes > rest_.size()) reject_message(describe() + " is longer than what holds it");
         content_ = rest_.substr(0, bytes);
         rest_.remove_prefix(bytes);
         return true;
@@ -82,7 +82,7 @@ class FieldReader {
     template <class T>
     T number_of() const {
         if (number() > static_cast<std::uint64_t>(std::numeric_limits<T>::max()))
-            refuse_message(describe() + " is too large");
+            reject_message(describe() + " is too large");
         return static_cast<T>(number());
     }
     std::int64_t signed_number() const {
@@ -91,7 +91,7 @@ class FieldReader {
     }
     std::int32_t signed_32() const {
         const std::int64_t value = signed_number();
-        if (value != static_cast<std::int32_t>(value)) refuse_message(describe() + " is too large");
+        if (value != static_cast<std::int32_t>(value)) reject_message(describe() + " is too large");
         return static_cast<std::int32_t>(value);
     }
     double real() const {
@@ -116,7 +116,7 @@ class FieldReader {
     std::string describe() const { return std::string("field ") + std::to_string(tag_) + " of " + what_; }
     void require(FieldType type) const {
         if (type_ != type)
-            refuse_message(describe() + " is " + type_name(type_) + ", not " + type_name(type));
+            reject_message(describe() + " is " + type_name(type_) + ", not " + type_name(type));
     }
 
     std::string_view rest_;
@@ -133,7 +133,7 @@ std::int64_t add_wrapping(std::int64_t a, std::int64_t b) {
 
 StringId string_number(std::int64_t value) {
     if (value < 0 || value > std::numeric_limits<StringId>::max())
-        refuse_message("a stack's frame is a string that is not there");
+        reject_message("a stack's frame is a string that is not there");
     return static_cast<StringId>(value);
 }
 
@@ -227,7 +227,7 @@ class MessageReader {
         }
         // Without these an event could be smaller than what the reader must keep of it.
         if (!has_name || !has_thread || !has_start)
-            refuse_message("an event lacks its name, thread or start");
+            reject_message("an event lacks its name, thread or start");
         last_start_ns_ = event.start_ns;
         if (event.kind != RemoteEvent::Kind::Range) duration_ns = 0;
         event.end_ns = add_wrapping(event.start_ns, duration_ns);
@@ -334,7 +334,7 @@ class MessageReader {
                     break;
             }
         }
-        if (!has_key || !has_value) refuse_message("a value lacks its key or its content");
+        if (!has_key || !has_value) reject_message("a value lacks its key or its content");
     }
 
     EventMessage message_;
@@ -345,25 +345,25 @@ class MessageReader {
 
 EventMessage unpack_events(std::string_view bytes) {
     if (bytes.size() < sizeof kMagic || std::memcmp(bytes.data(), kMagic, sizeof kMagic) != 0)
-        refuse_message(bytes.empty() ? "it is empty" : "these bytes are something else");
-    if (bytes.size() < kHeaderBytes) refuse_message("cut short: it has not even a header");
+        reject_message(bytes.empty() ? "it is empty" : "these bytes are something else");
+    if (bytes.size() < kHeaderBytes) reject_message("cut short: it has not even a header");
     const auto version = little_endian_at<std::uint16_t>(bytes, 8);
     if (version > kVersion)
-        refuse_message("of version " + std::to_string(version) + "; this Marey reads up to version " +
+        reject_message("of version " + std::to_string(version) + "; this Marey reads up to version " +
                        std::to_string(kVersion));
-    if (version == 0) refuse_message("of version 0, which there never was");
+    if (version == 0) reject_message("of version 0, which there never was");
     const auto size = little_endian_at<std::uint64_t>(bytes, 16);
     if (size > bytes.size())
-        refuse_message("cut short: " + std::to_string(bytes.size()) + " of " + std::to_string(size) +
+        reject_message("cut short: " + std::to_string(bytes.size()) + " of " + std::to_string(size) +
                        " bytes");
     if (size < bytes.size() || size < kHeaderBytes + kChecksumBytes)
-        refuse_message("its length is wrong: " + std::to_string(bytes.size()) + " bytes, it says " +
+        reject_message("its length is wrong: " + std::to_string(bytes.size()) + " bytes, it says " +
                        std::to_string(size));
     const std::string_view summed = bytes.substr(0, bytes.size() - kChecksumBytes);
     if (checksum64(std::as_bytes(std::span(summed))) != little_endian_at<std::uint64_t>(bytes, summed.size()))
-        refuse_message("damaged: its checksum is wrong");
+        reject_message("damaged: its checksum is wrong");
     if (little_endian_at<std::uint16_t>(bytes, 10) != 0 || little_endian_at<std::uint32_t>(bytes, 12) != 0)
-        refuse_message("its header has flags that this Marey does not know");
+        reject_message("its header has flags that this Marey does not know");
     return MessageReader().read(summed.substr(kHeaderBytes));
 }
 

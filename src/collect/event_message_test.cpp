@@ -126,7 +126,7 @@ void expect_equal(const EventMessage& a, const EventMessage& b) {
     }
 }
 
-std::string why_refused(const std::string& bytes) {
+std::string rejection_reason(const std::string& bytes) {
     try {
         unpack_events(bytes);
     } catch (const Error& error) {
@@ -173,48 +173,49 @@ TEST(EventMessage, ARangeTakesAFewBytesAndARepeatedNameOne) {
 TEST(EventMessage, ANewerVersionIsRefusedByName) {
     std::string bytes = pack_events(rich_message());
     bytes[8] = 2;
-    EXPECT_EQ(why_refused(bytes), "event message: of version 2; this Marey reads up to version 1");
+    EXPECT_EQ(rejection_reason(bytes), "event message: of version 2; this Marey reads up to version 1");
 }
 
 TEST(EventMessage, OneCutShortAnywhereIsRefused) {
     const std::string bytes = pack_events(rich_message());
     for (std::size_t length = 0; length < bytes.size(); ++length)
-        EXPECT_NE(why_refused(bytes.substr(0, length)), "") << length;
-    EXPECT_EQ(why_refused(bytes.substr(0, 100)),
+        EXPECT_NE(rejection_reason(bytes.substr(0, length)), "") << length;
+    EXPECT_EQ(rejection_reason(bytes.substr(0, 100)),
               "event message: cut short: 100 of " + std::to_string(bytes.size()) + " bytes");
-    EXPECT_NE(why_refused(bytes + "x"), "");
-    EXPECT_NE(why_refused("GET / HTTP/1.1"), "");
+    EXPECT_NE(rejection_reason(bytes + "x"), "");
+    EXPECT_NE(rejection_reason("GET / HTTP/1.1"), "");
 }
 
 TEST(EventMessage, OneWithAnyBitFlippedIsRefused) {
     std::string bytes = pack_events(rich_message());
     for (std::size_t bit = 0; bit < bytes.size() * 8; ++bit) {
         bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ 1 << bit % 8);
-        EXPECT_NE(why_refused(bytes), "") << bit;
+        EXPECT_NE(rejection_reason(bytes), "") << bit;
         bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ 1 << bit % 8);
     }
 }
 
 TEST(EventMessage, FieldsOfWrongTypesAreRefused) {
     // Keys: tag << 3 | type.
-    EXPECT_EQ(why_refused(forged("\x10\x01")),
+    EXPECT_EQ(rejection_reason(forged("\x10\x01")),
               "event message: field 2 of the message is a number, not a signed number");
-    EXPECT_EQ(why_refused(forged(std::string("\x3a\x01\x02\x03\x04\x05\x06\x07\x08", 9))),
+    EXPECT_EQ(rejection_reason(forged(std::string("\x3a\x01\x02\x03\x04\x05\x06\x07\x08", 9))),
               "event message: field 7 of the message is a real number, not fields");
-    EXPECT_EQ(why_refused(forged("\x07\x01")), "event message: field 0 of the message is of no known type");
-    EXPECT_EQ(why_refused(forged(std::string("\x3c\x02\x0b\x00", 4))),
+    EXPECT_EQ(rejection_reason(forged("\x07\x01")),
+              "event message: field 0 of the message is of no known type");
+    EXPECT_EQ(rejection_reason(forged(std::string("\x3c\x02\x0b\x00", 4))),
               "event message: field 1 of an event is a text, not a number");
 }
 
 TEST(EventMessage, ForgedOnesThatContradictThemselvesAreRefused) {
-    EXPECT_EQ(why_refused(forged("")), "event message: it names no process");
-    EXPECT_EQ(why_refused(forged("\x2b\x7f")),
+    EXPECT_EQ(rejection_reason(forged("")), "event message: it names no process");
+    EXPECT_EQ(rejection_reason(forged("\x2b\x7f")),
               "event message: field 5 of the message is longer than what holds it");
-    EXPECT_EQ(why_refused(forged(std::string("\x24\x00\x3c\x00", 4))),
+    EXPECT_EQ(rejection_reason(forged(std::string("\x24\x00\x3c\x00", 4))),
               "event message: an event lacks its name, thread or start");
-    EXPECT_EQ(why_refused(forged(std::string("\x24\x00\x3c\x06\x08\x05\x10\x00\x19\x00", 10))),
+    EXPECT_EQ(rejection_reason(forged(std::string("\x24\x00\x3c\x06\x08\x05\x10\x00\x19\x00", 10))),
               "event message: an event's name is a string that is not there");
-    EXPECT_EQ(why_refused(forged("\x11" + std::string(9, '\xff') + "\x02")),
+    EXPECT_EQ(rejection_reason(forged("\x11" + std::string(9, '\xff') + "\x02")),
               "event message: a number has more than 64 bits");
     EventMessage backwards = rich_message();
     backwards.events[0].end_ns = backwards.events[0].start_ns - 1;

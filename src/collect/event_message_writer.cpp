@@ -46,11 +46,11 @@ class FieldWriter {
     }
     // Those that a reader takes as 0 when they are missing.
     template <class Tag>
-    void number_unless_0(Tag tag, std::uint64_t value) {
+    void number_if_nonzero(Tag tag, std::uint64_t value) {
         if (value != 0) number(tag, value);
     }
     template <class Tag>
-    void signed_unless_0(Tag tag, std::int64_t value) {
+    void signed_if_nonzero(Tag tag, std::int64_t value) {
         if (value != 0) signed_number(tag, value);
     }
     void raw_signed(std::int64_t value) {
@@ -110,7 +110,7 @@ class MessageWriter {
     void write_process(const RemoteProcess& process) {
         std::string content;
         FieldWriter fields(content);
-        fields.signed_unless_0(ProcessField::Pid, process.pid);
+        fields.signed_if_nonzero(ProcessField::Pid, process.pid);
         if (process.node != -1) fields.signed_number(ProcessField::Node, process.node);
         if (!process.host.empty()) fields.bytes(ProcessField::Host, FieldType::Text, process.host);
         if (!process.name.empty()) fields.bytes(ProcessField::Name, FieldType::Text, process.name);
@@ -120,10 +120,10 @@ class MessageWriter {
     void write_thread(const RemoteThread& thread) {
         std::string content;
         FieldWriter fields(content);
-        fields.number_unless_0(ThreadField::Process, thread.process);
+        fields.number_if_nonzero(ThreadField::Process, thread.process);
         fields.number(ThreadField::Id, thread.id);
-        fields.signed_unless_0(ThreadField::OsTid, thread.os_tid);
-        fields.number_unless_0(ThreadField::Name, number_of(thread.name));
+        fields.signed_if_nonzero(ThreadField::OsTid, thread.os_tid);
+        fields.number_if_nonzero(ThreadField::Name, number_of(thread.name));
         FieldWriter(body_).bytes(MessageField::Thread, FieldType::Fields, content);
     }
 
@@ -135,32 +135,32 @@ class MessageWriter {
         fields.signed_number(EventField::Start, event.start_ns - last_start_ns());
         last_ = &event;
         if (event.kind == RemoteEvent::Kind::Range)
-            fields.number_unless_0(EventField::Duration,
-                                   static_cast<std::uint64_t>(event.end_ns - event.start_ns));
+            fields.number_if_nonzero(EventField::Duration,
+                                     static_cast<std::uint64_t>(event.end_ns - event.start_ns));
         else
             fields.number(EventField::Kind, static_cast<std::uint64_t>(event.kind));
         if (event.scope != Scope::User)
             fields.number(EventField::Scope, static_cast<std::uint64_t>(event.scope));
-        fields.number_unless_0(EventField::Process, event.process);
-        fields.number_unless_0(EventField::Flags, (event.is_async ? kFlagAsync : 0u) |
-                                                      (event.is_unfinished ? kFlagUnfinished : 0u) |
-                                                      (event.is_refused ? kFlagRefused : 0u));
-        fields.number_unless_0(EventField::Id, event.id);
-        fields.number_unless_0(EventField::Caller, static_cast<std::uint64_t>(event.caller + 1));
+        fields.number_if_nonzero(EventField::Process, event.process);
+        fields.number_if_nonzero(EventField::Flags, (event.is_async ? kFlagAsync : 0u) |
+                                                        (event.is_unfinished ? kFlagUnfinished : 0u) |
+                                                        (event.is_refused ? kFlagRefused : 0u));
+        fields.number_if_nonzero(EventField::Id, event.id);
+        fields.number_if_nonzero(EventField::Caller, static_cast<std::uint64_t>(event.caller + 1));
         if (event.sequence >= 0)
             fields.number(EventField::Sequence, static_cast<std::uint64_t>(event.sequence));
-        fields.number_unless_0(EventField::ForwardThread, event.forward_thread);
+        fields.number_if_nonzero(EventField::ForwardThread, event.forward_thread);
         if (!(event.device == Device())) {
             fields.number(EventField::DeviceType, static_cast<std::uint64_t>(event.device.type));
             fields.signed_number(EventField::DeviceIndex, event.device.index);
         }
         if (event.device_ns >= 0)
             fields.number(EventField::DeviceTime, static_cast<std::uint64_t>(event.device_ns));
-        fields.signed_unless_0(EventField::CpuMemory, event.cpu_memory_bytes);
-        fields.signed_unless_0(EventField::DeviceMemory, event.device_memory_bytes);
-        fields.number_unless_0(EventField::Address, event.address);
-        fields.signed_unless_0(EventField::TotalAllocated, event.total_allocated);
-        fields.signed_unless_0(EventField::TotalReserved, event.total_reserved);
+        fields.signed_if_nonzero(EventField::CpuMemory, event.cpu_memory_bytes);
+        fields.signed_if_nonzero(EventField::DeviceMemory, event.device_memory_bytes);
+        fields.number_if_nonzero(EventField::Address, event.address);
+        fields.signed_if_nonzero(EventField::TotalAllocated, event.total_allocated);
+        fields.signed_if_nonzero(EventField::TotalReserved, event.total_reserved);
         for (const std::vector<std::int64_t>& shape : event.shapes) {
             write_list(fields, EventField::Shape, shape, [](std::int64_t extent) { return extent; });
         }

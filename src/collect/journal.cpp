@@ -15,20 +15,20 @@ using namespace detail;
 NameTables read_names(std::span<const std::byte> stream) {
     NameTables tables;
     // Dense ids make this bound exact; anything beyond it is damage.
-    const std::size_t most_strings = stream.size() / sizeof(StringRecord) + 1;
-    const std::size_t most_sites = stream.size() / sizeof(SiteRecord) + 1;
-    const std::size_t most_modules = stream.size() / sizeof(ModuleRecord) + 1;
+    const std::size_t max_strings = stream.size() / sizeof(StringRecord) + 1;
+    const std::size_t max_sites = stream.size() / sizeof(SiteRecord) + 1;
+    const std::size_t max_modules = stream.size() / sizeof(ModuleRecord) + 1;
     for (StreamCursor at(stream); at.next();) {
         if (at.kind() == static_cast<std::uint16_t>(NameKind::String)) {
             StringRecord record;
-            if (!at.get(record) || record.id == 0 || record.id >= most_strings) continue;
+            if (!at.get(record) || record.id == 0 || record.id >= max_strings) continue;
             const auto text = at.tail<StringRecord>(record.length);
             if (text.size() != record.length) continue;
             if (record.id >= tables.strings.size()) tables.strings.resize(record.id + 1);
             tables.strings[record.id].assign(reinterpret_cast<const char*>(text.data()), text.size());
         } else if (at.kind() == static_cast<std::uint16_t>(NameKind::Site)) {
             SiteRecord record;
-            if (!at.get(record) || record.id == 0 || record.id >= most_sites || record.id >= kMaxSites)
+            if (!at.get(record) || record.id == 0 || record.id >= max_sites || record.id >= kMaxSites)
                 continue;
             if (record.id > tables.sites.size()) {
                 tables.sites.resize(record.id);
@@ -43,7 +43,7 @@ NameTables read_names(std::span<const std::byte> stream) {
                 site.category = read_as<SiteCategory>(category.data()).category;
         } else if (at.kind() == static_cast<std::uint16_t>(NameKind::Module)) {
             ModuleRecord record;
-            if (!at.get(record) || record.id == 0 || record.id >= most_modules || record.id >= kMaxModules)
+            if (!at.get(record) || record.id == 0 || record.id >= max_modules || record.id >= kMaxModules)
                 continue;
             if (record.id > tables.modules.size()) tables.modules.resize(record.id);
             tables.modules[record.id - 1] = {record.path, record.build_id, record.bias};
@@ -80,8 +80,8 @@ class JournalReader {
 
     void read(const StreamCursor& at) {
         switch (static_cast<JournalKind>(at.kind())) {
-            case JournalKind::ThreadBorn:
-                if (ThreadBornRecord record; at.get(record) && record.thread != 0) {
+            case JournalKind::ThreadStarted:
+                if (ThreadStartedRecord record; at.get(record) && record.thread != 0) {
                     JournalThread& thread = journal_.threads[record.thread];
                     thread.name = record.name;
                     thread.os_tid = record.os_tid;
@@ -94,8 +94,8 @@ class JournalReader {
                     journal_.threads[record.thread].name = record.name;
                 }
                 break;
-            case JournalKind::ThreadDied:
-                if (ThreadDiedRecord record; at.get(record) && record.thread != 0) {
+            case JournalKind::ThreadEnded:
+                if (ThreadEndedRecord record; at.get(record) && record.thread != 0) {
                     journal_.threads[record.thread].death = record.ticks;
                     saw(record.ticks);
                 }

@@ -13,7 +13,7 @@
 
 namespace marey {
 
-/// Where the parts of records go. docs/capture_format.md describes each; the numbers are part of the format.
+/// Where the parts of records go. docs/formats/capture.md describes each; the numbers are part of the format.
 /// A time column takes up kTimeColumns places: those of base/byte_planes.h.
 inline constexpr std::size_t kTimeColumns = kBytePlanes;
 enum LogColumn : std::size_t {

@@ -170,8 +170,8 @@ class ThreadLog {
     /// As recorders write it: with the name and the start, should the begin be lost.
     inline ThreadLog& async_end_of(std::uint64_t id, std::string_view name, std::uint64_t start,
                                    std::uint64_t time, std::uint32_t depth);
-    ThreadLog& dropped(std::uint64_t count, std::uint32_t least_depth, std::uint64_t time = 0) {
-        return put(detail::RecordKind::Dropped, 0, 0, time, count, least_depth);
+    ThreadLog& dropped(std::uint64_t count, std::uint32_t min_depth, std::uint64_t time = 0) {
+        return put(detail::RecordKind::Dropped, 0, 0, time, count, min_depth);
     }
     ThreadLog& mark(std::uint64_t context, std::uint64_t time, std::uint32_t depth = 0) {
         return put(detail::RecordKind::ContextMark, 0, 0, time, context, depth);
@@ -283,12 +283,12 @@ class LogWriter {
 
     LogWriter& born(std::uint32_t thread, std::string_view name, std::uint64_t ticks,
                     std::int64_t os_tid = 100) {
-        detail::ThreadBornRecord record{};
+        detail::ThreadStartedRecord record{};
         record.thread = thread;
         record.name = string(name);
         record.os_tid = os_tid;
         record.ticks = ticks;
-        return journal(detail::JournalKind::ThreadBorn, record);
+        return journal(detail::JournalKind::ThreadStarted, record);
     }
     LogWriter& named(std::uint32_t thread, std::string_view name) {
         detail::ThreadNamedRecord record{};
@@ -297,10 +297,10 @@ class LogWriter {
         return journal(detail::JournalKind::ThreadNamed, record);
     }
     LogWriter& died(std::uint32_t thread, std::uint64_t ticks) {
-        detail::ThreadDiedRecord record{};
+        detail::ThreadEndedRecord record{};
         record.thread = thread;
         record.ticks = ticks;
-        return journal(detail::JournalKind::ThreadDied, record);
+        return journal(detail::JournalKind::ThreadEnded, record);
     }
     static constexpr std::uint32_t kAllOptions =
         detail::kOptionValues | detail::kOptionShapes | detail::kOptionConcreteInputs | detail::kOptionMemory;

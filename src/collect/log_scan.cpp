@@ -11,7 +11,7 @@ using namespace detail;
 
 namespace {
 
-constexpr std::size_t kMostSpanBytes = 0xfffffff0;
+constexpr std::size_t kMaxSpanBytes = 0xfffffff0;
 
 class SpanScanner {
   public:
@@ -19,7 +19,7 @@ class SpanScanner {
         : span_(span), view_(view), scan_(scan) {}
 
     void run() {
-        const std::size_t bytes = std::min(span_.bytes, kMostSpanBytes);
+        const std::size_t bytes = std::min(span_.bytes, kMaxSpanBytes);
         begin_piece(span_.thread, 0);
         std::size_t at = 0;
         while (at < bytes) {
@@ -50,7 +50,7 @@ class SpanScanner {
 
     // Compact records from `at` on, until a long one or the end. Gives where that is.
     std::size_t read_compact(std::size_t at, std::size_t bytes) {
-        std::uint64_t least = scan_.least_start;
+        std::uint64_t least = scan_.min_start;
         std::uint64_t latest = scan_.latest;
         std::uint32_t ranges = 0;
         LogPiece& piece = scan_.pieces.back();
@@ -65,7 +65,7 @@ class SpanScanner {
             if (fields.kind == static_cast<std::uint8_t>(RecordKind::Range)) [[likely]] {
                 least = std::min(least, start);
                 latest = std::max(latest, end);
-                ranges += view_.intersects(start, end) && view_.wants_site(fields.site);
+                ranges += view_.intersects(start, end) && view_.includes_site(fields.site);
             } else if (fields.kind == static_cast<std::uint8_t>(RecordKind::Instant)) {
                 least = std::min(least, end);
                 latest = std::max(latest, end);
@@ -75,13 +75,13 @@ class SpanScanner {
             }
         }
         piece.ranges += ranges;
-        scan_.least_start = least;
+        scan_.min_start = least;
         scan_.latest = latest;
         return at;
     }
 
     void saw(std::uint64_t start, std::uint64_t end) {
-        scan_.least_start = std::min(scan_.least_start, start);
+        scan_.min_start = std::min(scan_.min_start, start);
         scan_.latest = std::max(scan_.latest, end);
     }
 
@@ -92,12 +92,12 @@ class SpanScanner {
             case RecordKind::LongRange:
                 saw(head.time, std::max(head.time, head.word2));
                 piece.ranges += view_.intersects(head.time, std::max(head.time, head.word2)) &&
-                                view_.wants_site(head.site);
+                                view_.includes_site(head.site);
                 break;
             case RecordKind::SequencedRange: {
                 const std::uint64_t end = unpack_sequenced(head).end;
                 saw(head.time, end);
-                const bool is_wanted = view_.intersects(head.time, end) && view_.wants_site(head.site);
+                const bool is_wanted = view_.intersects(head.time, end) && view_.includes_site(head.site);
                 piece.ranges += is_wanted;
                 piece.sequenced += is_wanted;
                 break;

@@ -33,7 +33,7 @@ struct LogPiece {
 struct SpanScan {
     std::vector<std::uint32_t> longs;
     std::vector<LogPiece> pieces;  ///< in order; their `longs` point into this object
-    std::uint64_t least_start = ~std::uint64_t{0};
+    std::uint64_t min_start = ~std::uint64_t{0};
     std::uint64_t latest = 0;  ///< the latest time in it
 };
 

@@ -32,7 +32,7 @@ class NestingStack {
           frames_(64) {
         Frame& root = frames_[0];
         root.key = -2;
-        root.start = kLeast;
+        root.start = kMin;
         root.end = root.limit = std::numeric_limits<std::int64_t>::max();
         top_ = &root;
         last_ = &frames_.back();
@@ -67,7 +67,7 @@ class NestingStack {
         }
         // A range that began in it is on the stack, and not yet known whole: the call's place is before it.
         Frame* first = top_;
-        std::size_t left = kMostShifted;
+        std::size_t left = kMaxShifted;
         while (is_within(first[-1], key, times.start) && --left != 0) --first;
         pass_removed(depth, start);
         if (left == 0) return add_async(start, end, site, flags, payload);
@@ -113,7 +113,7 @@ class NestingStack {
     /// A range that takes no part.
     void add_async(std::uint64_t start, std::uint64_t end, std::uint32_t site, std::uint16_t flags,
                    std::span<const std::byte> payload) {
-        put_aside(times_of(start, end, flags), view_.site_row(site), payload);
+        add_async_row(times_of(start, end, flags), view_.site_row(site), payload);
         last_start_ = start;
     }
 
@@ -128,7 +128,7 @@ class NestingStack {
     void pass_removed(std::uint32_t depth, std::uint64_t start) {
         const std::int64_t key = std::int64_t{depth} * 2;
         const std::int64_t start_ns = to_ns(start);
-        std::size_t left = kMostShifted;
+        std::size_t left = kMaxShifted;
         for (Frame* frame = top_; frame->key >= key - 1 && frame != frames_.data() && left != 0;
              --frame, --left) {
             if (is_within(*frame, key, start_ns)) frame->key += 2;
@@ -143,7 +143,7 @@ class NestingStack {
         const auto shift = static_cast<std::int64_t>(std::min<std::uint64_t>(count, 1u << 31)) * 2;
         last_start_ = 0;
         while (top_->key >= key && top_->start > time_ns) pop();
-        std::size_t left = kMostShifted;
+        std::size_t left = kMaxShifted;
         for (Frame* frame = top_; frame->key >= key && left != 0; --frame, --left) {
             if (frame->key >= key + shift) {
                 frame->key -= shift;
@@ -179,8 +179,8 @@ class NestingStack {
     }
 
   private:
-    static constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min() / 2;
-    static constexpr std::size_t kMostShifted =
+    static constexpr std::int64_t kMin = std::numeric_limits<std::int64_t>::min() / 2;
+    static constexpr std::size_t kMaxShifted =
         4096;  // against hostile logs; nobody closes this far from the top
 
     struct Frame {
@@ -325,7 +325,7 @@ class NestingStack {
         if (times.end > top_->limit || times.start < top_->start) [[unlikely]] {
             if (times.end - kSlackNs > top_->limit || times.start + kSlackNs < top_->start) {
                 ++replay_.misplaced;
-                put_aside(times, site, payload);
+                add_async_row(times, site, payload);
                 return false;
             }
             ++replay_.adjusted;
@@ -389,7 +389,7 @@ class NestingStack {
             leave_crossing(frame.is_crossing, frame.has_waiting);
     }
 
-    void put_aside(const Times& times, std::uint32_t site, std::span<const std::byte> payload) {
+    void add_async_row(const Times& times, std::uint32_t site, std::span<const std::byte> payload) {
         replay_.async_rows.push_back({times.start, times.end, site,
                                       static_cast<std::uint16_t>(times.flags | kAsync),
                                       static_cast<std::uint32_t>(payload.size()), payload.data()});

@@ -36,12 +36,12 @@ constexpr std::uint32_t kPackedVersion = 1;
 // Nothing unpacks to more than this for its size: a reader need not trust what is stated, a writer pads to
 // keep to it.
 constexpr std::uint64_t kFreeExpansion = 64 * 1024;
-constexpr std::uint64_t kMostExpansion = 64;
+constexpr std::uint64_t kMaxExpansion = 64;
 
 constexpr std::size_t kInlineColumnBytes = 512;  // shorter columns are kept among the facts
 
-bool is_justified(std::uint64_t bytes, std::uint64_t stored) {
-    return bytes <= kFreeExpansion || (bytes - kFreeExpansion) / kMostExpansion <= stored;
+bool is_size_plausible(std::uint64_t bytes, std::uint64_t stored) {
+    return bytes <= kFreeExpansion || (bytes - kFreeExpansion) / kMaxExpansion <= stored;
 }
 
 int level_for(std::size_t bytes) {
@@ -51,9 +51,9 @@ int level_for(std::size_t bytes) {
 
 std::vector<std::byte> pack(std::span<const std::byte> bytes, int level) {
     std::vector<std::byte> frame = compress(bytes, level);
-    if (!is_justified(bytes.size(), frame.size())) {
+    if (!is_size_plausible(bytes.size(), frame.size())) {
         // A skippable frame of zeros, up to the size that justifies so many bytes.
-        const std::size_t size = (bytes.size() - kFreeExpansion) / kMostExpansion;
+        const std::size_t size = (bytes.size() - kFreeExpansion) / kMaxExpansion;
         const std::uint32_t head[2] = {0x184D2A50, static_cast<std::uint32_t>(size - frame.size())};
         const auto* const first = reinterpret_cast<const std::byte*>(head);
         frame.insert(frame.end(), first, first + sizeof head);
@@ -216,7 +216,7 @@ RawLog unpack_sections(std::span<const std::byte> bytes) {
     std::span<const std::byte> rest = bytes.subspan(header.header_bytes);
     const auto next = [&](std::uint64_t size, std::uint64_t stored) {
         if (stored > rest.size()) throw Error("is cut off");
-        if (!is_justified(size, stored)) throw Error("states sizes that its own size does not justify");
+        if (!is_size_plausible(size, stored)) throw Error("states sizes that its own size does not justify");
         std::vector<std::byte> unpacked = decompress(rest.first(stored), size);
         rest = rest.subspan(stored);
         return unpacked;

@@ -12,7 +12,7 @@
 namespace marey::testing {
 
 /// What a made-up program did: its ranges with their true parents, in order of their starts.
-struct TrueRange {
+struct ExpectedRange {
     std::string name;
     std::uint64_t start = 0;
     std::uint64_t end = 0;  ///< ~0: never ended
@@ -97,9 +97,9 @@ inline std::vector<std::byte> random_values(LogWriter& log, std::mt19937& random
 
 /// Runs a random program of well-nested scopes on one thread and writes its log, in chunks of random size.
 /// Ranges open at the end are left open. Ticks may stand still.
-inline std::vector<TrueRange> run_program(LogWriter& log, std::uint32_t thread, std::mt19937& random,
-                                          int steps) {
-    std::vector<TrueRange> ranges;
+inline std::vector<ExpectedRange> run_program(LogWriter& log, std::uint32_t thread, std::mt19937& random,
+                                              int steps) {
+    std::vector<ExpectedRange> ranges;
     std::vector<int> open;
     std::uint64_t now = 1'000'000 + random() % 100;
     auto& writer = log.thread(thread);
@@ -108,7 +108,7 @@ inline std::vector<TrueRange> run_program(LogWriter& log, std::uint32_t thread, 
         now += random() % 3 == 0 ? 0 : random() % 50'000;
         if (random() % 9 == 0) writer.next_chunk(now - random() % 100);
         if (open.empty() || (random() % 2 == 0 && open.size() < 300)) {
-            TrueRange range;
+            ExpectedRange range;
             range.name = "site" + std::to_string(random() % 12);
             range.start = now;
             range.end = ~std::uint64_t{0};
@@ -118,7 +118,7 @@ inline std::vector<TrueRange> run_program(LogWriter& log, std::uint32_t thread, 
             open.push_back(static_cast<int>(ranges.size()));
             ranges.push_back(range);
         } else {
-            TrueRange& range = ranges[static_cast<std::size_t>(open.back())];
+            ExpectedRange& range = ranges[static_cast<std::size_t>(open.back())];
             open.pop_back();
             range.end = now;
             // Neither parts nor values change the program.
@@ -145,7 +145,7 @@ inline std::vector<TrueRange> run_program(LogWriter& log, std::uint32_t thread, 
         }
     }
     for (const int index : open) {
-        const TrueRange& range = ranges[static_cast<std::size_t>(index)];
+        const ExpectedRange& range = ranges[static_cast<std::size_t>(index)];
         writer.open(range.name, range.start, range.depth);
     }
     return ranges;

@@ -17,7 +17,7 @@ using namespace detail;
 
 namespace {
 
-constexpr std::size_t kMostPrefixBytes = 1024;  // a recorder allows no more
+constexpr std::size_t kMaxPrefixBytes = 1024;  // a recorder allows no more
 
 struct Message {
     EventMessage events;
@@ -79,7 +79,7 @@ class RemoteBuilder {
             }
             message.record = &source.record;
             if (source.record.prefix < data_.strings.size())
-                message.prefix = data_.strings[source.record.prefix].substr(0, kMostPrefixBytes);
+                message.prefix = data_.strings[source.record.prefix].substr(0, kMaxPrefixBytes);
             if (source.record.node >= 0) message.events.processes[0].node = source.record.node;
             message.process_rows.assign(message.events.processes.size(), kNoRow);
             message.names.assign(message.events.strings.size(), 0);

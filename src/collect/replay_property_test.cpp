@@ -12,20 +12,20 @@
 namespace marey {
 namespace {
 
+using testing::ExpectedRange;
 using testing::LogWriter;
-using testing::TrueRange;
 
 struct Window {
     std::uint64_t start, stop;
 };
 
 /// The reference: filters, re-parents and clips in the plainest way.
-void expect_same(const Trace& trace, const std::vector<TrueRange>& truth, Window window,
+void expect_same(const Trace& trace, const std::vector<ExpectedRange>& truth, Window window,
                  const std::string& hidden) {
     const RangeColumns ranges = trace.ranges();
     std::vector<int> kept;
     for (std::size_t i = 0; i < truth.size(); ++i) {
-        const TrueRange& range = truth[i];
+        const ExpectedRange& range = truth[i];
         if (range.start <= window.stop && range.end >= window.start && range.name != hidden)
             kept.push_back(static_cast<int>(i));
     }
@@ -34,7 +34,7 @@ void expect_same(const Trace& trace, const std::vector<TrueRange>& truth, Window
     for (std::size_t row = 0; row < kept.size(); ++row) row_of[kept[row]] = static_cast<Row>(row);
     std::vector<std::int64_t> covered(kept.size(), 0);
     for (std::size_t row = 0; row < kept.size(); ++row) {
-        const TrueRange& range = truth[static_cast<std::size_t>(kept[row])];
+        const ExpectedRange& range = truth[static_cast<std::size_t>(kept[row])];
         const std::uint64_t end = std::min(range.end, window.stop);
         EXPECT_EQ(trace.range_name(static_cast<Row>(row)), range.name);
         EXPECT_EQ(ranges.start_ns[row], static_cast<std::int64_t>(range.start));
@@ -69,10 +69,10 @@ TEST(ReplayProperty, AKilledProgramIsShownAsItRan) {
     for (std::uint32_t seed = 1; seed <= 150; ++seed) {
         LogWriter log;
         std::mt19937 random(seed);
-        const std::vector<TrueRange> truth =
+        const std::vector<ExpectedRange> truth =
             testing::run_program(log, 1, random, 20 + static_cast<int>(random() % 1500));
         std::uint64_t latest = 0;
-        for (const TrueRange& range : truth) {
+        for (const ExpectedRange& range : truth) {
             latest = std::max(latest, range.end == ~std::uint64_t{0} ? range.start : range.end);
         }
         const Trace trace = build_trace(log.raw());
@@ -86,14 +86,14 @@ TEST(ReplayProperty, ASessionInTheMiddleSeesExactlyItsWindow) {
     for (std::uint32_t seed = 1; seed <= 150; ++seed) {
         LogWriter log;
         std::mt19937 random(seed * 77);
-        const std::vector<TrueRange> truth = testing::run_program(log, 1, random, 500);
+        const std::vector<ExpectedRange> truth = testing::run_program(log, 1, random, 500);
         const std::uint64_t last = truth.back().start;
         Window window;
         window.start = 1'000'000 + random() % (last - 1'000'000 + 1);
         window.stop = window.start + random() % (last - window.start + 1);
         log.start(9, window.start).stop(9, window.stop);
         // The stopper reads the open stack a little late, as it would.
-        for (const TrueRange& range : truth) {
+        for (const ExpectedRange& range : truth) {
             if (range.start <= window.stop && range.end > window.stop) {
                 log.open_at_stop(9, 1, range.name, range.start, range.depth);
             }
@@ -111,7 +111,7 @@ TEST(ReplayProperty, RangesOfAnotherScopeVanishWithoutATrace) {
         log.site("site3",
                  Scope::Function);  // takes the name before the program does, which asks for Scope::User
         std::mt19937 random(seed * 31);
-        std::vector<TrueRange> truth = testing::run_program(log, 1, random, 400);
+        std::vector<ExpectedRange> truth = testing::run_program(log, 1, random, 400);
         RawLog raw = log.raw();
         // Turn every site called "site3" into a function.
         NameTables names = read_names(raw.names);
@@ -131,7 +131,7 @@ TEST(ReplayProperty, RangesOfAnotherScopeVanishWithoutATrace) {
         marks.start(1, 1, {.scopes = ScopeSet{Scope::User}.bits()});
         raw.journal = marks.raw().journal;
         std::uint64_t latest = 0;
-        for (const TrueRange& range : truth) {
+        for (const ExpectedRange& range : truth) {
             latest = std::max(latest, range.end == ~std::uint64_t{0} ? range.start : range.end);
         }
         const Trace trace = build_trace(raw);

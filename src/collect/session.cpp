@@ -68,13 +68,13 @@ bool Session::is_running() const noexcept {
 }
 
 void Session::add_events(std::string_view message, const RemoteOptions& options) {
-    constexpr std::size_t kMostBytes = std::size_t{256} << 20;  // the journal counts a record in 32 bits
-    constexpr std::size_t kMostPrefixBytes = 1024;
+    constexpr std::size_t kMaxBytes = std::size_t{256} << 20;  // the journal counts a record in 32 bits
+    constexpr std::size_t kMaxPrefixBytes = 1024;
     if (!is_running()) throw Error("events cannot be added to a session that is not running");
-    if (message.size() > kMostBytes)
+    if (message.size() > kMaxBytes)
         throw Error("event message: of " + std::to_string(message.size()) +
                     " bytes; a session takes up to 256 MiB in one message");
-    if (options.prefix.size() > kMostPrefixBytes)
+    if (options.prefix.size() > kMaxPrefixBytes)
         throw Error("the prefix of an event message is longer than 1024 bytes");
     const EventMessage checked = unpack_events(message);
     detail::RemoteEventsRecord record{};
@@ -91,8 +91,8 @@ void Session::add_events(std::string_view message, const RemoteOptions& options)
 }
 
 void Session::add_metadata(std::string_view key, std::string_view json) {
-    constexpr std::size_t kMostBytes = std::size_t{128} << 10;
-    if (json.size() > kMostBytes)
+    constexpr std::size_t kMaxBytes = std::size_t{128} << 10;
+    if (json.size() > kMaxBytes)
         throw Error("metadata of '" + std::string(key) + "': " + std::to_string(json.size()) +
                     " bytes are more than the 128 KiB that a session takes");
     if (!is_json(json)) throw Error("metadata of '" + std::string(key) + "': the value is not JSON");

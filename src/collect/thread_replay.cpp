@@ -155,14 +155,14 @@ class Replayer {
   private:
     bool is_wanted(std::uint32_t site, std::uint64_t start, std::uint64_t end,
                    std::uint64_t depth = ContextTimes::kNoDepth) const {
-        return view_.intersects(start, end) && view_.wants_site(site) &&
+        return view_.intersects(start, end) && view_.includes_site(site) &&
                (!view_.filters_contexts || contexts_.contains(start, depth));
     }
 
     void keep_async() {
         for (std::size_t i = 0; i < replay_.async_events.size(); ++i) {
             const AsyncEvent& event = replay_.async_events[i];
-            if (event.range == AsyncEvent::kNobody) continue;
+            if (event.range == AsyncEvent::kNone) continue;
             AsyncRange& range = async_[event.range];
             // A range whose begin is not in the log is shown where it ended, if the end tells when it began.
             if (event.is_begin ? false : range.has_begin || range.start == 0) continue;
@@ -369,7 +369,7 @@ class Replayer {
     }
 
     void run_async(const AsyncEvent& event) {
-        if (event.range == AsyncEvent::kNobody) return;
+        if (event.range == AsyncEvent::kNone) return;
         AsyncRange& range = async_[event.range];
         if (!range.nests || !range.is_kept) return;
         if (!event.is_begin) {
@@ -398,7 +398,7 @@ class Replayer {
     }
 
     void add_memory(const LongRecord& head, std::span<const std::byte> payload) {
-        if (!view_.wants_memory || !is_wanted(0, head.time, head.time)) return;
+        if (!view_.needs_memory || !is_wanted(0, head.time, head.time)) return;
         if (payload.size() < sizeof(MemoryPayload)) {
             ++replay_.damaged_memory;
             return;

@@ -61,7 +61,7 @@ class TraceBuilder {
         state_.view.values.keywords = (marks.option_bits & kOptionValues) != 0;
         state_.view.values.shapes = (marks.option_bits & kOptionShapes) != 0;
         state_.view.values.concrete = (marks.option_bits & kOptionConcreteInputs) != 0;
-        state_.view.wants_memory = (marks.option_bits & kOptionMemory) != 0;
+        state_.view.needs_memory = (marks.option_bits & kOptionMemory) != 0;
         state_.view.device_types = marks.device_types;
         state_.view.device_activities = marks.option_bits / kOptionFirstDeviceActivity;
         state_.view.thread = marks.thread;
@@ -73,12 +73,12 @@ class TraceBuilder {
         }
         const ScopeSet wanted = ScopeSet::from_bits(marks.scopes);
         const bool wants_calls = (marks.option_bits & kOptionStacks) != 0;
-        state_.view.wanted_sites.assign(state_.data->sites.size() + 1, true);
+        state_.view.included_sites.assign(state_.data->sites.size() + 1, true);
         for (std::size_t i = 0; i < state_.data->sites.size(); ++i) {
             const SiteInfo& site = state_.data->sites[i];
             const bool is_traced_call = (names.site_flags[i] & kSiteTraced) != 0;
             if (wanted.contains(site.scope) && (wants_calls || !is_traced_call)) continue;
-            state_.view.wanted_sites[i + 1] = false;
+            state_.view.included_sites[i + 1] = false;
             state_.view.filters_sites = true;
         }
     }
@@ -140,7 +140,7 @@ class TraceBuilder {
         std::uint64_t least = ~std::uint64_t{0};
         std::uint64_t latest = state_.journal.latest_ticks;
         for (const SpanScan& scan : state_.scans) {
-            least = std::min(least, scan.least_start);
+            least = std::min(least, scan.min_start);
             latest = std::max(latest, scan.latest);
         }
         for (const LogSpan* span : state_.spans) latest = std::max(latest, span->pair.ticks);
@@ -176,7 +176,7 @@ class TraceBuilder {
                 ThreadReplay& replay = *with_async[i];
                 state_.async.decide_nesting(replay.thread, replay.pieces, replay.async_events);
                 for (const AsyncEvent& event : replay.async_events) {
-                    if (!event.is_begin || event.range == AsyncEvent::kNobody) continue;
+                    if (!event.is_begin || event.range == AsyncEvent::kNone) continue;
                     const AsyncRange& range = state_.async.ranges()[event.range];
                     if (range.nests && !range.has_end) replay.unfinished_async.push_back(event.range);
                 }

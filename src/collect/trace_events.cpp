@@ -33,12 +33,12 @@ Device parse_device(std::string_view text) {
 bool is_of_this_boot(const Trace& trace, const detail::FileHeader& facts) {
     if (trace.processes().empty()) return false;
     const ProcessInfo& process = trace.processes()[0];
-    constexpr std::int64_t kMostDriftNs = 600'000'000'000;
+    constexpr std::int64_t kMaxDriftNs = 600'000'000'000;
     const detail::ClockPair now = Clock::pair();
     const std::int64_t offset_ns = now.real_ns - now.raw_ns;
     return process.pid == facts.pid && trace.string(process.host) == facts.host &&
-           process.realtime_offset_ns > offset_ns - kMostDriftNs &&
-           process.realtime_offset_ns < offset_ns + kMostDriftNs;
+           process.realtime_offset_ns > offset_ns - kMaxDriftNs &&
+           process.realtime_offset_ns < offset_ns + kMaxDriftNs;
 }
 
 class EventCollector {
@@ -78,11 +78,11 @@ class EventCollector {
         return string_ids_[id];
     }
 
-    bool wants_site(const SiteInfo& site) const {
+    bool includes_site(const SiteInfo& site) const {
         return filter_.scopes.contains(site.scope) &&
                (names_.empty() || names_.count(std::string(trace_.string(site.name))) != 0);
     }
-    bool wants_thread(Row thread) const { return thread < trace_.threads().size(); }
+    bool includes_thread(Row thread) const { return thread < trace_.threads().size(); }
 
     RemoteEvent& add_event(RemoteEvent::Kind kind, Row thread) {
         thread_is_used_[thread] = true;
@@ -96,10 +96,10 @@ class EventCollector {
     void add_ranges() {
         const RangeColumns ranges = trace_.ranges();
         for (const TrackInfo& track : trace_.tracks()) {
-            if (!wants_thread(track.thread)) continue;
+            if (!includes_thread(track.thread)) continue;
             for (Row row = track.first_range; row < track.first_range + track.range_count; ++row) {
                 const SiteInfo& site = trace_.sites()[ranges.site[row]];
-                if (!wants_site(site) || (filter_.ranges && !filter_.ranges(row))) continue;
+                if (!includes_site(site) || (filter_.ranges && !filter_.ranges(row))) continue;
                 event_of_row_.emplace(row, message_.events.size());
                 RemoteEvent& event = add_event(RemoteEvent::Kind::Range, track.thread);
                 event.scope = site.scope;
@@ -132,7 +132,7 @@ class EventCollector {
         const InstantColumns instants = trace_.instants();
         for (Row row = 0; row < instants.size(); ++row) {
             const SiteInfo& site = trace_.sites()[instants.site[row]];
-            if (!wants_thread(instants.thread[row]) || !wants_site(site)) continue;
+            if (!includes_thread(instants.thread[row]) || !includes_site(site)) continue;
             RemoteEvent& event = add_event(RemoteEvent::Kind::Mark, instants.thread[row]);
             event.scope = site.scope;
             event.name = string(site.name);
@@ -144,7 +144,7 @@ class EventCollector {
     void add_memory() {
         const MemoryColumns memory = trace_.memory();
         for (Row row = 0; row < memory.size(); ++row) {
-            if (!wants_thread(memory.thread[row])) continue;
+            if (!includes_thread(memory.thread[row])) continue;
             RemoteEvent& event = add_event(RemoteEvent::Kind::Memory, memory.thread[row]);
             event.start_ns = event.end_ns = memory.time_ns[row];
             event.address = memory.address[row];

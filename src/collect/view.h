@@ -11,7 +11,7 @@
 namespace marey {
 
 /// Which values a session asked for. Facts of ranges (sequence, forward thread, id) are always kept.
-struct WantedValues {
+struct RequestedValues {
     bool keywords = true;
     bool shapes = true;    ///< arrays, inputs and outputs
     bool concrete = true;  ///< what the inputs and outputs are that are no arrays; only with `shapes`
@@ -25,13 +25,13 @@ struct View {
     std::int64_t end_ns = 0;
     bool stopped = false;  ///< the session's stop is in the journal
 
-    WantedValues values;
-    bool wants_memory = true;
+    RequestedValues values;
+    bool needs_memory = true;
     std::uint32_t device_types = ~0u;       ///< whose work is wanted, a bit each by DeviceType
     std::uint32_t device_activities = ~0u;  ///< what of it: DeviceActivities
     bool filters_sites = false;
-    std::vector<bool> wanted_sites;  ///< by site id; only with filters_sites
-    std::uint32_t site_count = 0;    ///< sites in the names stream; the row behind them is "unknown"
+    std::vector<bool> included_sites;  ///< by site id; only with filters_sites
+    std::uint32_t site_count = 0;      ///< sites in the names stream; the row behind them is "unknown"
 
     bool filters_contexts = false;               ///< a session of one thread and its tasks
     std::uint32_t thread = 0;                    ///< that thread
@@ -40,8 +40,8 @@ struct View {
     /// Calls that open ranges are parts of: by thread and start, the call and its PartRecordFlags.
     std::map<std::pair<std::uint32_t, std::uint64_t>, std::pair<std::uint64_t, std::uint8_t>> open_parts;
 
-    bool wants_site(std::uint32_t site) const noexcept {
-        return !filters_sites || site >= wanted_sites.size() || wanted_sites[site];
+    bool includes_site(std::uint32_t site) const noexcept {
+        return !filters_sites || site >= included_sites.size() || included_sites[site];
     }
     bool intersects(std::uint64_t start, std::uint64_t end) const noexcept {
         return (end >= start_ticks) & (start <= stop_ticks);

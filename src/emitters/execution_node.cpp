@@ -9,7 +9,7 @@
 namespace marey {
 namespace {
 
-constexpr std::size_t kMostItems = 4096;  ///< of a list
+constexpr std::size_t kMaxItems = 4096;  ///< of a list
 
 // Element types by the names that readers of these files know.
 std::string_view element_type(const ArrayView& array) {
@@ -29,7 +29,7 @@ std::uint64_t element_count(const ArrayView& array) {
 }
 
 std::span<const Value> shown_items(const Value& list) {
-    return list.list().first(std::min(list.list().size(), kMostItems));
+    return list.list().first(std::min(list.list().size(), kMaxItems));
 }
 
 void add_arrays(const Value& value, std::vector<const ArrayView*>& arrays) {

@@ -22,8 +22,8 @@ namespace marey {
 namespace {
 
 constexpr std::uint64_t kRoot = 1;
-constexpr std::size_t kMostStorages = 1 << 16;
-constexpr std::size_t kMostViews = 64;  ///< ways of looking at one storage that are told apart
+constexpr std::size_t kMaxStorages = 1 << 16;
+constexpr std::size_t kMaxViews = 64;  ///< ways of looking at one storage that are told apart
 
 // There is one trace at a time, so one lock will do. It is held for looking up and appending; text is made
 // outside.
@@ -219,7 +219,7 @@ class ExecutionTrace::Graph {
                 ids.push_back({view->second, storage->id});
                 continue;
             }
-            if (storage->views.size() == kMostViews) storage->views.erase(storage->views.begin());
+            if (storage->views.size() == kMaxViews) storage->views.erase(storage->views.begin());
             storage->views.emplace_back(print, next_id_++);
             ids.push_back({storage->views.back().second, storage->id});
         }
@@ -238,30 +238,30 @@ class ExecutionTrace::Graph {
     std::uint64_t next_id_ = kRoot + 1;
     std::map<std::uint32_t, ThreadNodes> threads_;  ///< by their logical ids
     std::unordered_map<std::uint64_t, OpenNode> open_;
-    StorageMap<Storage> storages_{kMostStorages};
+    StorageMap<Storage> storages_{kMaxStorages};
 };
 
 namespace {
 
 /// Of starting, stopping and finishing, and of who exists. Taken before graph_mutex().
-ForkMutex& life_mutex() {
+ForkMutex& lifetime_mutex() {
     static ForkMutex& only = *new ForkMutex;
     return only;
 }
 
-ExecutionTrace* existing = nullptr;  // guarded by life_mutex()
+ExecutionTrace* existing = nullptr;  // guarded by lifetime_mutex()
 
 }  // namespace
 
 void ExecutionTrace::finish_at_exit() noexcept {
-    const std::lock_guard lock(life_mutex());  // nobody destroys it meanwhile
-    if (existing != nullptr) existing->finish_or_say();
+    const std::lock_guard lock(lifetime_mutex());  // nobody destroys it meanwhile
+    if (existing != nullptr) existing->finish_or_warn();
 }
 
 ExecutionTrace::ExecutionTrace(const std::string& path) {
     static const int at_exit = std::atexit(finish_at_exit);
     static_cast<void>(at_exit);
-    const std::lock_guard lock(life_mutex());
+    const std::lock_guard lock(lifetime_mutex());
     if (existing != nullptr && existing->graph_ != nullptr && existing->graph_->is_ours())
         throw Error("another execution trace is being written: there can be one at a time in a process");
     graph_ = std::make_unique<Graph>(path);
@@ -269,41 +269,41 @@ ExecutionTrace::ExecutionTrace(const std::string& path) {
 }
 
 ExecutionTrace::~ExecutionTrace() {
-    const std::lock_guard lock(life_mutex());
-    finish_or_say();
+    const std::lock_guard lock(lifetime_mutex());
+    finish_or_warn();
     if (existing == this) existing = nullptr;
 }
 
 void ExecutionTrace::start() {
-    const std::lock_guard lock(life_mutex());
+    const std::lock_guard lock(lifetime_mutex());
     if (graph_ == nullptr) throw Error("the execution trace has been finished: it cannot be started again");
     graph_->start();
 }
 
 void ExecutionTrace::stop() {
-    const std::lock_guard lock(life_mutex());
+    const std::lock_guard lock(lifetime_mutex());
     if (graph_ != nullptr) graph_->stop();
 }
 
 bool ExecutionTrace::is_running() const noexcept {
-    const std::lock_guard lock(life_mutex());
+    const std::lock_guard lock(lifetime_mutex());
     return graph_ != nullptr && graph_->is_running();
 }
 
 void ExecutionTrace::finish() {
-    const std::lock_guard lock(life_mutex());
-    finish_held();
+    const std::lock_guard lock(lifetime_mutex());
+    finish_locked();
 }
 
-void ExecutionTrace::finish_or_say() noexcept {
+void ExecutionTrace::finish_or_warn() noexcept {
     try {
-        finish_held();
+        finish_locked();
     } catch (const std::exception& error) {
         say(std::string("execution trace: ") + error.what());
     }
 }
 
-void ExecutionTrace::finish_held() {
+void ExecutionTrace::finish_locked() {
     if (graph_ == nullptr) return;
     graph_->detach();
     const std::unique_ptr<Graph> graph = std::move(graph_);

@@ -7,8 +7,8 @@
 #include <unordered_map>
 
 #include "base/fork_mutex.h"
+#include "emitters/annotation_backend.h"
 #include "emitters/itt_protocol.h"
-#include "emitters/mark_tool.h"
 #include "record/environment.h"
 
 namespace marey {
@@ -35,7 +35,7 @@ class IttCollector {
             calls_ = {};
             return;
         }
-        domain_ = calls_.domain_create != nullptr ? calls_.domain_create("marey") : own_domain();
+        domain_ = calls_.domain_create != nullptr ? calls_.domain_create("marey") : create_domain();
         details_ = string("details");
     }
 
@@ -52,8 +52,8 @@ class IttCollector {
         const auto [place, is_new] = strings_.try_emplace(text, nullptr);
         if (is_new) {
             const char* const kept = place->first.c_str();  // nodes of the map stay where they are
-            place->second =
-                calls_.string_handle_create != nullptr ? calls_.string_handle_create(kept) : own_string(kept);
+            place->second = calls_.string_handle_create != nullptr ? calls_.string_handle_create(kept)
+                                                                   : create_string(kept);
         }
         return place->second;
     }
@@ -87,11 +87,11 @@ class IttCollector {
     }
 
     // A collector without functions for them reads the lists.
-    IttDomain* own_domain() {
+    IttDomain* create_domain() {
         global_.domains = new IttDomain{1, "marey", nullptr, 0, nullptr, nullptr};
         return global_.domains;
     }
-    IttString* own_string(const char* text) {
+    IttString* create_string(const char* text) {
         global_.strings = new IttString{text, nullptr, 0, nullptr, global_.strings};
         return global_.strings;
     }
@@ -110,9 +110,9 @@ IttCollector& collector() {
     return only;
 }
 
-class IttTool final : public MarkTool {
+class IttTool final : public AnnotationBackend {
   public:
-    IttTool() noexcept : MarkTool(1) {}
+    IttTool() noexcept : AnnotationBackend(1) {}
 
     const std::string& unavailable() noexcept override { return collector().reason(); }
 
@@ -161,7 +161,7 @@ class IttTool final : public MarkTool {
 
 }  // namespace
 
-MarkTool& itt_tool() noexcept {
+AnnotationBackend& itt_tool() noexcept {
     static IttTool& tool = *new IttTool;
     return tool;
 }

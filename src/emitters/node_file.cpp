@@ -19,8 +19,8 @@
 namespace marey {
 namespace {
 
-constexpr std::size_t kMostPending = std::size_t{1} << 16;
-constexpr std::chrono::seconds kLongestPending{1};
+constexpr std::size_t kMaxPending = std::size_t{1} << 16;
+constexpr std::chrono::seconds kMaxPendingBytes{1};
 
 long long milliseconds() {
     return std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -58,7 +58,7 @@ std::string name_of_written(const std::string& path) {
 int create(const std::string& path) {
     const int file = open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (file < 0) throw Error(path + ": " + strerror(errno));
-    return move_out_of_the_way(file);
+    return avoid_standard_fds(file);
 }
 
 }  // namespace
@@ -102,7 +102,7 @@ void NodeFile::append(std::string_view node) noexcept {
         pending_.clear();
         return;
     }
-    if (pending_.size() >= kMostPending || std::chrono::steady_clock::now() - flushed_ >= kLongestPending)
+    if (pending_.size() >= kMaxPending || std::chrono::steady_clock::now() - flushed_ >= kMaxPendingBytes)
         flush();
 }
 
@@ -132,7 +132,7 @@ void NodeFile::flush() noexcept {
 
 void NodeFile::finish() {
     flush();
-    const int why = file_.let_go();
+    const int why = file_.close_file();
     if (failure_ == 0) failure_ = why;
     if (failure_ != 0) throw Error(written_ + ": not all nodes could be written: " + strerror(failure_));
     if (written_ != path_) compress();

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "record/held_file.h"
+#include "record/file_handle.h"
 
 namespace marey {
 
@@ -32,7 +32,7 @@ class NodeFile {
 
     std::string path_;
     std::string written_;  ///< what is written: the path, or a file beside it
-    HeldFile file_;
+    FileHandle file_;
     std::int64_t end_ = 0;  ///< of the nodes in the file
     std::string pending_;
     bool has_nodes_ = false;

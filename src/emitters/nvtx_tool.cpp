@@ -1,5 +1,5 @@
 // nvtx_tool.cpp: NVTX, through its header. NVTX itself finds the tool that listens (NVTX_INJECTION64_PATH).
-#include "emitters/mark_tool.h"
+#include "emitters/annotation_backend.h"
 
 #if MAREY_HAVE_NVTX
 #include <nvtx3/nvToolsExt.h>
@@ -10,11 +10,11 @@ namespace {
 
 #if MAREY_HAVE_NVTX
 
-class NvtxTool final : public MarkTool {
+class NvtxTool final : public AnnotationBackend {
   public:
     // NVTX looks for its tool at the first call, and writes what it finds where other threads read it without
     // a lock: here, before any thread emits.
-    NvtxTool() noexcept : MarkTool(0) { nvtxInitialize(nullptr); }
+    NvtxTool() noexcept : AnnotationBackend(0) { nvtxInitialize(nullptr); }
 
     const std::string& unavailable() noexcept override { return reason_; }
     int push(const std::string&, const std::string& text) override { return nvtxRangePushA(text.c_str()); }
@@ -31,9 +31,9 @@ class NvtxTool final : public MarkTool {
 
 #else
 
-class NvtxTool final : public MarkTool {
+class NvtxTool final : public AnnotationBackend {
   public:
-    NvtxTool() noexcept : MarkTool(0) {}
+    NvtxTool() noexcept : AnnotationBackend(0) {}
 
     const std::string& unavailable() noexcept override { return reason_; }
     int push(const std::string&, const std::string&) override { return -1; }
@@ -50,7 +50,7 @@ class NvtxTool final : public MarkTool {
 
 }  // namespace
 
-MarkTool& nvtx_tool() noexcept {
+AnnotationBackend& nvtx_tool() noexcept {
     static NvtxTool& tool = *new NvtxTool;  // outlives every thread
     return tool;
 }

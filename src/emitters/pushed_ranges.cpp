@@ -12,7 +12,7 @@ namespace {
 /// One thread's, used by it alone.
 struct ThreadStacks {
     std::uint64_t thread;
-    std::vector<PushedRange*> ranges[kMarkTools];
+    std::vector<PushedRange*> ranges[kAnnotationBackends];
 
     ~ThreadStacks() {
         for (auto& stack : ranges) {
@@ -21,15 +21,15 @@ struct ThreadStacks {
     }
 };
 
-constinit thread_local ThreadStacks* own_stacks __attribute__((tls_model("initial-exec"))) = nullptr;
+constinit thread_local ThreadStacks* thread_stacks __attribute__((tls_model("initial-exec"))) = nullptr;
 
 ThreadStacks& stacks() {
-    if (own_stacks != nullptr) return *own_stacks;
+    if (thread_stacks != nullptr) return *thread_stacks;
     static std::atomic<std::uint64_t> next_thread{1};
     static const pthread_key_t exit_key = [] {
         pthread_key_t key{};
         pthread_key_create(&key, [](void* stacks_of_thread) {
-            own_stacks = nullptr;
+            thread_stacks = nullptr;
             delete static_cast<ThreadStacks*>(stacks_of_thread);
         });
         return key;
@@ -37,12 +37,12 @@ ThreadStacks& stacks() {
     auto fresh = std::make_unique<ThreadStacks>();
     fresh->thread = next_thread.fetch_add(1, std::memory_order_relaxed);
     pthread_setspecific(exit_key, fresh.get());
-    own_stacks = fresh.release();
-    return *own_stacks;
+    thread_stacks = fresh.release();
+    return *thread_stacks;
 }
 
 // Pops what has ended, as far as it lies on top.
-void pop_ended(MarkTool& tool, std::vector<PushedRange*>& stack) {
+void pop_ended(AnnotationBackend& tool, std::vector<PushedRange*>& stack) {
     while (!stack.empty() && stack.back()->has_ended.load(std::memory_order_acquire)) {
         const bool is_taken = stack.back()->is_taken;
         PushedRange::release(stack.back());
@@ -52,8 +52,8 @@ void pop_ended(MarkTool& tool, std::vector<PushedRange*>& stack) {
 }
 
 // Gives the depth, the tool's own where it has one.
-int push(MarkTool& tool, std::uint64_t run, int holders, const std::string& name, const std::string& text,
-         PushedRange** pushed) {
+int push(AnnotationBackend& tool, std::uint64_t run, int holders, const std::string& name,
+         const std::string& text, PushedRange** pushed) {
     ThreadStacks& own = stacks();
     auto& stack = own.ranges[tool.number()];
     pop_ended(tool, stack);
@@ -63,7 +63,7 @@ int push(MarkTool& tool, std::uint64_t run, int holders, const std::string& name
     range->holders.store(holders, std::memory_order_relaxed);
     if (stack.size() == stack.capacity()) stack.reserve(stack.size() * 2 + 8);  // so that nothing fails below
     const int depth = tool.push(name, text);
-    range->is_taken = depth != MarkTool::kNotTaken;
+    range->is_taken = depth != AnnotationBackend::kNotTaken;
     stack.push_back(range.get());
     range->depth = depth >= 0 ? depth : static_cast<int>(stack.size()) - 1;
     *pushed = range.release();
@@ -72,35 +72,35 @@ int push(MarkTool& tool, std::uint64_t run, int holders, const std::string& name
 
 }  // namespace
 
-PushedRange* push_emitted(MarkTool& tool, std::uint64_t run, const std::string& name,
+PushedRange* push_emitted(AnnotationBackend& tool, std::uint64_t run, const std::string& name,
                           const std::string& text) {
     PushedRange* pushed = nullptr;
     push(tool, run, 2, name, text, &pushed);
     return pushed;
 }
 
-void end_emitted(MarkTool& tool, PushedRange* range) noexcept {
+void end_emitted(AnnotationBackend& tool, PushedRange* range) noexcept {
     range->has_ended.store(true, std::memory_order_release);
-    ThreadStacks* const own = own_stacks;
+    ThreadStacks* const own = thread_stacks;
     if (own != nullptr && own->thread == range->thread) pop_ended(tool, own->ranges[tool.number()]);
     PushedRange::release(range);
 }
 
-void end_run(MarkTool& tool, std::uint64_t run) noexcept {
-    if (own_stacks == nullptr) return;
-    auto& stack = own_stacks->ranges[tool.number()];
+void end_run(AnnotationBackend& tool, std::uint64_t run) noexcept {
+    if (thread_stacks == nullptr) return;
+    auto& stack = thread_stacks->ranges[tool.number()];
     for (PushedRange* range : stack) {
         if (range->run == run) range->has_ended.store(true, std::memory_order_release);
     }
     pop_ended(tool, stack);
 }
 
-int push_by_hand(MarkTool& tool, const std::string& text) {
+int push_manual(AnnotationBackend& tool, const std::string& text) {
     PushedRange* pushed = nullptr;
     return push(tool, 0, 1, text, text, &pushed);
 }
 
-int pop_by_hand(MarkTool& tool) {
+int pop_manual(AnnotationBackend& tool) {
     auto& stack = stacks().ranges[tool.number()];
     pop_ended(tool, stack);
     for (std::size_t at = stack.size(); at-- != 0;) {

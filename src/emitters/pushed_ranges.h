@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "emitters/mark_tool.h"
+#include "emitters/annotation_backend.h"
 
 namespace marey {
 
@@ -26,17 +26,17 @@ struct PushedRange {
 };
 
 /// For an emitter. Nothing was pushed when it throws.
-PushedRange* push_emitted(MarkTool& tool, std::uint64_t run, const std::string& name,
+PushedRange* push_emitted(AnnotationBackend& tool, std::uint64_t run, const std::string& name,
                           const std::string& text);
 /// Any thread. Lets go of it.
-void end_emitted(MarkTool& tool, PushedRange* range) noexcept;
+void end_emitted(AnnotationBackend& tool, PushedRange* range) noexcept;
 /// Ends what that run has pushed on the calling thread.
-void end_run(MarkTool& tool, std::uint64_t run) noexcept;
+void end_run(AnnotationBackend& tool, std::uint64_t run) noexcept;
 
 /// By hand; gives the depth.
-int push_by_hand(MarkTool& tool, const std::string& text);
+int push_manual(AnnotationBackend& tool, const std::string& text);
 /// Ends the innermost one pushed by hand on this thread; gives its depth. -1: none is open, nothing is
 /// popped.
-int pop_by_hand(MarkTool& tool);
+int pop_manual(AnnotationBackend& tool);
 
 }  // namespace marey

@@ -12,9 +12,9 @@ namespace marey {
 namespace {
 
 /// Keeps what a tool would: one stack. A test uses one thread with it unless it says otherwise.
-class StackTool final : public MarkTool {
+class StackTool final : public AnnotationBackend {
   public:
-    StackTool() : MarkTool(0) {}
+    StackTool() : AnnotationBackend(0) {}
     const std::string& unavailable() noexcept override { return none_; }
     int push(const std::string& name, const std::string&) override {
         if (!is_on) return kNotTaken;
@@ -86,21 +86,21 @@ TEST(PushedRanges, MayOutliveTheirThread) {
 // L15
 TEST(PushedRanges, TheEndOfARunPopsItsOwnAndLeavesTheRest) {
     StackTool tool;
-    EXPECT_EQ(push_by_hand(tool, "outer"), 0);
+    EXPECT_EQ(push_manual(tool, "outer"), 0);
     PushedRange* const a = push_emitted(tool, 1, "a", "a");
-    EXPECT_EQ(push_by_hand(tool, "inner"), 2);
+    EXPECT_EQ(push_manual(tool, "inner"), 2);
     PushedRange* const b = push_emitted(tool, 1, "b", "b");
     end_run(tool, 2);
     EXPECT_EQ(tool.stack, (Stack{"outer", "a", "inner", "b"}));
     end_run(tool, 1);
     EXPECT_EQ(tool.stack, (Stack{"outer", "a", "inner"}));
-    EXPECT_EQ(pop_by_hand(tool), 2);
+    EXPECT_EQ(pop_manual(tool), 2);
     EXPECT_EQ(tool.stack, Stack{"outer"});
     end_emitted(tool, b);
     end_emitted(tool, a);
     EXPECT_EQ(tool.stack, Stack{"outer"});
-    EXPECT_EQ(pop_by_hand(tool), 0);
-    EXPECT_EQ(pop_by_hand(tool), -1);
+    EXPECT_EQ(pop_manual(tool), 0);
+    EXPECT_EQ(pop_manual(tool), -1);
 }
 
 // L15
@@ -118,7 +118,7 @@ TEST(PushedRanges, StayBalancedUnderRandomOrders) {
                     open.emplace_back(name, push_emitted(tool, 1, name, name));
                     break;
                 case 1:
-                    push_by_hand(tool, name);
+                    push_manual(tool, name);
                     hand.push_back(name);
                     break;
                 case 2:
@@ -129,7 +129,7 @@ TEST(PushedRanges, StayBalancedUnderRandomOrders) {
                     }
                     break;
                 default:
-                    EXPECT_EQ(pop_by_hand(tool) >= 0, !hand.empty());
+                    EXPECT_EQ(pop_manual(tool) >= 0, !hand.empty());
                     if (!hand.empty()) hand.pop_back();
             }
             for (const auto& [open_name, range] : open)
@@ -138,7 +138,7 @@ TEST(PushedRanges, StayBalancedUnderRandomOrders) {
                 EXPECT_EQ(std::count(tool.stack.begin(), tool.stack.end(), open_name), 1);
         }
         for (const auto& [open_name, range] : open) end_emitted(tool, range);
-        while (pop_by_hand(tool) >= 0) {
+        while (pop_manual(tool) >= 0) {
         }
         EXPECT_TRUE(tool.stack.empty());
     }

@@ -12,27 +12,27 @@
 #include <marey/observe.h>
 
 #include "base/fork_mutex.h"
+#include "emitters/annotation_backend.h"
 #include "emitters/array_identity.h"
-#include "emitters/mark_tool.h"
 #include "emitters/pushed_ranges.h"
 #include "emitters/range_text.h"
-#include "record/nvtx_hearing.h"
+#include "record/nvtx_injection.h"
 
 namespace marey {
 namespace {
 
-constexpr std::size_t kMostProducers = 1 << 16;
+constexpr std::size_t kMaxProducers = 1 << 16;
 
 /// Passes ranges on to one tool. One object for each tool, which lives as long as the process: callbacks that
 /// run while it is stopped, and ranges that end afterwards, find it. A run is the time between start and
 /// stop.
 class RangeEmitter {
   public:
-    RangeEmitter(MarkTool& tool, const char* name) : tool_(tool), name_(name) {}
+    RangeEmitter(AnnotationBackend& tool, const char* name) : tool_(tool), name_(name) {}
 
-    MarkTool& tool() noexcept { return tool_; }
+    AnnotationBackend& tool() noexcept { return tool_; }
     /// The tool, once it is sure that it can be used.
-    MarkTool& usable_tool() {
+    AnnotationBackend& usable_tool() {
         const std::string& reason = tool_.unavailable();
         if (!reason.empty()) throw Error(std::string(name_) + " is not available: " + reason);
         return tool_;
@@ -159,14 +159,14 @@ class RangeEmitter {
         }
     }
 
-    MarkTool& tool_;
+    AnnotationBackend& tool_;
     const char* const name_;
     ForkMutex mutex_;  ///< of starting and stopping
     std::uint64_t next_run_ = 1;
     ObserverHandle handle_ = 0;
     std::atomic<std::uint64_t> run_{0};  ///< the one that runs; 0: none
     ForkMutex producers_mutex_;
-    StorageMap<Producer> producers_{kMostProducers};  ///< who made what arrays hold
+    StorageMap<Producer> producers_{kMaxProducers};  ///< who made what arrays hold
 };
 
 RangeEmitter& nvtx_emitter() {
@@ -212,10 +212,10 @@ void mark(std::string_view text) {
     nvtx_emitter().usable_tool().mark(std::string(text));
 }
 int range_push(std::string_view text) {
-    return push_by_hand(nvtx_emitter().usable_tool(), std::string(text));
+    return push_manual(nvtx_emitter().usable_tool(), std::string(text));
 }
 int range_pop() {
-    return pop_by_hand(nvtx_emitter().usable_tool());
+    return pop_manual(nvtx_emitter().usable_tool());
 }
 std::uint64_t range_start(std::string_view text) {
     const std::string whole(text);
@@ -236,10 +236,10 @@ void mark(std::string_view text) {
     itt_emitter().usable_tool().mark(std::string(text));
 }
 int range_push(std::string_view text) {
-    return push_by_hand(itt_emitter().usable_tool(), std::string(text));
+    return push_manual(itt_emitter().usable_tool(), std::string(text));
 }
 int range_pop() {
-    return pop_by_hand(itt_emitter().usable_tool());
+    return pop_manual(itt_emitter().usable_tool());
 }
 std::uint64_t range_start(std::string_view text) {
     const std::string whole(text);

@@ -9,7 +9,7 @@
 namespace marey {
 namespace {
 
-constexpr std::size_t kRoom = 4;  ///< beyond the longest text
+constexpr std::size_t kPadding = 4;  ///< beyond the longest text
 constexpr std::string_view kGap = "  ";
 constexpr std::string_view kDots = "...";
 
@@ -59,18 +59,19 @@ class TextTable {
         };
         switch (column.kind) {
             case CellKind::Name:  // all names are as wide as the first
-                return capped(longest(find_column("name", "column")) + kRoom, options_.max_name_column_width);
+                return capped(longest(find_column("name", "column")) + kPadding,
+                              options_.max_name_column_width);
             case CellKind::Shapes:
-                return capped(longest(column) + kRoom, options_.max_shapes_column_width);
+                return capped(longest(column) + kPadding, options_.max_shapes_column_width);
             case CellKind::Text:
-                return std::max(longest(column) + kRoom, character_count(cells_.title(column)));
+                return std::max(longest(column) + kPadding, character_count(cells_.title(column)));
             case CellKind::Stack: {
                 std::size_t length = 0;
                 for (const AverageRow* row : rows_) {
                     for (const std::string& entry : row->stack)
                         length = std::max(length, character_count(entry));
                 }
-                return capped(length + kRoom, options_.max_src_column_width);
+                return capped(length + kPadding, options_.max_src_column_width);
             }
             default:
                 return column.width;

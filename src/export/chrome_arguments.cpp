@@ -14,7 +14,7 @@
 namespace marey {
 namespace {
 
-constexpr int kDeepest = 16;  // of lists in lists; a trace made by hand could hold a cycle
+constexpr int kMaxDepth = 16;  // of lists in lists; a trace made by hand could hold a cycle
 
 /// The keys that are not the user's.
 bool is_reserved(std::string_view key) {
@@ -147,7 +147,7 @@ void ChromeArguments::append_concrete(std::string& text, const Argument& value, 
         case ValueKind::List:
             break;
     }
-    if (level == kDeepest) return;
+    if (level == kMaxDepth) return;
     const std::span<const Argument> items = items_of(value);
     if (level == 0 && std::any_of(items.begin(), items.end(),
                                   [](const Argument& item) { return item.kind == ValueKind::Array; }))
@@ -442,7 +442,7 @@ void ChromeArguments::append_value(const Argument& value, int level) {
     }
     out_.put('[');
     bool is_first = true;
-    if (level < kDeepest) {
+    if (level < kMaxDepth) {
         for (const Argument& item : items_of(value)) {
             if (!is_first) out_.put(',');
             is_first = false;

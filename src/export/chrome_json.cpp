@@ -1,4 +1,4 @@
-// chrome_json.cpp: Chrome's trace JSON, streamed. docs/chrome_json.md tells what becomes what.
+// chrome_json.cpp: Chrome's trace JSON, streamed. docs/formats/chrome_json.md tells what becomes what.
 #include "export/chrome_json.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ namespace {
 /// Fewer for each are not worth another thread: some milliseconds of work.
 constexpr std::size_t kRowsOfThread = 16384;
 /// More would only wait for the one that writes.
-constexpr std::size_t kMostThreads = 16;
+constexpr std::size_t kMaxThreads = 16;
 
 class ChromeJson {
   public:
@@ -47,7 +47,7 @@ class ChromeJson {
         const ChromePieces pieces(trace_, cut_.rows_of_piece);
         std::size_t threads = cut_.threads;
         if (threads == 0)
-            threads = std::min({kMostThreads, std::size_t{usable_cores()}, pieces.rows() / kRowsOfThread});
+            threads = std::min({kMaxThreads, std::size_t{usable_cores()}, pieces.rows() / kRowsOfThread});
         const auto make_writer = [&](OutputBuffer& out) -> PieceWriter {
             return [&pieces, events = std::make_shared<ChromeEvents>(tables_, out)](std::size_t piece) {
                 events->write(pieces[piece]);

@@ -45,8 +45,8 @@ TEST(ChromePieces, AnyCutOfATraceWithOneOfEverythingGivesTheSameBytes) {
 TEST(ChromePieces, AnyCutOfRandomTracesGivesTheSameBytes) {
     for (unsigned seed = 0; seed < 30; ++seed) {
         const std::string name = std::to_string(seed);
-        expect_same(random_trace(seed, {.most_ranges = 300}), "tame " + name);
-        expect_same(random_trace(seed, {.most_ranges = 300, .is_wild = true}), "wild " + name);
+        expect_same(random_trace(seed, {.max_ranges = 300}), "tame " + name);
+        expect_same(random_trace(seed, {.max_ranges = 300, .is_arbitrary = true}), "wild " + name);
     }
     for (unsigned seed = 0; seed < 5; ++seed)
         expect_same(random_training_trace(seed, 500), "training " + std::to_string(seed));

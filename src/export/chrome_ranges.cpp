@@ -9,7 +9,7 @@ namespace marey {
 namespace {
 
 /// Of what follows a range's duration, less its values and what its site says.
-constexpr std::size_t kMostOfRest = 13 * ChromeArguments::kNumberBytes + 4 * Stamp::kBlock;
+constexpr std::size_t kMaxRestBytes = 13 * ChromeArguments::kNumberBytes + 4 * Stamp::kBlock;
 constexpr std::uint16_t kFlagsShown = kBeganBefore | kUnfinished | kEndInferred;
 
 }  // namespace
@@ -47,7 +47,7 @@ void ChromeRanges::write(std::size_t index, Row first, Row end) {
     const bool has_parts = tables_.modules.has_parts();
     const Stamp row_stamp(chrome_row_text(tables_.rows.track[index]));
     const std::size_t most =
-        tables_.largest_stamps() + row_stamp.size() + 2 * kDecimalBytes + kMostOfRest + 2 * Stamp::kBlock;
+        tables_.largest_stamps() + row_stamp.size() + 2 * kDecimalBytes + kMaxRestBytes + 2 * Stamp::kBlock;
     // Copies: the compiler knows that what is written does not change them.
     const ChromeClock clock = tables_.clock;
     const RangeColumns ranges = ranges_;
@@ -84,12 +84,12 @@ void ChromeRanges::write_rest(char* out, Row row, const ChromeSite& site, const 
         out_.take(out);
         arguments_.append_values(
             {trace_.data().arguments.data() + slices_[slice_].first, slices_[slice_].count});
-        out = out_.room(tables_.largest_stamps() + kMostOfRest + Stamp::kBlock);
+        out = out_.room(tables_.largest_stamps() + kMaxRestBytes + Stamp::kBlock);
     }
     if (tables_.modules.has_parts() && site.kind != ChromeSite::Kind::Python && !is_of_device(track)) {
         out_.take(out);
         append_hierarchy(row);
-        out = out_.room(tables_.largest_stamps() + kMostOfRest + Stamp::kBlock);
+        out = out_.room(tables_.largest_stamps() + kMaxRestBytes + Stamp::kBlock);
     }
     out = put_numbers(out, row, site, track);
     if (is_sparse && detail_ < details_.size() && details_[detail_].range == row)

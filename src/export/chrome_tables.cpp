@@ -60,7 +60,8 @@ std::vector<ChromeSite> ChromeTables::make_sites(bool on_device) {
             if (!members.empty()) members += ',';
             members += "\"Python module id\":" + std::to_string(module->number);
         }
-        if (site.scope != usual_scope(category)) append_json_member(members, "scope", scope_name(site.scope));
+        if (site.scope != default_scope(category))
+            append_json_member(members, "scope", scope_name(site.scope));
         std::string tail = members.empty() ? "},\n" : ",\"args\":{" + members + "}},\n";
         largest_stamps_ = std::max(largest_stamps_, head.size() + tail.size());
         ChromeSite& entry = made.emplace_back();

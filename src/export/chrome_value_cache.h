@@ -41,7 +41,7 @@ class ChromeValueCache {
     const Known* find(std::span<const Argument> values) {
         size_ = 0;
         own_ = nullptr;
-        if (misses_ > hits_ + kPatience || !gather(values)) return nullptr;
+        if (misses_ > hits_ + kMaxExcessMisses || !gather(values)) return nullptr;
         slot_ = hash_ % kSlots;
         if (slots_.empty()) slots_.resize(kSlots);
         const Slot* const slot = slots_[slot_].get();
@@ -65,8 +65,8 @@ class ChromeValueCache {
 
   private:
     static constexpr std::size_t kSlots = 4096;
-    static constexpr std::size_t kPatience = 4 * kSlots;
-    static constexpr std::size_t kMostWords = 64;
+    static constexpr std::size_t kMaxExcessMisses = 4 * kSlots;
+    static constexpr std::size_t kMaxWords = 64;
     struct Slot {
         std::vector<std::uint64_t> content;
         Known known;
@@ -77,7 +77,7 @@ class ChromeValueCache {
     bool gather(std::span<const Argument> values) {
         static_assert(sizeof(Argument) == 2 * sizeof(std::uint64_t));
         std::uint64_t* word = content_.data();
-        std::uint64_t* const limit = word + kMostWords;
+        std::uint64_t* const limit = word + kMaxWords;
         std::uint64_t factor = 0x9E3779B97F4A7C15, sum = 0;  // sums of products do not wait for each other
         for (const Argument& value : values) {
             if (limit - word < 2) return false;
@@ -107,19 +107,19 @@ class ChromeValueCache {
         hash_ = mix_hash(sum, size_);
         return size_ != 0;
     }
-    /// More than kMostWords where the trace does not hold all of them.
+    /// More than kMaxWords where the trace does not hold all of them.
     std::size_t extent_count(const ArrayInfo& array) const {
         const std::size_t count = std::size_t{array.dimensions} * (array.has_strides ? 2 : 1);
         const bool is_whole =
             array.first_extent <= extents_.size() && count <= extents_.size() - array.first_extent;
-        return is_whole ? count : kMostWords;
+        return is_whole ? count : kMaxWords;
     }
 
     const std::span<const ArrayInfo> arrays_;
     const std::span<const std::int64_t> extents_;
     StringId own_key_ = ~StringId{0};
     const Argument* own_ = nullptr;
-    std::array<std::uint64_t, kMostWords> content_{};
+    std::array<std::uint64_t, kMaxWords> content_{};
     std::size_t size_ = 0;  ///< of content_
     std::uint64_t hash_ = 0;
     std::size_t slot_ = 0;

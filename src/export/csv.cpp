@@ -16,12 +16,12 @@
 namespace marey {
 namespace {
 
-constexpr std::size_t kMostNumberBytes = 32;
+constexpr std::size_t kMaxNumberBytes = 32;
 
 char* put_number(char* out, CellType type, std::uint64_t number) {
     if (type == CellType::Double) {
         const auto real = std::bit_cast<double>(number);
-        return std::to_chars(out, out + kMostNumberBytes, real).ptr;
+        return std::to_chars(out, out + kMaxNumberBytes, real).ptr;
     }
     if (type == CellType::Bool) {
         const std::string_view text = number != 0 ? "true" : "false";
@@ -61,7 +61,7 @@ class CsvWriter {
             if (column.type >= CellType::String) {
                 out_.write(field(column, row));
             } else {
-                char* const at = out_.reserve(kMostNumberBytes);
+                char* const at = out_.reserve(kMaxNumberBytes);
                 out_.advance(put_number(at, column.type, column.number(source_, row)));
             }
         }

@@ -52,8 +52,8 @@ inline char* put_varint(char* out, std::uint64_t value) {
 
 /// A few bytes that are rendered once and copied whole; what lies behind their size does not matter.
 struct Stamp {
-    static constexpr std::size_t kRoom = 40;
-    char bytes[kRoom] = {};
+    static constexpr std::size_t kCapacity = 40;
+    char bytes[kCapacity] = {};
     std::uint8_t size = 0;
 
     void set(std::string_view text) {
@@ -61,7 +61,7 @@ struct Stamp {
         size = static_cast<std::uint8_t>(text.size());
     }
     char* put(char* out) const {
-        std::memcpy(out, bytes, kRoom);
+        std::memcpy(out, bytes, kCapacity);
         return out + size;
     }
 };
@@ -329,7 +329,7 @@ class PerfettoTrace {
     void write_end() {
         const std::uint64_t time = std::max(open_.back(), last_);
         open_.pop_back();
-        char* out = file_.reserve(64 + 2 * Stamp::kRoom);
+        char* out = file_.reserve(64 + 2 * Stamp::kCapacity);
         char* const start = out;
         *out = kPacketTag;
         out[2] = kTimestampTag;
@@ -498,7 +498,7 @@ void PerfettoTrace::write_track(const TrackInfo& track) {
             write_begin(row, time, next);
             continue;
         }
-        char* out = file_.reserve(64 + 2 * Stamp::kRoom);
+        char* out = file_.reserve(64 + 2 * Stamp::kCapacity);
         char* const start = out;
         *out = kPacketTag;
         out[2] = kTimestampTag;

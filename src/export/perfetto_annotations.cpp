@@ -19,7 +19,7 @@ using Annotation = pbf_builder<AnnotationField>;
 
 namespace {
 
-constexpr int kDeepest = 16;  // of lists in lists; a trace made by hand could hold a cycle
+constexpr int kMaxDepth = 16;  // of lists in lists; a trace made by hand could hold a cycle
 
 }  // namespace
 
@@ -182,7 +182,7 @@ class PerfettoAnnotations::Writer {
     void put_list(Annotation& annotation, ListItems list, int level) {
         const std::span<const Argument> all = trace().list_items();
         const bool is_whole = list.first <= all.size() && list.count <= all.size() - list.first;
-        if (!is_whole || list.count == 0 || level >= kDeepest) {
+        if (!is_whole || list.count == 0 || level >= kMaxDepth) {
             pbf_builder<NestedField>(annotation, AnnotationField::Nested)
                 .add_enum(NestedField::Type, kNestedArray);
             return;

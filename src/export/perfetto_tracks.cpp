@@ -150,10 +150,10 @@ void PerfettoTracks::number_counters() {
     for (std::size_t i = 0; i < memory.size(); ++i) {
         for (const bool reserved : {false, true}) {
             MemoryTotal& total = memory_[memory_key(memory.thread[i], memory.device[i], reserved)];
-            total.is_told |= (reserved ? memory.total_reserved : memory.total_allocated)[i] != 0;
+            total.is_reported |= (reserved ? memory.total_reserved : memory.total_allocated)[i] != 0;
         }
     }
-    for (auto& [key, total] : memory_) total.uuid = total.is_told ? next_uuid_++ : 0;
+    for (auto& [key, total] : memory_) total.uuid = total.is_reported ? next_uuid_++ : 0;
 }
 
 std::uint64_t PerfettoTracks::of_thread(Row thread) const {
@@ -187,7 +187,7 @@ void PerfettoTracks::describe(const std::function<void(const std::string&)>& tak
         take(text);
     }
     for (const auto& [key, total] : memory_) {
-        if (!total.is_told) continue;
+        if (!total.is_reported) continue;
         const auto& [process, type, index, reserved] = key;
         const Device device{static_cast<DeviceType>(type), index};
         std::string text;

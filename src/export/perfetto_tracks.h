@@ -40,7 +40,7 @@ class PerfettoTracks {
     };
     struct MemoryTotal {
         std::uint64_t uuid;
-        bool is_told;
+        bool is_reported;
     };
     using MemoryKey = std::tuple<Row, std::uint8_t, std::int32_t, bool>;  // process, device, reserved
 

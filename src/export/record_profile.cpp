@@ -13,7 +13,7 @@ namespace marey {
 namespace {
 
 // One line, whatever happens.
-void complain(const char* what, const char* why) noexcept {
+void print_error(const char* what, const char* why) noexcept {
     try {
         const std::string line = std::string("marey: ") + what + ": " + why + "\n";
         if (::write(STDERR_FILENO, line.data(), line.size()) < 0) return;  // nobody to tell
@@ -37,9 +37,9 @@ void RecordProfile::start(const SessionOptions& options) noexcept {
     try {
         session_.start(options);
     } catch (const std::exception& error) {
-        complain("the profile cannot start", error.what());
+        print_error("the profile cannot start", error.what());
     } catch (...) {
-        complain("the profile cannot start", "unknown error");
+        print_error("the profile cannot start", "unknown error");
     }
 }
 
@@ -52,9 +52,9 @@ RecordProfile::~RecordProfile() {
         else
             write_chrome_json(trace, path_);
     } catch (const std::exception& error) {
-        complain("the profile is lost", error.what());
+        print_error("the profile is lost", error.what());
     } catch (...) {
-        complain("the profile is lost", "unknown error");
+        print_error("the profile is lost", "unknown error");
     }
 }
 

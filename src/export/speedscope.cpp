@@ -139,14 +139,14 @@ class Speedscope {
 
     /// Times never fall, whatever the trace says: the viewer would refuse the file.
     void write_event(char kind, std::uint32_t frame, std::uint64_t at) {
-        constexpr std::size_t kMostBytes = 96;
+        constexpr std::size_t kMaxBytes = 96;
         static constexpr char kStart[] = ",\n{\"type\":\"?\",\"frame\":";
         constexpr std::size_t kKindAt = 11;  // of the '?'
         static constexpr char kMiddle[] = ",\"at\":";
         last_ = std::max(last_, at);
         const std::size_t skip = is_first_event_ ? 1 : 0;  // the comma
         is_first_event_ = false;
-        char* out = file_.reserve(kMostBytes);
+        char* out = file_.reserve(kMaxBytes);
         std::memcpy(out, kStart + skip, sizeof kStart - 1 - skip);
         out[kKindAt - skip] = kind;
         out = put_decimal(out + sizeof kStart - 1 - skip, frame);

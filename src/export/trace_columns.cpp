@@ -1,4 +1,4 @@
-// trace_columns.cpp: every table and column. docs/tables.md says what they mean.
+// trace_columns.cpp: every table and column. docs/reference/tables.md says what they mean.
 #include "export/trace_columns.h"
 
 #include <algorithm>

@@ -78,8 +78,8 @@ class Assembly {
 
     /// When something ends that began with the event.
     static std::int64_t end_of(const DescribedEvent& event, std::int64_t duration_ns) {
-        constexpr std::int64_t kMost = std::int64_t{1} << 61;  // so that sums and differences fit
-        if (event.start_ns < -kMost || event.start_ns > kMost || duration_ns < -kMost || duration_ns > kMost)
+        constexpr std::int64_t kMax = std::int64_t{1} << 61;  // so that sums and differences fit
+        if (event.start_ns < -kMax || event.start_ns > kMax || duration_ns < -kMax || duration_ns > kMax)
             throw Error("the times of event '" + event.name + "' are more than a trace holds");
         return event.start_ns + duration_ns;
     }

@@ -192,7 +192,7 @@ bool ImportedArguments::read_nested(JsonCursor& cursor, StringId key, const std:
     cursor.take('{');
     const bool is_empty = cursor.peek() == '}';
     cursor.move_to(start);
-    if (is_empty || depth + 1 >= kDeepest) {
+    if (is_empty || depth + 1 >= kMaxDepth) {
         if (!read_as_text(cursor, value)) return false;
         values_.push_back(value);
         return true;
@@ -228,7 +228,7 @@ bool ImportedArguments::read_value(JsonCursor& cursor, Argument& value, int dept
         return true;
     }
     if (first == '[')
-        return depth + 1 >= kDeepest ? read_as_text(cursor, value) : read_list(cursor, value, depth);
+        return depth + 1 >= kMaxDepth ? read_as_text(cursor, value) : read_list(cursor, value, depth);
     if (first == '{') return read_as_text(cursor, value);
     const char* const start = cursor.at();
     JsonNumber number;

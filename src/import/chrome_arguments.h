@@ -106,7 +106,7 @@ class ImportedArguments {
     std::span<const Argument> plain() const { return values_; }
 
   private:
-    static constexpr int kDeepest = 8;
+    static constexpr int kMaxDepth = 8;
     static constexpr std::size_t kLongestCached = 1024;
 
     static constexpr bool is_positional(ChromeKey key) {

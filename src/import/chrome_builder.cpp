@@ -9,10 +9,10 @@ namespace marey {
 namespace {
 
 // 73 years around zero: sums and differences of times never overflow.
-constexpr std::int64_t kFarthest = std::int64_t{1} << 61;
+constexpr std::int64_t kMaxTimeNs = std::int64_t{1} << 61;
 
 bool is_far(std::int64_t time_ns) {
-    return time_ns > kFarthest || time_ns < -kFarthest;
+    return time_ns > kMaxTimeNs || time_ns < -kMaxTimeNs;
 }
 
 }  // namespace
@@ -91,7 +91,7 @@ ChromeBuilder::RangeFacts ChromeBuilder::describe(const ChromeEvent& event, std:
             facts.correlation = static_cast<std::uint64_t>(correlation);
         }
         read_numbers(facts);
-        if (facts_.is_ours) read_own(facts, key);
+        if (facts_.is_marey_trace) read_own(facts, key);
     }
     facts.site = sites_.site(key);
     return facts;
@@ -303,7 +303,7 @@ void ChromeBuilder::close_all() {
 /// Also for counters: the site of what has no duration.
 std::uint32_t ChromeBuilder::point_site(const ChromeEvent& event) {
     ChromeSiteKey key{event.name, event.category};
-    if (facts_.is_ours) read_own_site(key);
+    if (facts_.is_marey_trace) read_own_site(key);
     return sites_.site(key);
 }
 
@@ -341,7 +341,7 @@ bool ChromeBuilder::add_memory(const ChromeEvent& event, Row thread) {
 void ChromeBuilder::add_counter(const ChromeEvent& event) {
     const Row thread = rows_.thread(rows_.index(event.pid, event.tid));
     ChromeSiteKey key{event.name, event.category};
-    if (facts_.is_ours) read_own_site(key);
+    if (facts_.is_marey_trace) read_own_site(key);
     const std::span<const Argument> series = arguments_.finish();
     for (const Argument& value : series) {
         double number = 0;
@@ -385,7 +385,7 @@ void ChromeBuilder::add_flow(const ChromeEvent& event) {
         kind = LinkKind::Launch;
         if (event.phase == 'f') flows_.has_arrow(event.number_of_id);
     }
-    const bool is_named = kind == LinkKind::Flow && !(facts_.is_ours && name == "flow");
+    const bool is_named = kind == LinkKind::Flow && !(facts_.is_marey_trace && name == "flow");
     LinkEnd place;
     place.time_ns = event.time_ns;
     if (state.last_range != LinkEnd::kNoRange && state.last_start_ns == event.time_ns) {
@@ -448,7 +448,7 @@ void ChromeBuilder::name_row(const ChromeEvent& event) {
     const std::uint32_t index = rows_.index(event.pid, event.tid);
     rows_.name_row(index, arguments_.take_string(ChromeKey::Name));
     const auto owner = arguments_.integer(ChromeKey::ThreadOwner);
-    if (!facts_.is_ours || !owner) return;
+    if (!facts_.is_marey_trace || !owner) return;
     ChromeId pid = event.pid;
     if (const auto given = arguments_.integer(ChromeKey::ThreadPid)) pid = {*given, 0};
     const std::uint32_t owner_index = rows_.index(pid, {*owner, 0});
@@ -477,7 +477,7 @@ Trace ChromeBuilder::finish() {
         assembler_.add_problem("ended_early", "ranges that are not finished end before the window does",
                                ended);
     flows_.finish();
-    rows_.finish(facts_.is_ours);
+    rows_.finish(facts_.is_marey_trace);
     rows_.add_facts(facts_.base_ns, facts_.rank, facts_.host);
     add_problems();
     assembler_.set_window(first_ns_, last_ns_);

@@ -20,7 +20,7 @@ namespace marey {
 
 /// Facts of the file that are no events.
 struct ChromeFacts {
-    bool is_ours = false;  ///< written by our exporter
+    bool is_marey_trace = false;  ///< written by our exporter
     std::int64_t base_ns = 0;
     std::int32_t rank = -1;
     std::string host;

@@ -20,8 +20,8 @@ std::optional<std::int64_t> nanoseconds(std::string_view micros) {
     std::int64_t whole = 0;
     const char* const last = micros.data() + micros.size();
     const auto [end, error] = std::from_chars(micros.data(), last, whole);
-    constexpr std::int64_t kMost = std::int64_t{1} << 52;
-    if (error == std::errc() && micros[0] != '-' && whole < kMost) {
+    constexpr std::int64_t kMax = std::int64_t{1} << 52;
+    if (error == std::errc() && micros[0] != '-' && whole < kMax) {
         if (end == last) return whole * 1000;
         if (*end == '.' && last - end <= 4 && last - end >= 2) {
             std::int64_t part = 0;

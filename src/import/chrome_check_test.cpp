@@ -9,7 +9,7 @@ namespace marey {
 namespace {
 
 /// The rules that a text breaks, with their counts: "row_nesting 1, window 2".
-std::string rules_broken(const std::string& text) {
+std::string violated_rules(const std::string& text) {
     FindingList findings;
     check_chrome_json(text, findings);
     std::string list;
@@ -31,11 +31,11 @@ std::string flow(const std::string& phase, const std::string& id, const std::str
 }
 
 TEST(ChromeCheck, AFileThatKeepsTheRulesHasNoFindings) {
-    EXPECT_EQ(rules_broken("[]"), "");
-    EXPECT_EQ(rules_broken(R"({"traceEvents":[],"x":{"a":[{"a":1}]}})"), "");
-    EXPECT_EQ(rules_broken("[" + range("0", "10") + "," + range("2.5", "7.5") + "," + range("10.000", "0") +
-                           "," + range("1", "20", "\"other\"") + "," + flow("s", "1", "2") + "," +
-                           flow("f", "1", "3") + R"(,{"ph":"M","name":"process_name","pid":1}])"),
+    EXPECT_EQ(violated_rules("[]"), "");
+    EXPECT_EQ(violated_rules(R"({"traceEvents":[],"x":{"a":[{"a":1}]}})"), "");
+    EXPECT_EQ(violated_rules("[" + range("0", "10") + "," + range("2.5", "7.5") + "," + range("10.000", "0") +
+                             "," + range("1", "20", "\"other\"") + "," + flow("s", "1", "2") + "," +
+                             flow("f", "1", "3") + R"(,{"ph":"M","name":"process_name","pid":1}])"),
               "");
 }
 
@@ -43,49 +43,49 @@ TEST(ChromeCheck, WhatIsNoStrictJsonIsOneFinding) {
     for (const char* text :
          {"", "[", "[1,]", "{\"traceEvents\":[NaN]}", "[] x", "['a']", "[\"\x01\"]", "[\"\xFF\"]",
           "[\"\\ud800\"]", "[01]", "[{\"a\" 1}]", "[tru]", "[\"a]", "\xEF\xBB\xBF[]"})
-        EXPECT_EQ(rules_broken(text).substr(0, 13), "strict_json 1") << text;
+        EXPECT_EQ(violated_rules(text).substr(0, 13), "strict_json 1") << text;
 }
 
 TEST(ChromeCheck, KeysThatComeTwiceAreFoundAtEveryDepth) {
-    EXPECT_EQ(rules_broken(R"({"traceEvents":[],"a":1,"a":2})"), "unique_keys 1");
-    EXPECT_EQ(rules_broken(R"([{"ph":"M","ph":"M"}])"), "unique_keys 1");
-    EXPECT_EQ(rules_broken(R"([{"ph":"M","args":{"x":{"k":1,"k":2}}}])"), "unique_keys 1");
+    EXPECT_EQ(violated_rules(R"({"traceEvents":[],"a":1,"a":2})"), "unique_keys 1");
+    EXPECT_EQ(violated_rules(R"([{"ph":"M","ph":"M"}])"), "unique_keys 1");
+    EXPECT_EQ(violated_rules(R"([{"ph":"M","args":{"x":{"k":1,"k":2}}}])"), "unique_keys 1");
     std::string many = R"([{"ph":"M","args":{"k7":0)";
     for (int i = 0; i < 40; ++i) many += ",\"k" + std::to_string(i) + "\":0";
-    EXPECT_EQ(rules_broken(many + "}}]"), "unique_keys 1");
+    EXPECT_EQ(violated_rules(many + "}}]"), "unique_keys 1");
 }
 
 TEST(ChromeCheck, AListOfEventsMustBeThere) {
-    EXPECT_EQ(rules_broken("{}"), "trace_events 1");
-    EXPECT_EQ(rules_broken(R"({"traceEvents":{}})"), "trace_events 1");
-    EXPECT_EQ(rules_broken("[1,[],{\"ph\":\"M\"}]"), "trace_events 2");
+    EXPECT_EQ(violated_rules("{}"), "trace_events 1");
+    EXPECT_EQ(violated_rules(R"({"traceEvents":{}})"), "trace_events 1");
+    EXPECT_EQ(violated_rules("[1,[],{\"ph\":\"M\"}]"), "trace_events 2");
 }
 
 TEST(ChromeCheck, EventsHavePhaseTimeAndDuration) {
-    EXPECT_EQ(rules_broken(R"([{"name":"a"},{"ph":"X","ts":1},{"ph":"i"},{"ph":"i","ts":"1"}])"),
+    EXPECT_EQ(violated_rules(R"([{"name":"a"},{"ph":"X","ts":1},{"ph":"i"},{"ph":"i","ts":"1"}])"),
               "event_fields 4");
-    EXPECT_EQ(rules_broken("[" + range("0", "-1") + "]"), "event_fields 1");
-    EXPECT_EQ(rules_broken(R"([{"ph":"s","ts":1}])"), "event_fields 1");
+    EXPECT_EQ(violated_rules("[" + range("0", "-1") + "]"), "event_fields 1");
+    EXPECT_EQ(violated_rules(R"([{"ph":"s","ts":1}])"), "event_fields 1");
 }
 
 TEST(ChromeCheck, RangesOfOneRowNestToTheNanosecondInAnyOrder) {
-    EXPECT_EQ(rules_broken("[" + range("5", "10") + "," + range("0", "10") + "]"), "row_nesting 1");
-    EXPECT_EQ(rules_broken("[" + range("0", "10.000") + "," + range("9.999", "1") + "]"), "row_nesting 1");
-    EXPECT_EQ(rules_broken("[" + range("0", "10") + "," + range("10", "1") + "]"), "");
-    EXPECT_EQ(rules_broken("[" + range("0", "10") + "," + range("5", "10", "2") + "]"), "");
+    EXPECT_EQ(violated_rules("[" + range("5", "10") + "," + range("0", "10") + "]"), "row_nesting 1");
+    EXPECT_EQ(violated_rules("[" + range("0", "10.000") + "," + range("9.999", "1") + "]"), "row_nesting 1");
+    EXPECT_EQ(violated_rules("[" + range("0", "10") + "," + range("10", "1") + "]"), "");
+    EXPECT_EQ(violated_rules("[" + range("0", "10") + "," + range("5", "10", "2") + "]"), "");
 }
 
 TEST(ChromeCheck, BeginsHaveEnds) {
     const auto mark = [](const char* phase, const char* ts) {
         return std::string(R"({"ph":")") + phase + R"(","name":"m","pid":1,"tid":1,"ts":)" + ts + "}";
     };
-    EXPECT_EQ(rules_broken("[" + mark("B", "1") + "," + mark("E", "3") + "," + range("1", "2") + "]"), "");
-    EXPECT_EQ(rules_broken("[" + mark("B", "1") + "," + mark("E", "3") + "," + range("2", "5") + "]"),
+    EXPECT_EQ(violated_rules("[" + mark("B", "1") + "," + mark("E", "3") + "," + range("1", "2") + "]"), "");
+    EXPECT_EQ(violated_rules("[" + mark("B", "1") + "," + mark("E", "3") + "," + range("2", "5") + "]"),
               "row_nesting 1");
-    EXPECT_EQ(rules_broken("[" + mark("B", "1") + "," + mark("B", "2") + "," + mark("E", "3") + "]"),
+    EXPECT_EQ(violated_rules("[" + mark("B", "1") + "," + mark("B", "2") + "," + mark("E", "3") + "]"),
               "begin_end 1");
-    EXPECT_EQ(rules_broken("[" + mark("E", "1") + "]"), "begin_end 1");
-    EXPECT_EQ(rules_broken(R"([{"ph":"b","cat":"c","id":1,"ts":1},{"ph":"e","cat":"c","id":2,"ts":1}])"),
+    EXPECT_EQ(violated_rules("[" + mark("E", "1") + "]"), "begin_end 1");
+    EXPECT_EQ(violated_rules(R"([{"ph":"b","cat":"c","id":1,"ts":1},{"ph":"e","cat":"c","id":2,"ts":1}])"),
               "async_begin_end 2");
 }
 
@@ -107,23 +107,24 @@ TEST(ChromeCheck, AnEventIsNamedByItsOwnNameOnly) {
 }
 
 TEST(ChromeCheck, ArrowsHaveBothEndsOnceAndInOrder) {
-    EXPECT_EQ(rules_broken("[" + flow("s", "1", "1") + "]"), "flow_without_end 1");
-    EXPECT_EQ(rules_broken("[" + flow("f", "1", "1") + "]"), "flow_without_start 1");
-    EXPECT_EQ(
-        rules_broken("[" + flow("s", "1", "1") + "," + flow("s", "1", "2") + "," + flow("f", "1", "3") + "]"),
-        "flow_id_repeated 1");
-    EXPECT_EQ(rules_broken("[" + flow("s", "1", "2") + "," + flow("f", "1", "1") + "]"), "flow_backwards 1");
-    EXPECT_EQ(rules_broken("[" + flow("s", "1", "2", "ac2g") + "," + flow("f", "1", "1", "ac2g") + "]"),
+    EXPECT_EQ(violated_rules("[" + flow("s", "1", "1") + "]"), "flow_without_end 1");
+    EXPECT_EQ(violated_rules("[" + flow("f", "1", "1") + "]"), "flow_without_start 1");
+    EXPECT_EQ(violated_rules("[" + flow("s", "1", "1") + "," + flow("s", "1", "2") + "," +
+                             flow("f", "1", "3") + "]"),
+              "flow_id_repeated 1");
+    EXPECT_EQ(violated_rules("[" + flow("s", "1", "2") + "," + flow("f", "1", "1") + "]"),
+              "flow_backwards 1");
+    EXPECT_EQ(violated_rules("[" + flow("s", "1", "2", "ac2g") + "," + flow("f", "1", "1", "ac2g") + "]"),
               "kernel_before_launch 1");
-    EXPECT_EQ(rules_broken("[" + flow("s", "1", "1", "a") + "," + flow("f", "1", "1", "b") + "]"),
+    EXPECT_EQ(violated_rules("[" + flow("s", "1", "1", "a") + "," + flow("f", "1", "1", "b") + "]"),
               "flow_without_end 1, flow_without_start 1");
 }
 
 TEST(ChromeCheck, EventsLieInTheWindow) {
     const std::string end = R"({"ph":"i","s":"g","name":"Record Window End","pid":"","tid":"","ts":10.5})";
-    EXPECT_EQ(rules_broken("[" + range("0", "10.5") + "," + end + "]"), "");
-    EXPECT_EQ(rules_broken("[" + range("0", "10.501") + "," + end + "]"), "file_window 1");
-    EXPECT_EQ(rules_broken("[" + range("-0.001", "1") + "]"), "file_window 1");
+    EXPECT_EQ(violated_rules("[" + range("0", "10.5") + "," + end + "]"), "");
+    EXPECT_EQ(violated_rules("[" + range("0", "10.501") + "," + end + "]"), "file_window 1");
+    EXPECT_EQ(violated_rules("[" + range("-0.001", "1") + "]"), "file_window 1");
 }
 
 }  // namespace

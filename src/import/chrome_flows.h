@@ -7,7 +7,7 @@
 
 #include <marey/trace.h>
 
-#include "base/expected_room.h"
+#include "base/reserve_expected.h"
 #include "trace/trace_assembler.h"
 
 namespace marey {

@@ -17,8 +17,8 @@ namespace {
 
 constexpr std::size_t kLargestEvent = 64 << 20;
 constexpr std::size_t kLargestFact = 256 << 20;
-constexpr std::uint64_t kFirstLook = 1 << 14;
-constexpr int kMostLost = 16;
+constexpr std::uint64_t kFirstCheck = 1 << 14;
+constexpr int kMaxLost = 16;
 
 class ChromeReader {
   public:
@@ -131,13 +131,13 @@ class ChromeReader {
         if (key == "otherData" && read_own_facts(json)) return;
         if (key == "distributedInfo") {
             read_rank(json);
-            if (facts.is_ours || json == "{\"rank\":" + std::to_string(facts.rank) + "}") return;
+            if (facts.is_marey_trace || json == "{\"rank\":" + std::to_string(facts.rank) + "}") return;
         }
         if (std::string_view host; key == "host_name" && value.read_string(host)) {
             facts.host = host;
             return;
         }
-        if (key == "traceName" && facts.is_ours) return;
+        if (key == "traceName" && facts.is_marey_trace) return;
         if (key == "viztracer_metadata") read_viztracer_base(json);
         if (key == "deviceProperties" && json == "[]") return;
         builder_.assembler().add_metadata(key, whole_json(json));
@@ -192,14 +192,14 @@ class ChromeReader {
         ChromeFacts& facts = builder_.facts();
         WindowInfo& window = builder_.assembler().window();
         ClockInfo& clock = builder_.assembler().clock();
-        bool is_ours = false;
+        bool is_marey_trace = false;
         each_member(json, [&](const std::string& key, JsonCursor& cursor) {
             std::string_view text;
-            if (key == "producer" && cursor.read_string(text)) return is_ours = text == "marey";
+            if (key == "producer" && cursor.read_string(text)) return is_marey_trace = text == "marey";
             return false;
         });
-        if (!is_ours) return false;
-        facts.is_ours = true;
+        if (!is_marey_trace) return false;
+        facts.is_marey_trace = true;
         each_member(json, [&](const std::string& key, JsonCursor& cursor) {
             std::string_view text;
             if (key == "clock_max_error_ns") return cursor.read_scaled(0, clock.max_error_ns);
@@ -279,7 +279,7 @@ class ChromeReader {
                 cursor_.take(']');
                 return;
             }
-            if (!(next == '{' ? read_event() : pass_over("no object"))) return;
+            if (!(next == '{' ? read_event() : skip_event("no object"))) return;
         }
     }
 
@@ -290,7 +290,7 @@ class ChromeReader {
             result = events_.read(cursor_, event_);
             return result == EventResult::Read;
         });
-        if (outcome == Outcome::Bad) return pass_over(events_.cause());
+        if (outcome == Outcome::Bad) return skip_event(events_.cause());
         if (outcome != Outcome::Done) {
             // It has no end. Where there are more events behind it, only its own braces are at fault.
             if (outcome == Outcome::End && !has_more_events()) {
@@ -302,17 +302,17 @@ class ChromeReader {
         }
         is_lost_ = false;
         builder_.add(event_);
-        if (++event_count_ == next_look_) {
-            next_look_ *= 2;
+        if (++event_count_ == next_check_) {
+            next_check_ *= 2;
             builder_.expect(text_.source().fraction_read());
         }
         return true;
     }
 
     /// Counts what stands here and goes behind it. False: the text is over.
-    bool pass_over(const char* cause) {
+    bool skip_event(const char* cause) {
         builder_.add_malformed(cause);
-        if (is_lost_ || lost_count_ >= kMostLost) return go_to_next();
+        if (is_lost_ || lost_count_ >= kMaxLost) return skip_to_next();
         const Outcome outcome = attempt(kLargestEvent, [&] { return cursor_.skip_value(); });
         return outcome == Outcome::Done || get_lost();
     }
@@ -321,7 +321,7 @@ class ChromeReader {
     /// rest, so that it can be done a few times only. False: the text is over, or this was once too often.
     bool get_lost() {
         is_lost_ = true;
-        if (++lost_count_ < kMostLost) return go_to_next();
+        if (++lost_count_ < kMaxLost) return skip_to_next();
         cut_short(Outcome::Bad);
         return false;
     }
@@ -334,7 +334,7 @@ class ChromeReader {
     }
 
     /// To the next opening brace behind this place. False: there is none.
-    bool go_to_next() {
+    bool skip_to_next() {
         const char* from = cursor_.at() + 1;
         while (true) {
             if (from < text_.end()) {
@@ -362,7 +362,7 @@ class ChromeReader {
     ChromeEventReader events_{builder_.assembler(), builder_.arguments()};
     ChromeEvent event_;
     std::uint64_t event_count_ = 0;
-    std::uint64_t next_look_ = kFirstLook;  ///< when to ask how much is still to come
+    std::uint64_t next_check_ = kFirstCheck;  ///< when to ask how much is still to come
     bool has_events_ = false;
     std::string cut_;  ///< why not all was read; empty: it was
     int lost_count_ = 0;

@@ -1,4 +1,4 @@
-// chrome_json.h: reads Chrome's trace JSON, of any maker. docs/import.md tells what becomes what.
+// chrome_json.h: reads Chrome's trace JSON, of any maker. docs/formats/import.md tells what becomes what.
 #pragma once
 
 #include <cstddef>

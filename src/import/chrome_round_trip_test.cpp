@@ -1,4 +1,4 @@
-// chrome_round_trip_test.cpp: what our exporter writes comes back: the projection that docs/chrome_json.md
+// chrome_round_trip_test.cpp: what our exporter writes comes back: the projection that docs/formats/chrome_json.md
 // tells of.
 #include <gtest/gtest.h>
 

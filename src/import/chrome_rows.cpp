@@ -10,7 +10,7 @@ namespace marey {
 namespace {
 
 /// The number at the end of "GPU 3"; -1: there is none.
-std::int64_t number_behind(std::string_view text, std::string_view start) {
+std::int64_t number_after(std::string_view text, std::string_view start) {
     const std::size_t at = text.find(start);
     if (at == text.npos) return -1;
     text.remove_prefix(at + start.size());
@@ -109,11 +109,11 @@ std::int64_t ImportedRows::device_of_process(const Process& process, DeviceType&
     const std::string& labels = text(process.labels);
     const std::string& name = text(process.name);
     type = DeviceType::Cuda;
-    if (labels.starts_with("GPU ")) return number_behind(labels, "GPU ");
-    if (name.find("/device:GPU:") != name.npos) return number_behind(name, "/device:GPU:");
+    if (labels.starts_with("GPU ")) return number_after(labels, "GPU ");
+    if (name.find("/device:GPU:") != name.npos) return number_after(name, "/device:GPU:");
     type = DeviceType::Other;
-    if (labels.starts_with("device ")) return number_behind(labels, "device ");
-    return number_behind(name, "/device:TPU:");
+    if (labels.starts_with("device ")) return number_after(labels, "device ");
+    return number_after(name, "/device:TPU:");
 }
 
 void ImportedRows::mark_device(ImportedRow& row) {
@@ -137,16 +137,16 @@ std::uint32_t ImportedRows::host_of(const ImportedRow& row) const {
     return first_host_ != ImportedRow::kNone ? first_host_ : row.process;
 }
 
-Row ImportedRows::process_row(std::uint32_t index, bool is_ours) {
+Row ImportedRows::process_row(std::uint32_t index, bool is_marey_trace) {
     Process& process = processes_[index];
     if (process.row != kNoRow) return process.row;
     ProcessInfo info;
     std::string name = text(process.name);
     if (name.empty()) name = text(process.id.text);
     info.pid = process.id.text == 0 && process.id.number != ChromeId::kMissing ? process.id.number : 0;
-    if (is_ours && name.ends_with(')')) {
+    if (is_marey_trace && name.ends_with(')')) {
         const std::size_t at = name.rfind(" (rank ");
-        const std::int64_t node = at == name.npos ? -1 : number_behind(name, " (rank ");
+        const std::int64_t node = at == name.npos ? -1 : number_after(name, " (rank ");
         if (node >= 0) {
             info.node = static_cast<std::int32_t>(node);
             name.resize(at);
@@ -161,7 +161,7 @@ Row ImportedRows::process_row(std::uint32_t index, bool is_ours) {
 }
 
 /// PyTorch writes "thread 12 (name)", and "stream 7 " with a space behind it.
-std::string ImportedRows::thread_name(const ImportedRow& row, bool is_ours) const {
+std::string ImportedRows::thread_name(const ImportedRow& row, bool is_marey_trace) const {
     std::string name = text(row.name);
     while (name.ends_with(' ')) name.pop_back();
     if (name.empty()) return text(row.tid.text);
@@ -169,22 +169,22 @@ std::string ImportedRows::thread_name(const ImportedRow& row, bool is_ours) cons
     if (!name.starts_with(kThread)) return name;
     const std::size_t behind = name.find_first_not_of("0123456789", kThread.size());
     if (behind == kThread.size()) return name;
-    if (behind == name.npos) return is_ours ? std::string() : name;
+    if (behind == name.npos) return is_marey_trace ? std::string() : name;
     if (name.compare(behind, 2, " (") == 0 && name.ends_with(')'))
         return name.substr(behind + 2, name.size() - behind - 3);
     return name;
 }
 
-void ImportedRows::finish_thread(ImportedRow& row, bool is_ours) {
+void ImportedRows::finish_thread(ImportedRow& row, bool is_marey_trace) {
     if (!row.has_own_thread) return;
     const std::uint32_t process = row.is_device ? host_of(row) : row.process;
-    const Row owner = process_row(process, is_ours);
+    const Row owner = process_row(process, is_marey_trace);
     ThreadInfo& thread = assembler_.thread(row.thread);
     thread.process = owner;
     thread.id = ++processes_[process].threads;
     const bool has_number = row.tid.text == 0 && row.tid.number != ChromeId::kMissing;
     thread.os_tid = has_number && !row.is_device ? row.tid.number : 0;
-    thread.name = assembler_.string(thread_name(row, is_ours));
+    thread.name = assembler_.string(thread_name(row, is_marey_trace));
 }
 
 void ImportedRows::add_facts(std::int64_t base_ns, std::int32_t rank, const std::string& host) {
@@ -199,7 +199,7 @@ void ImportedRows::add_facts(std::int64_t base_ns, std::int32_t rank, const std:
     }
 }
 
-void ImportedRows::finish(bool is_ours) {
+void ImportedRows::finish(bool is_marey_trace) {
     for (std::uint32_t i = 0; i < processes_.size(); ++i)
         process_of_name_.try_emplace(text(processes_[i].name), i);
     for (ImportedRow& row : rows_) {
@@ -208,7 +208,7 @@ void ImportedRows::finish(bool is_ours) {
             first_host_ = row.process;
     }
     for (ImportedRow& row : rows_) {
-        if (row.thread != kNoRow) finish_thread(row, is_ours);
+        if (row.thread != kNoRow) finish_thread(row, is_marey_trace);
     }
     for (const ImportedRow& row : rows_) {
         if (row.lane == ImportedRow::kNone || !row.is_device || row.kind == ImportedRow::Kind::Overlap)

@@ -58,9 +58,9 @@ class ImportedRows {
     void label_process(const ChromeId& pid, StringId labels);
     void name_row(std::uint32_t row, StringId name) { rows_[row].name = name; }
 
-    /// Makes the processes, and says which rows are devices'. `is_ours`: names that our exporter makes up
-    /// are taken for what they stand for.
-    void finish(bool is_ours);
+    /// Makes the processes, and says which rows are devices'. `is_marey_trace`: names that our exporter makes
+    /// up are taken for what they stand for.
+    void finish(bool is_marey_trace);
     /// Facts of the file, after finish(): of every process, and of the only one.
     void add_facts(std::int64_t base_ns, std::int32_t rank, const std::string& host);
 
@@ -88,10 +88,10 @@ class ImportedRows {
     /// What a row's process says of devices: its number, or -1 when it is none.
     std::int64_t device_of_process(const Process& process, DeviceType& type) const;
     void mark_device(ImportedRow& row);
-    Row process_row(std::uint32_t process, bool is_ours);
+    Row process_row(std::uint32_t process, bool is_marey_trace);
     std::uint32_t host_of(const ImportedRow& row) const;
-    void finish_thread(ImportedRow& row, bool is_ours);
-    std::string thread_name(const ImportedRow& row, bool is_ours) const;
+    void finish_thread(ImportedRow& row, bool is_marey_trace);
+    std::string thread_name(const ImportedRow& row, bool is_marey_trace) const;
     const std::string& text(StringId id) const { return assembler_.text(id); }
 
     TraceAssembler& assembler_;

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/cuda_words.h"  // what profiles share with recordings
+#include "base/device_names.h"  // what profiles share with recordings
 
 namespace marey {
 

@@ -78,7 +78,7 @@ std::uint32_t DeviceProfile::queue_lane(Row process, std::int64_t device, std::i
                                         TrackKind kind) {
     const auto [place, is_new] = queues_.try_emplace({process, device, stream, kind});
     if (is_new) {
-        constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+        constexpr std::int64_t kMax = std::numeric_limits<std::int32_t>::max();
         ThreadInfo info;
         info.process = process;
         info.id = ++threads_of_[process];
@@ -91,7 +91,7 @@ std::uint32_t DeviceProfile::queue_lane(Row process, std::int64_t device, std::i
         lane.thread = place->second.first;
         lane.kind = kind;
         lane.device = {DeviceType::Cuda,
-                       static_cast<std::int32_t>(std::clamp(device, std::int64_t{-1}, kMost))};
+                       static_cast<std::int32_t>(std::clamp(device, std::int64_t{-1}, kMax))};
         lane.stream = stream;
         lane.name = info.name;
         place->second.second = trace_.add_lane(lane);

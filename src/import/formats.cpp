@@ -6,7 +6,7 @@
 #include <marey/error.h>
 #include <marey/import.h>
 
-#include "import/file_head.h"
+#include "import/file_header.h"
 #include "import/formats.h"
 
 namespace marey {

@@ -65,8 +65,8 @@ class NsightFacts {
     void read_clock() {
         TableRows rows = file_.rows("TARGET_INFO_SESSION_START_TIME", {"utcEpochNs"});
         if (!rows.next() || rows.is_null(0)) return;
-        constexpr std::int64_t kFarthest = std::int64_t{1} << 62;
-        const std::int64_t offset = std::clamp(rows.integer(0), -kFarthest, kFarthest);
+        constexpr std::int64_t kMaxOffset = std::int64_t{1} << 62;
+        const std::int64_t offset = std::clamp(rows.integer(0), -kMaxOffset, kMaxOffset);
         for (Row row = 0; row < profile_.process_count(); ++row)
             profile_.trace().process(row).realtime_offset_ns = offset;
     }
@@ -99,14 +99,14 @@ class NsightFacts {
         TableRows rows = file_.rows(table, {"start", "globalPid", "deviceId", "address", "bytes", "memKind",
                                             "memoryOperationType", "correlationId"});
         const std::set<std::int64_t> freeing = freeing_operations();
-        constexpr std::int64_t kMost = std::int64_t{1} << 62;
+        constexpr std::int64_t kMax = std::int64_t{1} << 62;
         std::vector<Allocation> reports;
         while (rows.next()) {
             if (!profile_.has_times(rows, table, {kTime})) continue;
             Allocation report{};
             report.process_key = global_process_key(rows.integer(kPid));
             report.time = profile_.reachable(rows.integer(kTime));
-            report.bytes = std::clamp(rows.integer(kBytes), std::int64_t{0}, kMost);
+            report.bytes = std::clamp(rows.integer(kBytes), std::int64_t{0}, kMax);
             if (freeing.contains(rows.integer(kOperation))) report.bytes = -report.bytes;
             report.address = static_cast<std::uint64_t>(rows.integer(kAddress));
             const bool is_of_host = !rows.is_null(kKind) && rows.integer(kKind) <= 1;
@@ -182,14 +182,14 @@ class NsightFacts {
     /// The rows of a table as a list of JSON objects; false where they are too many for that.
     bool add_table(const std::string& name, const std::string& table, const std::vector<std::string>& keys,
                    const std::vector<std::string>& columns) {
-        constexpr int kMostRows = 10'000;
+        constexpr int kMaxRows = 10'000;
         TableRows rows = file_.rows(table, columns);
         std::string text;
         JsonWriter json(text);
         json.begin_array();
         int count = 0;
         while (rows.next()) {
-            if (++count > kMostRows) return false;
+            if (++count > kMaxRows) return false;
             json.begin_object();
             for (std::size_t i = 0; i < columns.size(); ++i) {
                 const int column = static_cast<int>(i);

@@ -70,7 +70,7 @@ bool is_about_recording(std::uint32_t field) {
     return std::find(std::begin(kFields), std::end(kFields), field) != std::end(kFields);
 }
 
-constexpr std::int64_t kFarthest = std::int64_t{1} << 61;  // of times: sums of two stay in range
+constexpr std::int64_t kMaxTimeNs = std::int64_t{1} << 61;  // of times: sums of two stay in range
 
 class PerfettoReader {
   public:
@@ -79,8 +79,8 @@ class PerfettoReader {
     Trace read(std::string_view bytes) {
         read_packets(bytes, PerfettoPackets::is_gzip(bytes), 0);
         if (packets_ == 0) throw Error(name_ + ": no Perfetto trace, or damaged at its first packet");
-        tracks_.place(is_ours_, clocks_.realtime_offset());
-        if (is_ours_) {
+        tracks_.place(is_marey_trace_, clocks_.realtime_offset());
+        if (is_marey_trace_) {
             assembler_.set_window(window_start_, window_end_);
             events_.set_window_end(window_end_);
         }
@@ -221,24 +221,24 @@ class PerfettoReader {
                                    packet.time);
         } else {
             Message event(packet.event);
-            bool is_told = false;
+            bool has_timestamp = false;
             while (const std::uint32_t field = event.next_field()) {
                 if (field == varint(EventField::TimestampDeltaUs)) {
                     sequence.time_us += event.get_uint64();
-                    is_told = true;
+                    has_timestamp = true;
                 } else if (field == varint(EventField::TimestampAbsoluteUs)) {
                     sequence.time_us = event.get_uint64();
-                    is_told = true;
+                    has_timestamp = true;
                 } else {
                     event.skip();
                 }
             }
-            if (!is_told) ++timeless_;
+            if (!has_timestamp) ++timeless_;
             time = static_cast<std::int64_t>(sequence.time_us * 1000);
         }
         const std::int64_t result = static_cast<std::int64_t>(static_cast<std::uint64_t>(time) + shift_);
-        if (result > kFarthest || result < -kFarthest) ++far_times_;
-        return std::clamp(result, -kFarthest, kFarthest);
+        if (result > kMaxTimeNs || result < -kMaxTimeNs) ++far_times_;
+        return std::clamp(result, -kMaxTimeNs, kMaxTimeNs);
     }
 
     void read_clocks(std::uint32_t sequence, std::string_view message) {
@@ -406,17 +406,17 @@ class PerfettoReader {
     /// What a file of ours says of itself; false: it is something else.
     bool read_own_metadata(std::string_view key, std::string_view text, std::int64_t number) {
         if (key == kVersionKey && packets_ <= 2) {
-            is_ours_ = true;
-            events_.set_ours();
+            is_marey_trace_ = true;
+            events_.set_marey_trace();
             return true;
         }
-        if (!is_ours_) return false;
+        if (!is_marey_trace_) return false;
         if (key == kWindowStartKey) {
-            window_start_ = std::clamp(number, -kFarthest, kFarthest);
+            window_start_ = std::clamp(number, -kMaxTimeNs, kMaxTimeNs);
             // Its clock knows no negative times.
             shift_ = static_cast<std::uint64_t>(std::min<std::int64_t>(window_start_, 0));
         } else if (key == kWindowEndKey) {
-            window_end_ = std::clamp(number, window_start_, kFarthest);
+            window_end_ = std::clamp(number, window_start_, kMaxTimeNs);
         } else if (key == kSessionKey) {
             assembler_.window().session_name = text;
         } else if (key == kFinishedKey) {
@@ -463,7 +463,7 @@ class PerfettoReader {
     std::unordered_map<std::uint32_t, PerfettoSequence> sequences_;
     PerfettoSequence* last_sequence_ = nullptr;
     std::uint32_t last_id_ = 0;
-    bool is_ours_ = false;
+    bool is_marey_trace_ = false;
     std::int64_t window_start_ = 0, window_end_ = 0;
     std::uint64_t shift_ = 0;
     std::uint64_t packets_ = 0, cut_short_ = 0, damaged_ = 0, damaged_packets_ = 0, lost_ = 0, stateless_ = 0,

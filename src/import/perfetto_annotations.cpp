@@ -16,7 +16,7 @@ using namespace perfetto;
 
 namespace {
 
-constexpr int kDeepest = 64;  // of values in values
+constexpr int kMaxDepth = 64;  // of values in values
 
 Argument integer(std::uint64_t bits) {
     Argument value;
@@ -127,7 +127,7 @@ PerfettoValues::Node PerfettoValues::parse(std::string_view message, int level) 
                 node.kind =
                     field == bytes(AnnotationField::DictEntries) ? Node::Kind::Dict : Node::Kind::List;
                 const std::string_view item = fields.get_view();
-                if (level < kDeepest)
+                if (level < kMaxDepth)
                     node.items.push_back(parse(item, level + 1));
                 else
                     ++unread_;
@@ -169,7 +169,7 @@ PerfettoValues::Node PerfettoValues::parse_nested(std::string_view message, int 
             case bytes(NestedField::DictValues):
             case bytes(NestedField::ArrayValues): {
                 const std::string_view item = fields.get_view();
-                if (level < kDeepest)
+                if (level < kMaxDepth)
                     node.items.push_back(parse_nested(item, level + 1));
                 else
                     ++unread_;
@@ -207,7 +207,7 @@ const PerfettoValues::Node* PerfettoValues::entry(const Node& dict, std::string_
 
 /// A dictionary by which a file of ours tells a value that Perfetto has no word for.
 bool PerfettoValues::is_wrapped(const Node& node) const {
-    if (!is_ours_ || node.kind != Node::Kind::Dict) return false;
+    if (!is_marey_trace_ || node.kind != Node::Kind::Dict) return false;
     const Node* const inner = entry(node, "value");
     const bool has_inner = entry(node, "truncated") != nullptr || entry(node, "scalar") != nullptr;
     if (has_inner && inner != nullptr) return is_value(*inner);
@@ -260,9 +260,9 @@ Argument PerfettoValues::unwrap(const Node& node) {
     if (const Node* const scalar = entry(node, "scalar");
         scalar != nullptr && entry(node, "value") != nullptr) {
         Argument value = value_of(*entry(node, "value"));
-        constexpr auto kMost = static_cast<std::uint64_t>(ValueKind::Double);
+        constexpr auto kMax = static_cast<std::uint64_t>(ValueKind::Double);
         if (value.kind == ValueKind::String)
-            value.left_out = static_cast<ValueKind>(std::min(scalar->bits, kMost));
+            value.left_out = static_cast<ValueKind>(std::min(scalar->bits, kMax));
         return value;
     }
     Argument value;
@@ -362,12 +362,12 @@ void PerfettoValues::read_facts(const Node& node, std::vector<Argument>& values,
     positions("outputs", ArgumentRole::Output);
 }
 
-void PerfettoValues::read(std::string_view message, const PerfettoSequence& sequence, bool is_ours,
+void PerfettoValues::read(std::string_view message, const PerfettoSequence& sequence, bool is_marey_trace,
                           std::vector<Argument>& values, ReadFacts& facts) {
     sequence_ = &sequence;
-    is_ours_ = is_ours;
+    is_marey_trace_ = is_marey_trace;
     const Node node = parse(message, 0);
-    if (is_ours && node.kind == Node::Kind::Dict && !is_wrapped(node) && text(node.name) == kFacts)
+    if (is_marey_trace && node.kind == Node::Kind::Dict && !is_wrapped(node) && text(node.name) == kFacts)
         read_facts(node, values, facts);
     else
         flatten(node, node.name, values);

@@ -36,9 +36,9 @@ class PerfettoValues {
     /// The assembler must outlive this.
     explicit PerfettoValues(TraceAssembler& assembler) : assembler_(assembler) {}
 
-    /// Appends what a DebugAnnotation message holds. `is_ours`: the file was written by Marey. Damage is a
-    /// protozero::exception.
-    void read(std::string_view message, const PerfettoSequence& sequence, bool is_ours,
+    /// Appends what a DebugAnnotation message holds. `is_marey_trace`: the file was written by Marey. Damage
+    /// is a protozero::exception.
+    void read(std::string_view message, const PerfettoSequence& sequence, bool is_marey_trace,
               std::vector<Argument>& values, ReadFacts& facts);
 
     std::uint64_t unread() const { return unread_; }    ///< values of unknown kinds, or too deep
@@ -70,7 +70,7 @@ class PerfettoValues {
 
     TraceAssembler& assembler_;
     const PerfettoSequence* sequence_ = nullptr;
-    bool is_ours_ = false;
+    bool is_marey_trace_ = false;
     std::uint64_t unread_ = 0;
     std::uint64_t unnamed_ = 0;
 };

@@ -89,9 +89,9 @@ void each_double(Message& fields, Take take) {
 
 }  // namespace
 
-void PerfettoEvents::set_ours() {
-    if (is_ours_) return;
-    is_ours_ = true;
+void PerfettoEvents::set_marey_trace() {
+    if (is_marey_trace_) return;
+    is_marey_trace_ = true;
     for (int i = 0; i < kScopeCount; ++i)
         scopes_.emplace(assembler_.string(scope_name(static_cast<Scope>(i))), static_cast<Scope>(i));
 }
@@ -246,7 +246,7 @@ void PerfettoEvents::parse(std::string_view message, const PerfettoSequence& seq
                 fields.categories.push_back(assembler_.string(event.get_view()));
                 break;
             case bytes(EventField::DebugAnnotations):
-                values_.read(event.get_view(), sequence, is_ours_, fields.values, fields.facts);
+                values_.read(event.get_view(), sequence, is_marey_trace_, fields.values, fields.facts);
                 break;
             case varint(EventField::SourceLocationIid): {
                 const PerfettoSequence::Place* const place = sequence.places.find(event.get_uint64());
@@ -289,7 +289,7 @@ std::uint32_t PerfettoEvents::site_of(const Fields& fields, bool& is_memory) {
     site.raw_name = fields.facts.raw_name;
     is_memory = false;
     std::span<const StringId> categories = fields.categories;
-    if (is_ours_ && !categories.empty()) {
+    if (is_marey_trace_ && !categories.empty()) {
         if (const auto scope = scopes_.find(categories.back()); scope != scopes_.end()) {
             site.scope = scope->second;
             categories = categories.first(categories.size() - 1);
@@ -388,8 +388,8 @@ void PerfettoEvents::add_phase(const Fields& fields, const PerfettoSequence& seq
             add_edge(track, {time, kEnd, keep_extras(fields, time)});
             return;
         case 'X': {
-            constexpr std::int64_t kMost = INT64_MAX / 4000;
-            const std::int64_t duration = std::clamp(fields.duration_us, -kMost, kMost) * 1000;
+            constexpr std::int64_t kMax = INT64_MAX / 4000;
+            const std::int64_t duration = std::clamp(fields.duration_us, -kMax, kMax) * 1000;
             latest_ = std::max(latest_, time + duration);
             completes_.push_back(
                 {time, duration, track, site_of(fields, is_memory), keep_extras(fields, time)});

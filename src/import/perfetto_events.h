@@ -29,7 +29,7 @@ class PerfettoEvents {
     ~PerfettoEvents();
 
     /// From now on the file is known to be ours.
-    void set_ours();
+    void set_marey_trace();
     /// Only files of ours: the names of flows, in order.
     void add_flow_name(std::string_view name) { flow_names_.push_back(assembler_.string(name)); }
     /// A TrackEvent message at `time_ns`. Damage is a protozero::exception; nothing of the event is kept
@@ -116,11 +116,11 @@ class PerfettoEvents {
     PerfettoTrackTable& tracks_;
     PerfettoValues values_;
     std::unique_ptr<Fields> fields_;
-    bool is_ours_ = false;
+    bool is_marey_trace_ = false;
     bool has_window_ = false;
     std::int64_t window_end_ns_ = 0;
     std::int64_t latest_ = INT64_MIN;
-    std::unordered_map<StringId, Scope> scopes_;  ///< is_ours_
+    std::unordered_map<StringId, Scope> scopes_;  ///< is_marey_trace_
     std::vector<StringId> flow_names_;
 
     std::vector<std::vector<Event>> edges_;  ///< of each track

@@ -100,7 +100,7 @@ void PerfettoEvents::link(const Flow& from, const Flow& to) {
     }
     LinkKind kind = LinkKind::Flow;
     StringId name = 0;
-    if (is_ours_) {
+    if (is_marey_trace_) {
         const std::uint64_t number = from.id >> kFlowKindShift;
         if (number >= 1 && number <= 4) kind = static_cast<LinkKind>(number);
         const std::uint64_t named = (from.id >> kFlowNameShift) & kFlowNameMask;
@@ -148,8 +148,8 @@ void PerfettoEvents::finish() {
                                    values_of(instant.extras));
     }
     for (const Sample& sample : samples_) {
-        if (is_ours_ && tracks_.shows_memory(sample.track)) continue;
-        const bool has_home = is_ours_ && sample.home != kNone;
+        if (is_marey_trace_ && tracks_.shows_memory(sample.track)) continue;
+        const bool has_home = is_marey_trace_ && sample.home != kNone;
         const Row thread =
             has_home ? tracks_.thread_of(sample.home) : tracks_.counter_thread_of(sample.track);
         SiteInfo site;

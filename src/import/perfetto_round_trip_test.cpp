@@ -1,4 +1,4 @@
-// perfetto_round_trip_test.cpp: what docs/perfetto.md says is kept, is kept.
+// perfetto_round_trip_test.cpp: what docs/formats/perfetto.md says is kept, is kept.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -250,7 +250,7 @@ TEST_F(PerfettoRoundTripTest, FilesAreKnownByTheirSuffixAndTheirFirstBytes) {
 
 #if MAREY_HAVE_ZLIB
 TEST_F(PerfettoRoundTripTest, CompressedFilesAreReadToo) {
-    const Trace trace = testing::random_trace(11, {.most_ranges = 2000});
+    const Trace trace = testing::random_trace(11, {.max_ranges = 2000});
     const Trace again = round_through_file(trace, "a.perfetto-trace.gz");
     EXPECT_EQ(difference(again, trace), "");
 }

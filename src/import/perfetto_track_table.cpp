@@ -269,7 +269,7 @@ std::uint32_t PerfettoTrackTable::parent_of(const Track& track) const {
 
 /// The nearest track, from this one upwards, of a thread or a process; kNone: none.
 std::uint32_t PerfettoTrackTable::place_above(std::uint32_t track) const {
-    for (int i = 0; i < kDeepest && track != kNone; ++i) {
+    for (int i = 0; i < kMaxDepth && track != kNone; ++i) {
         if (tracks_[track].has_thread || tracks_[track].has_process) return track;
         track = parent_of(tracks_[track]);
     }
@@ -286,7 +286,7 @@ Row PerfettoTrackTable::process_row(std::int64_t pid) {
         const Process& process = found->second;
         info.name = process.name;
         info.command_line = process.command_line;
-        if (is_ours_) {
+        if (is_marey_trace_) {
             info.node = process.node;
             info.host = process.host;
             if (pid >= kFirstFreeId) info.pid = 0;
@@ -314,9 +314,10 @@ Row PerfettoTrackTable::thread_row(std::int64_t pid, std::int64_t tid, std::int3
     const auto [place, is_new] = thread_rows_.try_emplace({pid, tid}, kNoRow, kNone);
     if (is_new) {
         const auto name = thread_names_.find({pid, tid});
-        const std::int64_t os_tid = is_ours_ && tid >= kFirstFreeId ? 0 : tid;
-        place->second.first = add_thread(process_row(pid), os_tid,
-                                         name == thread_names_.end() ? 0 : name->second, is_ours_ ? rank : 0);
+        const std::int64_t os_tid = is_marey_trace_ && tid >= kFirstFreeId ? 0 : tid;
+        place->second.first =
+            add_thread(process_row(pid), os_tid, name == thread_names_.end() ? 0 : name->second,
+                       is_marey_trace_ ? rank : 0);
     }
     return place->second.first;
 }
@@ -334,11 +335,11 @@ void PerfettoTrackTable::set_lane(Track& track, Row thread, TrackKind kind, Stri
     track.lane = assembler_.add_lane({thread, kind, device, stream, name});
 }
 
-void PerfettoTrackTable::place(bool is_ours, std::int64_t realtime_offset_ns) {
-    is_ours_ = is_ours;
+void PerfettoTrackTable::place(bool is_marey_trace, std::int64_t realtime_offset_ns) {
+    is_marey_trace_ = is_marey_trace;
     realtime_offset_ns_ = realtime_offset_ns;
     for (const std::int64_t pid : process_order_) {
-        if (!is_ours || !processes_[pid].is_device) process_row(pid);
+        if (!is_marey_trace || !processes_[pid].is_device) process_row(pid);
     }
     for (const Track& track : tracks_) {
         if (track.has_thread) thread_row(track.pid, track.tid, track.rank);
@@ -363,7 +364,7 @@ void PerfettoTrackTable::resolve(std::uint32_t index, int level) {
     const std::uint32_t parent = parent_of(track);
     const std::uint32_t above = place_above(index);
     const bool is_placed = above != kNone;
-    if (is_ours_ && is_placed && level < kDeepest) {
+    if (is_marey_trace_ && is_placed && level < kMaxDepth) {
         const std::string_view description = assembler_.text(track.description);
         const Process* const process = tracks_[above].has_process ? &processes_[tracks_[above].pid] : nullptr;
         if (description == kOverlapTrack && parent != kNone) {

@@ -39,7 +39,7 @@ class PerfettoTrackTable {
     void describe_tree(std::string_view process_tree);
 
     /// To be called once, before those below. `realtime_offset_ns`: as in ProcessInfo.
-    void place(bool is_ours, std::int64_t realtime_offset_ns);
+    void place(bool is_marey_trace, std::int64_t realtime_offset_ns);
     Row thread_of(std::uint32_t track);
     /// Where the ranges of a track go.
     std::uint32_t lane_of(std::uint32_t track);
@@ -58,7 +58,7 @@ class PerfettoTrackTable {
 
   private:
     static constexpr std::uint32_t kNone = ~0u;
-    static constexpr int kDeepest = 64;  // of tracks in tracks
+    static constexpr int kMaxDepth = 64;  // of tracks in tracks
 
     struct Process {
         std::int64_t pid = 0;
@@ -104,7 +104,7 @@ class PerfettoTrackTable {
                   std::int64_t stream = -1);
 
     TraceAssembler& assembler_;
-    bool is_ours_ = false;
+    bool is_marey_trace_ = false;
     std::int64_t realtime_offset_ns_ = 0;
     std::vector<Track> tracks_;
     std::unordered_map<std::uint64_t, std::uint32_t> by_uuid_;

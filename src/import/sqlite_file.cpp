@@ -50,16 +50,16 @@ TableRows SqliteFile::rows(const std::string& table, std::initializer_list<const
     return rows(table, std::vector<std::string>(columns.begin(), columns.end()));
 }
 
-SqliteMaker SqliteFile::maker() const {
+SqliteProducer SqliteFile::maker() const {
     for (const char* table : {"StringIds", "NVTX_EVENTS", "ANALYSIS_DETAILS", "META_DATA_EXPORT",
                               "TARGET_INFO_SESSION_START_TIME", "TARGET_INFO_SYSTEM_ENV"}) {
-        if (has_table(table)) return SqliteMaker::Nsight;
+        if (has_table(table)) return SqliteProducer::Nsight;
     }
     for (const char* table : {"StringTable", "CUPTI_ACTIVITY_KIND_MARKER", "CUPTI_ACTIVITY_KIND_RUNTIME",
                               "CUPTI_ACTIVITY_KIND_DRIVER", "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL"}) {
-        if (has_table(table)) return SqliteMaker::Nvprof;
+        if (has_table(table)) return SqliteProducer::Nvprof;
     }
-    return SqliteMaker::Unknown;
+    return SqliteProducer::Unknown;
 }
 
 #if MAREY_HAVE_SQLITE
@@ -70,8 +70,8 @@ namespace {
 // a row takes some bytes. A damaged one may have tables that contain themselves.
 constexpr std::uint64_t kStepsPerByte = 8;
 constexpr std::uint64_t kStepsForTheSchema = 1'000'000;
-constexpr int kStepsPerLook = 10'000;
-constexpr std::uint64_t kFewestBytesPerRow = 4;
+constexpr int kStepsPerCheck = 10'000;
+constexpr std::uint64_t kMinBytesPerRow = 4;
 constexpr int kLongestValue = 64 << 20;
 
 std::string quoted(std::string_view name) {
@@ -131,8 +131,8 @@ struct SqliteConnection {
 
     static int on_progress(void* self) {
         std::uint64_t& left = static_cast<SqliteConnection*>(self)->steps_left;
-        if (left < kStepsPerLook) return 1;
-        left -= kStepsPerLook;
+        if (left < kStepsPerCheck) return 1;
+        left -= kStepsPerCheck;
         return 0;
     }
 
@@ -151,7 +151,7 @@ struct SqliteConnection {
             sqlite3_db_config(database, option, value, nullptr);
         }
         steps_left = kStepsForTheSchema + bytes * kStepsPerByte;
-        sqlite3_progress_handler(database, kStepsPerLook, on_progress, this);
+        sqlite3_progress_handler(database, kStepsPerCheck, on_progress, this);
     }
 
     sqlite3_stmt* prepare(const std::string& sql) const {
@@ -263,7 +263,7 @@ std::vector<std::string> SqliteFile::columns(const std::string& table) const {
 TableRows SqliteFile::rows(const std::string& table, std::span<const std::string> columns) const {
     auto state = std::make_unique<TableRows::State>();
     state->connection = connection_.get();
-    state->rows_left = connection_->bytes / kFewestBytesPerRow;
+    state->rows_left = connection_->bytes / kMinBytesPerRow;
     if (has_table(table)) {
         const std::vector<std::string> known = this->columns(table);
         std::string sql = "SELECT ";

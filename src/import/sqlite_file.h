@@ -18,7 +18,7 @@ struct SqliteConnection;  // libsqlite3's side
 bool is_sqlite_head(std::span<const std::byte> head) noexcept;
 
 /// Who wrote a database, as its tables tell.
-enum class SqliteMaker { Nvprof, Nsight, Unknown };
+enum class SqliteProducer { Nvprof, Nsight, Unknown };
 
 /// The rows of one table, one after the other. A column is named by its place in the list that was asked for;
 /// one that the table lacks is NULL everywhere. Texts are valid until next().
@@ -57,7 +57,7 @@ class SqliteFile {
     ~SqliteFile();
 
     const std::string& path() const noexcept { return path_; }
-    SqliteMaker maker() const;
+    SqliteProducer maker() const;
     /// False: a transaction was open when its writer died, so that rows may be half written.
     bool is_settled() const noexcept { return is_settled_; }
 

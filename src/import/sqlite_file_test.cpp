@@ -217,9 +217,9 @@ TEST(SqliteFile, ATableThatContainsItselfEnds) {
 
 TEST(SqliteFile, KnowsTheMakerByItsTables) {
     SqliteSample nvprof, nsight, other;
-    EXPECT_EQ(SqliteFile(nvprof.run_file("nvprof_schema").path()).maker(), SqliteMaker::Nvprof);
-    EXPECT_EQ(SqliteFile(nsight.run_file("nsight_schema").path()).maker(), SqliteMaker::Nsight);
-    EXPECT_EQ(SqliteFile(other.run("CREATE TABLE t(a)").path()).maker(), SqliteMaker::Unknown);
+    EXPECT_EQ(SqliteFile(nvprof.run_file("nvprof_schema").path()).maker(), SqliteProducer::Nvprof);
+    EXPECT_EQ(SqliteFile(nsight.run_file("nsight_schema").path()).maker(), SqliteProducer::Nsight);
+    EXPECT_EQ(SqliteFile(other.run("CREATE TABLE t(a)").path()).maker(), SqliteProducer::Unknown);
     EXPECT_EQ(other.failure(),
               other.path() + ": a SQLite database with no table of nvprof or Nsight Systems");
 }

@@ -14,11 +14,11 @@ bool is_sqlite_profile(std::span<const std::byte> head) noexcept {
 Trace read_sqlite_profile(const std::string& path) {
     const SqliteFile file(path);
     switch (file.maker()) {
-        case SqliteMaker::Nvprof:
+        case SqliteProducer::Nvprof:
             return read_nvprof(file);
-        case SqliteMaker::Nsight:
+        case SqliteProducer::Nsight:
             return read_nsight(file);
-        case SqliteMaker::Unknown:
+        case SqliteProducer::Unknown:
             break;
     }
     throw Error(path + ": a SQLite database with no table of nvprof or Nsight Systems");

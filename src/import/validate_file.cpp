@@ -10,7 +10,7 @@
 #include "analyze/finding_list.h"
 #include "base/mapped_file.h"
 #include "import/chrome_check.h"
-#include "import/file_head.h"
+#include "import/file_header.h"
 
 #if MAREY_HAVE_ZLIB
 #include <zlib.h>

@@ -31,7 +31,7 @@ class ValueCache {
         return std::nullopt;
     }
     void add(std::string_view text, std::span<const Argument> values) {
-        if (texts_.size() + text.size() > kMostText) return;
+        if (texts_.size() + text.size() > kMaxTextBytes) return;
         if (2 * (entries_.size() + 1) > slots_.size()) grow();
         const std::uint64_t hash = hash_text(text);
         insert(hash, static_cast<std::uint32_t>(entries_.size()));
@@ -44,7 +44,7 @@ class ValueCache {
 
   private:
     static constexpr std::uint32_t kFree = ~std::uint32_t{0};
-    static constexpr std::size_t kMostText = 64 << 20;
+    static constexpr std::size_t kMaxTextBytes = 64 << 20;
     struct Entry {
         std::uint64_t hash;
         std::uint32_t text, length;  ///< in texts_

@@ -41,7 +41,7 @@ std::uint32_t Recorder::number_of_thread(std::int64_t os_tid) noexcept {
     return next_thread_++;
 }
 
-std::vector<OpenRange> Recorder::open_of_absent() noexcept {
+std::vector<OpenRange> Recorder::absent_open_ranges() noexcept {
     std::vector<OpenRange> open;
     for (AbsentThread& thread : absent_) {
         std::uint32_t depth = 0;
@@ -63,12 +63,12 @@ std::vector<OpenRange> Recorder::open_of_absent() noexcept {
             std::string name;
             std::getline(std::ifstream("/proc/self/task/" + std::to_string(thread.stack.os_tid) + "/comm"),
                          name);
-            detail::ThreadBornRecord record{};
+            detail::ThreadStartedRecord record{};
             record.thread = thread.id;
             record.name = names_.intern(name);
             record.os_tid = thread.stack.os_tid;
             publish_names();
-            journal(detail::JournalKind::ThreadBorn, record);
+            journal(detail::JournalKind::ThreadStarted, record);
             thread.in_journal = true;
         }
         auto next_seen = seen.begin();

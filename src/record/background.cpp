@@ -33,7 +33,7 @@ void Recorder::start_background() noexcept {
 
 // A process that forks should have no thread that its program knows nothing of: Python warns of those. The
 // next block that is taken brings it back.
-void Recorder::stop_background(std::unique_lock<InsideMutex>& lock) noexcept {
+void Recorder::stop_background(std::unique_lock<RecorderMutex>& lock) noexcept {
     if (!background_runs_) return;
     background_stops_ = true;
     wake().notify_all();
@@ -45,7 +45,7 @@ void Recorder::stop_background(std::unique_lock<InsideMutex>& lock) noexcept {
 }
 
 // Needs mutex_. Keeps `ahead_` large blocks ready, but never more than the sessions may still claim.
-bool Recorder::wants_extent() noexcept {
+bool Recorder::needs_extent() noexcept {
     std::uint64_t may_claim = 0;
     bool recorded = false;
     for (const auto& session : sessions_) {
@@ -66,7 +66,7 @@ void Recorder::background_loop() noexcept {
     bool out_of_space = false;
     std::uint64_t paired_at = 0;  // next_sequence_ when the last pair was taken
     while (!background_stops_) {
-        if (!out_of_space && wants_extent()) {
+        if (!out_of_space && needs_extent()) {
             const std::shared_ptr<Spool> spool = spool_;
             BlockStore& store = current_store();
             if (Block* const cold = store.take_cold()) {

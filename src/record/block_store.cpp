@@ -50,7 +50,7 @@ void fault_in(std::byte* address, std::size_t bytes) noexcept {
 }
 
 // What a cold large block has lost. The page of the header stays: it counts the block's generations.
-std::span<std::byte> coolable(const Block& block) noexcept {
+std::span<std::byte> decommit_range(const Block& block) noexcept {
     const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
     constexpr std::size_t kBytes = kBlockBytes * kLargeBlocks;
     if (page >= kBytes) return {};
@@ -75,7 +75,7 @@ void BlockStore::abandon() noexcept {
     free_small_.clear();
     free_large_.clear();
     bytes_ = 0;
-    file_.let_go();
+    file_.close_file();
 }
 
 BlockStore::Extent BlockStore::reserve(std::size_t bytes) noexcept {
@@ -99,8 +99,8 @@ int BlockStore::map_extent(Extent& extent) noexcept {
 }
 
 int BlockStore::map_file(Extent& extent) noexcept {
-    constexpr int kMostAttempts = 3;
-    for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
+    constexpr int kMaxAttempts = 3;
+    for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
         const int fd = file_.descriptor();
         if (fd < 0) return EBADF;
         int error = allocate_on_disk(fd, extent.offset, extent.bytes);
@@ -183,7 +183,7 @@ void BlockStore::hide(Block* block) noexcept {
     detail::store_release(block->header->kind, static_cast<std::uint16_t>(detail::BlockKind::Free));
 }
 
-void BlockStore::give_back(Block* block) noexcept {
+void BlockStore::free_block(Block* block) noexcept {
     if (frozen_) return;
     detail::store_release(block->header->committed, std::uint64_t{0});
     hide(block);
@@ -192,13 +192,13 @@ void BlockStore::give_back(Block* block) noexcept {
     (block->blocks == 1 ? free_small_ : free_large_).push_back(block);
 }
 
-void BlockStore::cool(std::size_t keep_bytes) noexcept {
+void BlockStore::decommit(std::size_t keep_bytes) noexcept {
     if (is_file()) return;
     // Those that are taken next are kept.
     const std::size_t keep = std::min(keep_bytes / (kBlockBytes * kLargeBlocks), free_large_.size());
     for (std::size_t i = 0; i < free_large_.size() - keep; ++i) {
         Block& block = *free_large_[i];
-        const std::span<std::byte> memory = coolable(block);
+        const std::span<std::byte> memory = decommit_range(block);
         if (block.is_cold || memory.empty()) continue;
         block.is_cold = madvise(memory.data(), memory.size(), MADV_DONTNEED) == 0;
     }
@@ -223,7 +223,7 @@ Block* BlockStore::take_cold() noexcept {
 }
 
 void BlockStore::warm(const Block& block) noexcept {
-    const std::span<std::byte> memory = coolable(block);
+    const std::span<std::byte> memory = decommit_range(block);
     fault_in(memory.data(), memory.size());
 }
 

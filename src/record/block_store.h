@@ -9,7 +9,7 @@
 
 #include <marey/detail/log_format.h>
 
-#include "record/held_file.h"
+#include "record/file_handle.h"
 
 namespace marey {
 
@@ -55,8 +55,8 @@ class BlockStore {
     BlockStore& operator=(const BlockStore&) = delete;
 
     bool is_file() const noexcept { return file_.is_held(); }
-    HeldFile& file() noexcept { return file_; }
-    const HeldFile& file() const noexcept { return file_; }
+    FileHandle& file() noexcept { return file_; }
+    const FileHandle& file() const noexcept { return file_; }
 
     /// A run of 1 or kLargeBlocks blocks with a zeroed, Free header whose generation has been counted up;
     /// null when there is none free (then extend). Small ones are split off large ones.
@@ -64,13 +64,13 @@ class BlockStore {
     /// Marks it Free, so that no reader of the file sees it; it stays its taker's.
     void hide(Block* block) noexcept;
     /// Marks it Free and keeps it for the next taker.
-    void give_back(Block* block) noexcept;
+    void free_block(Block* block) noexcept;
     std::size_t free_large() const noexcept { return free_large_.size(); }
     /// Those of them that have their memory: taken first.
     std::size_t free_warm() const noexcept;
     /// Anonymous memory: gives the memory of free large blocks back to the system, all but `keep_bytes` of
     /// it. The blocks can be taken as before; their pages come back when they are written.
-    void cool(std::size_t keep_bytes) noexcept;
+    void decommit(std::size_t keep_bytes) noexcept;
     /// One of those, out of the list until add_warm() puts it back; null: there is none. To be warmed
     /// meanwhile, without the lock.
     Block* take_cold() noexcept;
@@ -116,7 +116,7 @@ class BlockStore {
     int map_file(Extent& extent) noexcept;
     std::vector<Block*>::const_iterator first_warm() const noexcept;
 
-    HeldFile file_;
+    FileHandle file_;
     bool frozen_ = false;
     std::size_t header_bytes_ = 0;
     std::size_t next_offset_ = 0;

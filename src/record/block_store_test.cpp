@@ -96,7 +96,7 @@ TEST(BlockStore, CountsTheUsesOfABlockAndEmptiesItsHeader) {
     block->header->thread = 3;
     block->claims = 2;
     block->is_open = true;
-    store.give_back(block);
+    store.free_block(block);
     EXPECT_EQ(block->header->kind, static_cast<std::uint16_t>(BlockKind::Free));
     EXPECT_EQ(block->header->committed, 0u);
     Block* const again = store.take(kLargeBlocks);
@@ -124,9 +124,9 @@ TEST(BlockStore, GivesTheMemoryOfFreeBlocksBackButForWhatItIsToldToKeep) {
     const std::size_t all = resident_pages(*blocks[0]);
     ASSERT_GT(all, 1u);
     const std::uint32_t generation = blocks[0]->header->generation;
-    store.give_back(blocks[0]);
-    store.give_back(blocks[1]);
-    store.cool(kLargeBlocks * kBlockBytes);
+    store.free_block(blocks[0]);
+    store.free_block(blocks[1]);
+    store.decommit(kLargeBlocks * kBlockBytes);
     EXPECT_EQ(resident_pages(*blocks[0]), 1u);
     EXPECT_EQ(resident_pages(*blocks[1]), all);  // the next to be taken
     EXPECT_EQ(resident_pages(*blocks[2]), all);  // in use
@@ -145,10 +145,10 @@ TEST(BlockStore, WarmsWhatIsTakenNext) {
     for (Block* const block : blocks) std::memset(block->data(), 1, block->capacity());
     const std::size_t all = resident_pages(*blocks[0]);
     EXPECT_EQ(store.take_cold(), nullptr);
-    for (Block* const block : blocks) store.give_back(block);
+    for (Block* const block : blocks) store.free_block(block);
     EXPECT_EQ(store.free_warm(), 4u);
     EXPECT_EQ(store.take_cold(), nullptr);
-    store.cool(kLargeBlocks * kBlockBytes);
+    store.decommit(kLargeBlocks * kBlockBytes);
     EXPECT_EQ(store.free_warm(), 1u);
     Block* const cold = store.take_cold();
     ASSERT_EQ(cold, blocks[2]);
@@ -220,7 +220,7 @@ TEST(BlockStore, NeverCutsOffTheHeader) {
     const int fd = temporary_file();
     BlockStore store(fd, kBlockBytes);
     grow(store, 1);
-    store.give_back(store.take(1));
+    store.free_block(store.take(1));
     store.trim();
     EXPECT_EQ(file_bytes(fd), kBlockBytes);
 }
@@ -233,7 +233,7 @@ TEST(BlockStore, KeepsTheContentsOfAFinishedFile) {
     set_kind(*block, BlockKind::Log);
     block->header->committed = 16;
     store.freeze();
-    store.give_back(block);
+    store.free_block(block);
     EXPECT_EQ(block->header->kind, static_cast<std::uint16_t>(BlockKind::Log));
     EXPECT_EQ(block->header->committed, 16u);
     EXPECT_EQ(store.take(1), nullptr);
@@ -279,7 +279,7 @@ class BlockStoreDescriptor : public ::testing::Test {
         unlink(path_.c_str());
     }
     // What a program does that closes all descriptors and then opens a file of its own.
-    int take_its_number() const {
+    int reuse_descriptor() const {
         const int victim = temporary_file();
         EXPECT_EQ(pwrite(victim, "hello", 5, 0), 5);
         EXPECT_EQ(dup2(victim, fd_), fd_);
@@ -319,7 +319,7 @@ TEST_F(BlockStoreDescriptor, GoesOnWhenTheProgramHasClosedIt) {
 
 TEST_F(BlockStoreDescriptor, NeverTouchesAFileThatHasTakenItsNumber) {
     grow(*store_, 1);
-    const int victim = take_its_number();
+    const int victim = reuse_descriptor();
     grow(*store_, 1);
     expect_untouched(victim);
     store_->trim();
@@ -333,7 +333,7 @@ TEST_F(BlockStoreDescriptor, NeverTouchesAFileThatHasTakenItsNumber) {
 }
 
 TEST_F(BlockStoreDescriptor, AbandonedLeavesOpenWhatHasTakenItsNumber) {
-    const int victim = take_its_number();
+    const int victim = reuse_descriptor();
     store_->abandon();
     expect_untouched(victim);
     close(victim);
@@ -341,7 +341,7 @@ TEST_F(BlockStoreDescriptor, AbandonedLeavesOpenWhatHasTakenItsNumber) {
 
 TEST_F(BlockStoreDescriptor, SaysThatAClosedFileCannotBeOpenedAgain) {
     grow(*store_, 1);
-    const int victim = take_its_number();
+    const int victim = reuse_descriptor();
     unlink(path_.c_str());
     BlockStore::Extent extent = store_->reserve(1);
     EXPECT_EQ(store_->map_extent(extent), EBADF);

@@ -123,7 +123,7 @@ std::uint32_t pop_begin(std::uint32_t site) noexcept {
 }
 
 void end(std::uint32_t site) noexcept {
-    const AsEnabled enabled;
+    const ScopedEnable enabled;
     const std::uint32_t index = pop_begin(site);
     if (index != kNotOpen) observe_end(index);
 }

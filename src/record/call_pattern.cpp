@@ -9,7 +9,7 @@ std::size_t detail::end_of_pattern_set(std::string_view text, std::size_t at) no
     return first < text.size() ? text.find(']', first + 1) : std::string_view::npos;
 }
 
-const char* fault_of_call_pattern(std::string_view text) noexcept {
+const char* call_pattern_error(std::string_view text) noexcept {
     if (text.empty()) return "is empty";
     if (text.find('\0') != std::string_view::npos) return "has a NUL in it";
     for (std::size_t i = 0; i < text.size(); ++i) {

@@ -19,15 +19,15 @@ namespace {
 
 /// Words of addresses, known until the loader loads or unloads something. Never waited for: whoever does not
 /// get the lock works the word out.
-struct KnownWords {
-    static constexpr std::size_t kMost = std::size_t{1} << 16;
+struct FrameWordCache {
+    static constexpr std::size_t kMaxEntries = std::size_t{1} << 16;
     std::mutex mutex;
     std::shared_ptr<const LoadedModules> modules;
     std::unordered_map<std::uintptr_t, std::uint64_t> words;
 };
 
-KnownWords& known_words() {
-    static auto& only = *new KnownWords;
+FrameWordCache& frame_word_cache() {
+    static auto& only = *new FrameWordCache;
     return only;
 }
 
@@ -50,9 +50,9 @@ std::uint64_t native_word(const LoadedModules& modules, std::uintptr_t address) 
 
 void native_words(std::span<const std::uintptr_t> addresses, std::uint64_t* out) {
     const std::shared_ptr<const LoadedModules> modules = loaded_modules();
-    KnownWords& known = known_words();
+    FrameWordCache& known = frame_word_cache();
     const std::unique_lock lock(known.mutex, std::try_to_lock);
-    if (lock && (known.modules != modules || known.words.size() > KnownWords::kMost)) {
+    if (lock && (known.modules != modules || known.words.size() > FrameWordCache::kMaxEntries)) {
         known.words.clear();
         known.modules = modules;
     }
@@ -71,7 +71,7 @@ void native_words(std::span<const std::uintptr_t> addresses, std::uint64_t* out)
 }  // namespace
 
 void CallStack::add_word(std::uint64_t word) noexcept {
-    if (count_ < kMost)
+    if (count_ < kMaxEntries)
         words_[count_++] = word;
     else
         is_cut_ = true;
@@ -80,9 +80,9 @@ void CallStack::add_word(std::uint64_t word) noexcept {
 void CallStack::add(const CapturedTraceback& traceback) noexcept {
     const std::size_t python_count = traceback.python_frames();
     const std::span<const std::uintptr_t> all = traceback.addresses();
-    const std::span<const std::uintptr_t> addresses = all.first(std::min(all.size(), kMost));
-    if (all.size() > kMost) is_cut_ = true;
-    std::uint64_t natives[kMost];
+    const std::span<const std::uintptr_t> addresses = all.first(std::min(all.size(), kMaxEntries));
+    if (all.size() > kMaxEntries) is_cut_ = true;
+    std::uint64_t natives[kMaxEntries];
     try {
         native_words(addresses, natives);
     } catch (const std::bad_alloc&) {
@@ -95,7 +95,7 @@ void CallStack::add(const CapturedTraceback& traceback) noexcept {
     std::size_t next = 0;
     // The order of symbolize(): Python's frames before the native frame of the interpreter that runs them.
     const auto add_python = [&] {
-        const bool fits = stacks != nullptr && count_ < kMost;
+        const bool fits = stacks != nullptr && count_ < kMaxEntries;
         const std::uint64_t word = fits ? stacks->frame_word(frames[next]) : 0;
         if (word != detail::kNoFrame) add_word(word);
         ++next;

@@ -115,7 +115,7 @@ bool Clock::source_is_counter() noexcept {
     return counts;
 }
 
-std::uint64_t Clock::now_slowly() noexcept {
+std::uint64_t Clock::now_slow() noexcept {
     if (auto* const function = injected.load(std::memory_order_relaxed)) return function();
     if (source_is_counter()) return detail::read_counter();
     return static_cast<std::uint64_t>(read_clock(CLOCK_MONOTONIC_RAW));

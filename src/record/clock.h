@@ -22,7 +22,7 @@ class Clock {
     }
     /// The time now, by whatever source is in force.
     static std::uint64_t now() noexcept {
-        return counts_.load(std::memory_order_relaxed) ? detail::read_counter() : now_slowly();
+        return counts_.load(std::memory_order_relaxed) ? detail::read_counter() : now_slow();
     }
     /// The tightest of a few readings of all clocks together.
     static detail::ClockPair pair() noexcept;
@@ -32,7 +32,7 @@ class Clock {
     static void inject(std::uint64_t (*function)() noexcept) noexcept;
 
   private:
-    static std::uint64_t now_slowly() noexcept;
+    static std::uint64_t now_slow() noexcept;
     static bool source_is_counter() noexcept;
     // Known to be the counter register. A flag of its own, because the guard of a static that is made at
     // first use is an acquiring load, which waits for the releasing stores of the record before it (10 ns on

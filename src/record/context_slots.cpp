@@ -38,7 +38,7 @@ AdoptionNode* as_adoption(ContextNode* node) noexcept {
 }
 
 // The next older guard or adoption of this thread: behind an adoption, what it will return to.
-ContextNode* older_own(ContextNode* node) noexcept {
+ContextNode* next_older(ContextNode* node) noexcept {
     AdoptionNode* const adoption = as_adoption(node);
     return adoption != nullptr ? adoption->saved : node->next;
 }
@@ -79,7 +79,7 @@ std::shared_ptr<SharedSlot> share_slots() {
 }
 
 ThreadEntry* current_entry() noexcept {
-    return static_cast<ThreadEntry*>(own_thread()->owner);
+    return static_cast<ThreadEntry*>(calling_thread()->owner);
 }
 
 const ContextSessions* sessions_of(const detail::ContextData* data) noexcept {
@@ -116,7 +116,7 @@ void end_adoption(AdoptionNode& node) noexcept {
     ContextNode* at = context_head;
     while (at != nullptr && at != &node) {
         if (AdoptionNode* const adoption = as_adoption(at)) inside = adoption;
-        at = older_own(at);
+        at = next_older(at);
     }
     if (at == nullptr) return;
     if (inside != nullptr) {
@@ -147,7 +147,7 @@ inline namespace layout1 {
 void unlink_guard(GuardNode& guard) noexcept {
     // Only if it is still there: an adoption that it was made in may have ended before it.
     ContextNode* at = context_head;
-    while (at != nullptr && at != &guard) at = older_own(at);
+    while (at != nullptr && at != &guard) at = next_older(at);
     if (at == nullptr) return;
     ContextNode** link = &context_head;
     while (*link != &guard) {

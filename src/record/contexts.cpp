@@ -27,7 +27,7 @@ std::uint64_t ContextSessions::armed() const noexcept {
     return bits;
 }
 
-bool ContextSessions::holds(const TasksSession& session) const noexcept {
+bool ContextSessions::holds(const TaskSession& session) const noexcept {
     return std::any_of(members.begin(), members.end(),
                        [&](const auto& member) { return member.get() == &session; });
 }
@@ -53,13 +53,13 @@ std::uint64_t armed_bits(const SessionOptions& options) noexcept {
 // ---- the calling thread ----
 
 const ContextSessions* current_sessions() noexcept {
-    const AsEnabled enabled;
+    const ScopedEnable enabled;
     const auto* const entry = static_cast<const ThreadEntry*>(detail::current_thread->owner);
     return entry != nullptr ? settled(entry->sessions) : nullptr;
 }
 
 void enter_sessions(const ContextSessions* sessions) noexcept {
-    const AsEnabled enabled;
+    const ScopedEnable enabled;
     if (sessions != nullptr && sessions->armed() == 0) sessions = nullptr;  // all have stopped
     const auto* const known = static_cast<const ThreadEntry*>(detail::current_thread->owner);
     if ((known != nullptr ? known->sessions : nullptr) == sessions) return;
@@ -88,9 +88,9 @@ void enter_sessions(const ContextSessions* sessions) noexcept {
 // ---- arming ----
 
 void Recorder::arm(ThreadEntry& entry) noexcept {
-    std::uint64_t bits = shared_armed_.load(std::memory_order_relaxed) | entry.own_observers_armed;
+    std::uint64_t bits = shared_armed_.load(std::memory_order_relaxed) | entry.thread_observers_armed;
     if (entry.sessions != nullptr) bits |= entry.sessions->armed();
-    if (bits != 0 && entry.wants_attention) bits |= detail::kArmedAttention;
+    if (bits != 0 && entry.needs_attention) bits |= detail::kArmedAttention;
     set_armed(*entry.state, bits);
 }
 
@@ -104,15 +104,15 @@ void Recorder::rearm() noexcept {
     if (restart) shared = ~std::uint64_t{0} >> 32;
     shared_armed_.store(shared, std::memory_order_relaxed);
     has_open_session_.store(is_any_open(), std::memory_order_relaxed);
-    // A thread that has never recorded comes to attend() first.
+    // A thread that has never recorded comes to handle_attention() first.
     set_armed(unregistered_thread, shared != 0 ? shared | detail::kArmedAttention : 0);
     for (const auto& entry : threads_) {
         std::lock_guard lock(entry->arming);
-        entry->wants_attention =
+        entry->needs_attention =
             restart || entry->spool != spool_ || entry->period != period_ || !entry->ended_elsewhere.empty();
         arm(*entry);
     }
-    __atomic_fetch_add(&room_epoch_, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&space_epoch_, 1, __ATOMIC_RELAXED);
 }
 
 // ---- sessions of one thread and its tasks ----
@@ -143,7 +143,7 @@ SessionOptions Recorder::active_options() noexcept {
     all.record_values = false;
     all.threads = Threads::Tasks;
     std::lock_guard lock(mutex_);
-    const auto* const entry = static_cast<const ThreadEntry*>(own_thread()->owner);
+    const auto* const entry = static_cast<const ThreadEntry*>(calling_thread()->owner);
     const ContextSessions* const sessions = entry != nullptr ? entry->sessions : nullptr;
     for (const auto& session : sessions_) {
         if (session->is_closed) continue;
@@ -171,7 +171,7 @@ SessionOptions active_options() {
 // ---- what observers add ----
 
 detail::ThreadExtras capture_extras() noexcept {
-    const auto* const part = static_cast<const ThreadObservers*>(own_thread()->observers);
+    const auto* const part = static_cast<const ThreadObservers*>(calling_thread()->observers);
     detail::ThreadExtras extras;
     if (part != nullptr) extras.observers = part->own;
     extras.enabled = detail::current_thread != &disabled_thread;
@@ -179,7 +179,7 @@ detail::ThreadExtras capture_extras() noexcept {
 }
 
 void apply_extras(const detail::ThreadExtras& extras) noexcept {
-    const auto* const part = static_cast<const ThreadObservers*>(own_thread()->observers);
+    const auto* const part = static_cast<const ThreadObservers*>(calling_thread()->observers);
     if (extras.observers.get() != (part != nullptr ? part->own.get() : nullptr)) {
         Recorder& recorder = Recorder::get();
         recorder.observers().adopt(recorder, std::static_pointer_cast<const ObserverList>(extras.observers));

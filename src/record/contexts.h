@@ -14,7 +14,7 @@
 namespace marey {
 
 /// A session of one thread and its tasks, as contexts know it. Outlives the session.
-struct TasksSession {
+struct TaskSession {
     std::uint64_t session = 0;
     std::uint64_t armed = 0;             ///< bits of ThreadState::armed that it asks for
     std::atomic<bool> is_closed{false};  ///< set once, with the recorder's lock
@@ -23,12 +23,12 @@ struct TasksSession {
 /// The sessions of a context: an immutable set with an id, of which marks in logs speak. Any thread reads it.
 struct ContextSessions : std::enable_shared_from_this<ContextSessions> {
     std::uint64_t id = 0;
-    std::vector<std::shared_ptr<const TasksSession>> members;  ///< at least one; the newest is the last
+    std::vector<std::shared_ptr<const TaskSession>> members;  ///< at least one; the newest is the last
     /// The set without the newest member, as it was when that one started.
     std::shared_ptr<const ContextSessions> outer;
 
     std::uint64_t armed() const noexcept;  ///< the bits that the living members ask for
-    bool holds(const TasksSession& session) const noexcept;
+    bool holds(const TaskSession& session) const noexcept;
 };
 /// Steps out of sets whose newest members have closed: the same living sessions, in the oldest such set. Null
 /// when none lives.

@@ -12,15 +12,15 @@
 namespace marey {
 namespace {
 
-std::shared_ptr<TasksSession> make_session(std::uint64_t id, std::uint64_t armed) {
-    auto session = std::make_shared<TasksSession>();
+std::shared_ptr<TaskSession> make_session(std::uint64_t id, std::uint64_t armed) {
+    auto session = std::make_shared<TaskSession>();
     session->session = id;
     session->armed = armed;
     return session;
 }
 
 std::shared_ptr<ContextSessions> make_set(std::shared_ptr<const ContextSessions> outer,
-                                          std::shared_ptr<TasksSession> newest) {
+                                          std::shared_ptr<TaskSession> newest) {
     auto set = std::make_shared<ContextSessions>();
     if (outer != nullptr) set->members = outer->members;
     set->members.push_back(std::move(newest));

@@ -28,20 +28,20 @@ namespace {
 using Deadline = std::chrono::steady_clock::time_point;
 
 /// So many pairs may wait. Then the older half of them is asked for: those are most likely done.
-constexpr std::size_t kMostWaiting = 4096;
+constexpr std::size_t kMaxWaiting = 4096;
 
 // ---- which ranges are timed ----
 
 using Names = std::set<std::string, std::less<>>;
 
 /// Read without a lock by every range: each change adds a set in front, and the old ones stay.
-struct NamesAtATime {
+struct NamesSnapshot {
     Names names;
-    const NamesAtATime* before = nullptr;
+    const NamesSnapshot* before = nullptr;
 };
 
-std::atomic<const NamesAtATime*>& untimed_names() {
-    static std::atomic<const NamesAtATime*> newest{new NamesAtATime{
+std::atomic<const NamesSnapshot*>& untimed_names() {
+    static std::atomic<const NamesSnapshot*> newest{new NamesSnapshot{
         {"aten::view", "aten::t", "aten::transpose", "aten::stride", "aten::empty", "aten::empty_like",
          "aten::empty_strided", "aten::as_strided", "aten::expand", "aten::resize_", "aten::squeeze",
          "aten::unsqueeze", "aten::slice", "aten::_unsafe_view", "aten::size"}}};
@@ -77,7 +77,7 @@ class DeviceTimer final : public Source {
         if (scopes == scopes_) return;
         scopes_ = scopes;
         is_on_.store(is_wanted, std::memory_order_release);
-        told_.store(0, std::memory_order_relaxed);
+        reported_.store(0, std::memory_order_relaxed);
         if (handle_ != 0) remove_observer(std::exchange(handle_, 0));
         if (!is_wanted) return;
         if (!log_) log_ = std::make_unique<DeviceLog>(source_name_);
@@ -102,7 +102,7 @@ class DeviceTimer final : public Source {
             pairs.swap(waiting_);
         }
         if (pairs.empty()) return;
-        if (is_stopping) wait_if_it_cannot_be_asked(*pairs.back().to);
+        if (is_stopping) wait_if_not_queryable(*pairs.back().to);
         for (;; std::this_thread::sleep_for(std::chrono::microseconds(100))) {
             write_reached(pairs, deadline);
             if (pairs.empty()) return;
@@ -171,7 +171,7 @@ class DeviceTimer final : public Source {
         }
     }
 
-    void wait_if_it_cannot_be_asked(const DeviceEvent& point) noexcept {
+    void wait_if_not_queryable(const DeviceEvent& point) noexcept {
         if (has_reached(point).has_value()) return;
         try {
             device_->synchronize();
@@ -200,8 +200,8 @@ class DeviceTimer final : public Source {
         {
             const std::lock_guard lock(mutex_);
             waiting_.push_back(std::move(pair));
-            if (waiting_.size() >= kMostWaiting) {
-                const auto middle = waiting_.begin() + kMostWaiting / 2;
+            if (waiting_.size() >= kMaxWaiting) {
+                const auto middle = waiting_.begin() + kMaxWaiting / 2;
                 older.assign(std::move_iterator(waiting_.begin()), std::move_iterator(middle));
                 waiting_.erase(waiting_.begin(), middle);
             }
@@ -226,8 +226,8 @@ class DeviceTimer final : public Source {
     }
 
     void write(const Pair& pair, double elapsed_us) noexcept {
-        constexpr double kLongestUs = 1e15;
-        if (!(elapsed_us >= 0) || elapsed_us > kLongestUs) {
+        constexpr double kMaxUs = 1e15;
+        if (!(elapsed_us >= 0) || elapsed_us > kMaxUs) {
             lose(1, "The time between two events of " + name_ + " was none: " + std::to_string(elapsed_us) +
                         " us.");
             return;
@@ -250,8 +250,9 @@ class DeviceTimer final : public Source {
 
     /// Each session hears of the first few.
     void tell(const std::string& why) noexcept {
-        constexpr int kMostTold = 8;
-        if (told_.fetch_add(1, std::memory_order_relaxed) < kMostTold) note_problem("device_not_timed", why);
+        constexpr int kMaxReported = 8;
+        if (reported_.fetch_add(1, std::memory_order_relaxed) < kMaxReported)
+            note_problem("device_not_timed", why);
     }
 
     std::shared_ptr<DeviceRuntime> device_;
@@ -261,7 +262,7 @@ class DeviceTimer final : public Source {
     ObserverHandle handle_ = 0;
     std::unique_ptr<DeviceLog> log_;  ///< made before any callback can come
     std::atomic<bool> is_on_{false};
-    std::atomic<int> told_{0};
+    std::atomic<int> reported_{0};
     std::mutex mutex_;
     std::vector<Pair> waiting_;  ///< guarded by mutex_
 };
@@ -271,8 +272,8 @@ class DeviceTimer final : public Source {
 void time_on_device(std::string_view range_name, bool is_timed) {
     static std::mutex& mutex = *new std::mutex;
     const std::lock_guard lock(mutex);
-    const NamesAtATime* const newest = untimed_names().load(std::memory_order_acquire);
-    auto changed = std::unique_ptr<NamesAtATime>(new NamesAtATime{newest->names, newest});
+    const NamesSnapshot* const newest = untimed_names().load(std::memory_order_acquire);
+    auto changed = std::unique_ptr<NamesSnapshot>(new NamesSnapshot{newest->names, newest});
     if (is_timed) {
         changed->names.erase(std::string(range_name));
     } else {

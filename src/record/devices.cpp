@@ -18,7 +18,7 @@ namespace marey {
 
 DeviceRuntime::~DeviceRuntime() = default;
 
-std::string DeviceRuntime::activities_trouble() const {
+std::string DeviceRuntime::activities_error() const {
     return "The device '" + name() + "' tells nothing of its work.";
 }
 
@@ -69,7 +69,7 @@ class DeviceSource final : public Source {
 struct Registry {
     std::mutex mutex;
     std::vector<std::shared_ptr<DeviceRuntime>> devices;
-    std::vector<std::string> asked_for;  ///< libraries of ours that have been looked for
+    std::vector<std::string> tried_libraries;  ///< libraries of ours that have been looked for
 };
 
 Registry& registry() {
@@ -96,12 +96,13 @@ std::string library_of(std::string_view name) {
 }
 
 /// What keeps a library of ours from being loaded; empty: it has registered its device, or there is none.
-std::string load_own(std::string_view name) {
+std::string load_device_library(std::string_view name) {
     if (name != "cuda" && name != "simulated") return {};
     {
         std::lock_guard lock(registry().mutex);
-        auto& asked_for = registry().asked_for;
-        if (std::find(asked_for.begin(), asked_for.end(), name) != asked_for.end()) return {};
+        auto& tried_libraries = registry().tried_libraries;
+        if (std::find(tried_libraries.begin(), tried_libraries.end(), name) != tried_libraries.end())
+            return {};
     }
     void* const library = dlopen(library_of(name).c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
@@ -113,9 +114,10 @@ std::string load_own(std::string_view name) {
     if (make_known == nullptr) return "it has no marey_register_device";
     {
         std::lock_guard lock(registry().mutex);
-        auto& asked_for = registry().asked_for;
-        if (std::find(asked_for.begin(), asked_for.end(), name) != asked_for.end()) return {};
-        asked_for.emplace_back(name);
+        auto& tried_libraries = registry().tried_libraries;
+        if (std::find(tried_libraries.begin(), tried_libraries.end(), name) != tried_libraries.end())
+            return {};
+        tried_libraries.emplace_back(name);
     }
     make_known();
     return {};
@@ -165,13 +167,13 @@ void register_device(std::shared_ptr<DeviceRuntime> device) {
 
 std::shared_ptr<DeviceRuntime> find_device(std::string_view name) {
     if (auto device = find_registered(name)) return device;
-    load_own(name);
+    load_device_library(name);
     return find_registered(name);
 }
 
-std::string device_trouble(std::string_view name) {
+std::string device_error(std::string_view name) {
     if (find_registered(name) == nullptr) {
-        const std::string why = load_own(name);
+        const std::string why = load_device_library(name);
         if (!why.empty())
             return "Marey's part for the device '" + std::string(name) + "' cannot be loaded: " + why;
     }
@@ -203,16 +205,16 @@ std::vector<std::string> registered_devices() {
     return names;
 }
 
-WantedDevices find_devices(std::span<const std::string> names, std::uint32_t device_activities) {
-    WantedDevices wanted;
+RequestedDevices find_devices(std::span<const std::string> names, std::uint32_t device_activities) {
+    RequestedDevices wanted;
     for (const std::string& name : names) {
-        std::string trouble = device_trouble(name);
+        std::string trouble = device_error(name);
         const std::shared_ptr<DeviceRuntime> device = find_registered(name);
         if (trouble.empty()) {
             wanted.types |= device_bit(device->type());
             if (device->activities() != nullptr) continue;
             wanted.without_source |= device_bit(device->type());
-            trouble = (device_activities & kDeviceTimes) == 0 ? device->activities_trouble() : "";
+            trouble = (device_activities & kDeviceTimes) == 0 ? device->activities_error() : "";
             if (!trouble.empty())
                 wanted.troubles.push_back(trouble + " Ranges are timed with its events instead.");
         } else {

@@ -57,15 +57,14 @@ TEST(Devices, AreRefusedWithTheReason) {
 TEST(Devices, AreFoundByTheirNames) {
     fake();  // registered when it is first asked for
     EXPECT_EQ(find_device("fake").get(), &fake());
-    EXPECT_EQ(device_trouble("fake"), "");
+    EXPECT_EQ(device_error("fake"), "");
     fake().why_not = "it is switched off";
-    EXPECT_EQ(device_trouble("fake"), "it is switched off");
-    EXPECT_EQ(device_trouble("abacus"), "There is no device called 'abacus'.");
+    EXPECT_EQ(device_error("fake"), "it is switched off");
+    EXPECT_EQ(device_error("abacus"), "There is no device called 'abacus'.");
     // Its library is not beside this program.
     EXPECT_EQ(find_device("simulated"), nullptr);
     EXPECT_EQ(
-        device_trouble("simulated").rfind("Marey's part for the device 'simulated' cannot be loaded: ", 0),
-        0u);
+        device_error("simulated").rfind("Marey's part for the device 'simulated' cannot be loaded: ", 0), 0u);
 }
 
 TEST(Devices, ThatCannotBeHadAreLeftOutAndTheTraceSaysWhy) {

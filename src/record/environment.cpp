@@ -1,4 +1,4 @@
-// environment.cpp: the one place where environment variables are read. docs/environment.md is its table.
+// environment.cpp: the one place where environment variables are read. docs/reference/environment.md is its table.
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -112,7 +112,7 @@ std::uint64_t parse_number(const std::string& key, const std::string& text) {
 }
 
 const std::string& parse_pattern(const std::string& key, const std::string& text) {
-    if (const char* const fault = fault_of_call_pattern(text))
+    if (const char* const fault = call_pattern_error(text))
         throw Error(key + "=" + text + ": the pattern " + fault);
     return text;
 }

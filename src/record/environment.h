@@ -1,4 +1,4 @@
-// environment.h: what the environment says beyond MAREY. Read where MAREY is, listed in docs/environment.md.
+// environment.h: what the environment says beyond MAREY. Read where MAREY is, listed in docs/reference/environment.md.
 #pragma once
 
 #include <string>

@@ -101,7 +101,7 @@ void record_site_instant(std::uint32_t site, Scope scope, std::uint32_t side) no
         observe_instant(site, scope);
 }
 
-Range RangeOfSite::apart(std::uint32_t site, Scope scope, std::uint32_t side) noexcept {
+Range SiteRange::apart(std::uint32_t site, Scope scope, std::uint32_t side) noexcept {
     Range range;
     range.begin_site(site, scope, side, true);
     return range;
@@ -127,7 +127,7 @@ void Range::begin_site(std::uint32_t site, Scope scope, std::uint32_t side, bool
 }
 
 void Range::finish() noexcept {
-    const AsEnabled enabled;
+    const ScopedEnable enabled;
     const std::uint64_t id = std::exchange(id_, 0);
     const bool may_write =
         detail::load_relaxed(detail::current_thread->armed) != 0 || Recorder::get().has_open_session();
@@ -141,7 +141,7 @@ void Range::finish() noexcept {
 }
 
 void thread_name(std::string_view name) noexcept {
-    const AsEnabled enabled;
+    const ScopedEnable enabled;
     SlowPath path;
     if (path) Recorder::get().name_current_thread(name);
 }

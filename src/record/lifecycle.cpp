@@ -16,7 +16,7 @@
 
 #include "record/devices.h"
 #include "record/environment.h"
-#include "record/nvtx_hearing.h"
+#include "record/nvtx_injection.h"
 #include "record/recorder.h"
 #include "record/source_writer.h"
 #include "record/thread_log.h"
@@ -59,7 +59,7 @@ int find_active_copy(dl_phdr_info* info, std::size_t, void* found) {
 }
 
 /// Loaded by NVTX or CUDA, as marey run asks them to: the program's own copy records.
-bool is_brought_by_tool() {
+bool is_loaded_by_tool() {
     return nvtx::is_library(environment_text(kNvtxVariable)) ||
            nvtx::is_library(environment_text("CUDA_INJECTION64_PATH"));
 }
@@ -72,8 +72,8 @@ __attribute__((constructor)) void on_load() {
     if (other_copy) {
         is_second_copy = true;
         Recorder::get().disable(
-            is_brought_by_tool() ? ""
-                                 : "a second copy of Marey was loaded into this process; it does not record");
+            is_loaded_by_tool() ? ""
+                                : "a second copy of Marey was loaded into this process; it does not record");
         return;
     }
     marey_own_copy_mark.active = 1;
@@ -195,14 +195,14 @@ void Recorder::after_fork_in_child() noexcept {
         if (entry.get() == own || !entry->is_thread) {
             kept.push_back(std::move(entry));
         } else if (entry->state_block->store == &memory_) {
-            memory_.give_back(entry->state_block);
-            for (Block* segment : entry->open_segments) memory_.give_back(segment);
-            if (entry->side_segment != nullptr) memory_.give_back(entry->side_segment);
+            memory_.free_block(entry->state_block);
+            for (Block* segment : entry->open_segments) memory_.free_block(segment);
+            if (entry->side_segment != nullptr) memory_.free_block(entry->side_segment);
         }
     }
     threads_.clear();
     observers_.keep_only(static_cast<ThreadObservers*>(parent_state.observers));
-    for (Block* chunk : chunks) let_go(chunk);
+    for (Block* chunk : chunks) release_chunk(chunk);
     detail::current_thread = own != nullptr ? &idle_thread : forking_thread_;
     for (auto& each : kept) {
         ThreadEntry& entry = *each;

@@ -33,7 +33,7 @@ void write_report(ThreadState& state, const MemoryReport& report, std::uint64_t 
     commit(state);
 }
 
-[[gnu::noinline]] void report_slowly(const MemoryReport& report) noexcept {
+[[gnu::noinline]] void report_slow(const MemoryReport& report) noexcept {
     const std::uint64_t armed = load_relaxed(current_thread->armed);
     // Observers may be those of this thread or all of them: they know.
     if ((armed & (kArmedMemoryObservers | kArmedAttention)) != 0) observe_memory(report);
@@ -51,11 +51,11 @@ void write_report(ThreadState& state, const MemoryReport& report, std::uint64_t 
 
 void report_memory(const MemoryReport& report) noexcept {
     ThreadState& state = *current_thread;
-    constexpr std::uint64_t kLooked = kArmedMemoryRecorder | kArmedMemoryObservers;
+    constexpr std::uint64_t kMemoryBits = kArmedMemoryRecorder | kArmedMemoryObservers;
     if (load_relaxed(state.is_inline) == 0 || load_relaxed(state.busy) != 0 ||
-        (load_relaxed(state.armed) & kLooked) != kArmedMemoryRecorder ||
+        (load_relaxed(state.armed) & kMemoryBits) != kArmedMemoryRecorder ||
         static_cast<std::size_t>(state.limit - state.cursor) < kBytes) [[unlikely]] {
-        return report_slowly(report);
+        return report_slow(report);
     }
     store_relaxed(state.busy, 1u);
     std::atomic_signal_fence(std::memory_order_seq_cst);

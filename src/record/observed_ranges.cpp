@@ -44,7 +44,7 @@ ObserverFrame* make_frame() noexcept {
     return frame;
 }
 
-void give_frame(ThreadObservers* thread, ObserverFrame* frame) noexcept {
+void release_frame(ThreadObservers* thread, ObserverFrame* frame) noexcept {
     if (thread == nullptr) {
         delete frame;
         return;
@@ -65,14 +65,14 @@ bool is_hit(ThreadObservers& thread, ObserverSnapshot::Item& item) noexcept {
 
 // Some of the scope's observers are sampled: chooses among them. False: none sees this range.
 bool choose(ThreadObservers& thread, ObserverSnapshot::PerScope& ranges, ObserverFrame& frame) {
-    frame.own_entries.clear();
+    frame.sampled_entries.clear();
     frame.needs = {};
     if (ranges.all_sampled) {
         for (auto& item : ranges.items) item.countdown -= ranges.drawn;
     }
     for (auto& item : ranges.items) {
         if (!is_hit(thread, item)) continue;
-        frame.own_entries.push_back(item.entry);
+        frame.sampled_entries.push_back(item.entry);
         frame.needs.add(item.entry->observer);
     }
     if (ranges.all_sampled) {
@@ -80,12 +80,12 @@ bool choose(ThreadObservers& thread, ObserverSnapshot::PerScope& ranges, Observe
         for (const auto& item : ranges.items) ranges.skip = std::min(ranges.skip, item.countdown);
         ranges.drawn = ranges.skip;
     }
-    frame.entries = frame.own_entries.data();
-    frame.count = static_cast<std::uint32_t>(frame.own_entries.size());
+    frame.entries = frame.sampled_entries.data();
+    frame.count = static_cast<std::uint32_t>(frame.sampled_entries.size());
     return frame.count != 0;
 }
 
-void give_room(ObserverFrame& frame) {
+void grow_contexts(ObserverFrame& frame) {
     frame.is_changed = true;
     frame.many_contexts.resize(frame.count);
     frame.contexts = frame.many_contexts.data();
@@ -121,13 +121,13 @@ bool pass(ThreadState& state, ObserverSnapshot::PerScope& ranges, Scope scope) n
             frame->count = static_cast<std::uint32_t>(ranges.entries.size());
             frame->needs = ranges.needs;
         } else if (!choose(thread, ranges, *frame)) {
-            give_frame(&thread, frame);
+            release_frame(&thread, frame);
             return nullptr;
         }
         if (frame->count > ObserverFrame::kFew) [[unlikely]]
-            give_room(*frame);
+            grow_contexts(*frame);
     } catch (const std::bad_alloc&) {
-        give_frame(&thread, frame);
+        release_frame(&thread, frame);
         return nullptr;
     }
     frame->snapshot = snapshot;
@@ -164,14 +164,14 @@ bool pass(ThreadState& state, ObserverSnapshot::PerScope& ranges, Scope scope) n
     }
 }
 
-[[gnu::always_inline]] inline void give_back(ThreadObservers* thread, ObserverFrame* frame) noexcept {
+[[gnu::always_inline]] inline void release_inline(ThreadObservers* thread, ObserverFrame* frame) noexcept {
     if (thread != nullptr && thread->thread == frame->range.start_thread()) [[likely]] {
         --frame->snapshot->open;
     } else {
         frame->snapshot->ended_elsewhere.fetch_add(1, std::memory_order_release);
     }
     if (frame->is_changed) frame->reset();
-    give_frame(thread, frame);
+    release_frame(thread, frame);
 }
 
 // Observers come before the recorder, so that the range's time is not theirs.
@@ -179,7 +179,7 @@ bool pass(ThreadState& state, ObserverSnapshot::PerScope& ranges, Scope scope) n
     ThreadObservers* const thread = ready_part();
     ObserverFrame* frame = nullptr;
     if (thread != nullptr && site != 0) {
-        const Inside inside(thread);
+        const CallbackScope inside(thread);
         frame = begin(*thread, site, scope);
     }
     if (frame != nullptr) side = run_starts_with(*frame, side);
@@ -219,10 +219,10 @@ bool pass(ThreadState& state, ObserverSnapshot::PerScope& ranges, Scope scope) n
 
 detail::Opened open_observed(const ThreadState& state, std::uint32_t site, Scope scope,
                              std::uint32_t side) noexcept {
-    constexpr std::uint64_t kLooked = detail::kArmedRecorder | detail::kArmedAttention;
+    constexpr std::uint64_t kMemoryBits = detail::kArmedRecorder | detail::kArmedAttention;
     ThreadObservers* const part = part_of(state);
     if (part != nullptr && side == 0 && part->inside == 0 && part->version == Observers::version() &&
-        (load_relaxed(state.armed) & kLooked) == 0) [[likely]] {
+        (load_relaxed(state.armed) & kMemoryBits) == 0) [[likely]] {
         ObserverSnapshot::PerScope& ranges = part->snapshot->scopes[static_cast<std::size_t>(scope)];
         if (ranges.is_plain && site != 0) [[likely]]
             return open_plain(*part, ranges, site, scope);
@@ -233,7 +233,7 @@ detail::Opened open_observed(const ThreadState& state, std::uint32_t site, Scope
 namespace {
 
 [[gnu::noinline]] void close_any(ObserverFrame* frame) noexcept {
-    const AsEnabled enabled;
+    const ScopedEnable enabled;
     const std::uint32_t thread = frame->range.start_thread();
     if (detail::current_thread->block.thread != thread) frame->set_async();
     if (frame->opened.index != detail::kNotOpen) detail::close_elsewhere(frame->opened, thread);
@@ -245,13 +245,13 @@ namespace {
 ObserverFrame* begin_frame(std::uint32_t site, Scope scope) noexcept {
     ThreadObservers* const thread = ready_part();
     if (thread == nullptr) return nullptr;
-    const Inside inside(thread);
+    const CallbackScope inside(thread);
     return begin(*thread, site, scope);
 }
 
 void run_starts(ObserverFrame& frame) noexcept {
-    ThreadObservers* const thread = part_of(*own_thread());
-    const Inside inside(thread);
+    ThreadObservers* const thread = part_of(*calling_thread());
+    const CallbackScope inside(thread);
     start(thread, frame, frame.entries, frame.count, frame.contexts);
     frame.set_inputs({}, {});
 }
@@ -285,7 +285,7 @@ std::uint32_t push_range_id(std::uint64_t id, std::span<const std::byte> values)
     constexpr std::uint64_t kWriting = detail::kArmedRecorder | detail::kArmedAttention;
     if (id == 0 || (load_relaxed(detail::current_thread->armed) & kWriting) == 0)
         return values.empty() ? 0 : push_payload(values);
-    const detail::SideRoom room = detail::open_side();
+    const detail::SideBuffer room = detail::open_side();
     if (room.place == nullptr) return 0;
     ValueEncoder encoder(room.place, room.limit);
     encoder.add_facts({-1, 0, id});
@@ -296,22 +296,22 @@ std::uint32_t push_range_id(std::uint64_t id, std::span<const std::byte> values)
 }
 
 void end_frame(ObserverFrame* frame) noexcept {
-    ThreadObservers* const thread = part_of(*own_thread());
-    const Inside inside(thread);
+    ThreadObservers* const thread = part_of(*calling_thread());
+    const CallbackScope inside(thread);
     finish(thread, *frame, frame->contexts);
-    give_back(thread, frame);
+    release_inline(thread, frame);
 }
 
 void drop_frame(ObserverFrame* frame) noexcept {
-    ThreadObservers* const thread = part_of(*own_thread());
-    const Inside inside(thread);
-    give_back(thread, frame);
+    ThreadObservers* const thread = part_of(*calling_thread());
+    const CallbackScope inside(thread);
+    release_inline(thread, frame);
 }
 
 void observe_memory(const MemoryReport& report) noexcept {
     ThreadObservers* const thread = ready_part();
     if (thread == nullptr || thread->current->memory.empty()) return;
-    const Inside inside(thread);
+    const CallbackScope inside(thread);
     // A callback may add or remove observers: what is called now is kept until it is done.
     ObserverSnapshot& snapshot = *thread->current;
     ++snapshot.open;
@@ -324,7 +324,7 @@ void observe_memory(const MemoryReport& report) noexcept {
 void observe_instant(std::uint32_t site, Scope scope) noexcept {
     ThreadObservers* const thread = ready_part();
     if (thread == nullptr || thread->current->instants.empty()) return;
-    const Inside inside(thread);
+    const CallbackScope inside(thread);
     ObserverFrame frame;  // only for its range
     frame.set_range(site, scope, thread->thread);
     ObserverSnapshot& snapshot = *thread->current;  // kept, as above
@@ -356,7 +356,7 @@ void close_observed(std::uint64_t handle) noexcept {
     thread->inside = 0;
 }
 
-bool observers_want_inputs(Scope scope) noexcept {
+bool observers_need_inputs(Scope scope) noexcept {
     const ThreadObservers* const thread = ready_part();
     if (thread == nullptr) return false;
     const ObserverSnapshot::PerScope& ranges = thread->current->scopes[static_cast<std::size_t>(scope)];

@@ -20,12 +20,12 @@ std::uint64_t draw_countdown(ThreadObservers& thread, double probability) noexce
 // for both with a barrier on all processors (membarrier); where that does not exist, each call pays.
 
 #if defined(__SANITIZE_THREAD__)
-constexpr std::memory_order kSay = std::memory_order_seq_cst;
-constexpr std::memory_order kLook = std::memory_order_seq_cst;
+constexpr std::memory_order kStoreOrder = std::memory_order_seq_cst;
+constexpr std::memory_order kLoadOrder = std::memory_order_seq_cst;
 constexpr bool kFences = false;
 #else
-constexpr std::memory_order kSay = std::memory_order_relaxed;
-constexpr std::memory_order kLook = std::memory_order_relaxed;
+constexpr std::memory_order kStoreOrder = std::memory_order_relaxed;
+constexpr std::memory_order kLoadOrder = std::memory_order_relaxed;
 constexpr bool kFences = true;
 #endif
 
@@ -43,16 +43,16 @@ inline void fence_of_caller() noexcept {
 }
 
 /// Says once what a callback has thrown.
-[[gnu::cold]] void complain(ObserverEntry& entry, const char* what) noexcept;
+[[gnu::cold]] void report_exception(ObserverEntry& entry, const char* what) noexcept;
 
 template <class Call>
 [[gnu::always_inline]] inline void call_guarded(ObserverEntry& entry, Call call) noexcept {
     try {
         call();
     } catch (const std::exception& error) {
-        complain(entry, error.what());
+        report_exception(entry, error.what());
     } catch (...) {
-        complain(entry, "something that is no std::exception");
+        report_exception(entry, "something that is no std::exception");
     }
 }
 
@@ -67,9 +67,9 @@ template <class Call>
         entry.running_elsewhere.fetch_sub(1, std::memory_order_seq_cst);
         return;
     }
-    thread->executing.store(&entry, kSay);
+    thread->executing.store(&entry, kStoreOrder);
     fence_of_caller();
-    if (!entry.is_drained.load(kLook)) call_guarded(entry, call);
+    if (!entry.is_drained.load(kLoadOrder)) call_guarded(entry, call);
     thread->executing.store(nullptr, std::memory_order_release);
 }
 
@@ -77,19 +77,19 @@ template <class Call>
 extern constinit thread_local std::uint32_t inside_without_part __attribute__((tls_model("initial-exec")));
 
 /// Marks the thread as calling, so that what a callback or a signal handler opens meanwhile is not observed.
-class Inside {
+class CallbackScope {
   public:
-    explicit Inside(ThreadObservers* thread) noexcept
+    explicit CallbackScope(ThreadObservers* thread) noexcept
         : inside_(thread != nullptr ? thread->inside : inside_without_part) {
         ++inside_;
         std::atomic_signal_fence(std::memory_order_seq_cst);
     }
-    ~Inside() {
+    ~CallbackScope() {
         std::atomic_signal_fence(std::memory_order_seq_cst);
         --inside_;
     }
-    Inside(const Inside&) = delete;
-    Inside& operator=(const Inside&) = delete;
+    CallbackScope(const CallbackScope&) = delete;
+    CallbackScope& operator=(const CallbackScope&) = delete;
 
   private:
     std::uint32_t& inside_;

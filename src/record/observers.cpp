@@ -71,7 +71,7 @@ std::uint64_t draw_countdown(ThreadObservers& thread, double probability) noexce
     return misses < 1e18 ? static_cast<std::uint64_t>(misses) : kNever / 2;
 }
 
-void complain(ObserverEntry& entry, const char* what) noexcept {
+void report_exception(ObserverEntry& entry, const char* what) noexcept {
     if (entry.has_thrown.exchange(true)) return;  // once is enough
     try {
         say("an observer threw: " + std::string(what) + " (said once for it; the program goes on)");
@@ -104,7 +104,7 @@ void Observers::change(Recorder& recorder) noexcept {
     for (const auto& entry : recorder.threads_) {
         const std::lock_guard lock(entry->arming);
         const ThreadObservers* const part = part_of(*entry->state);
-        entry->own_observers_armed = part != nullptr && part->own ? armed_for(*part->own) : 0;
+        entry->thread_observers_armed = part != nullptr && part->own ? armed_for(*part->own) : 0;
     }
     recorder.rearm();
     sweep();
@@ -121,7 +121,7 @@ ObserverHandle Observers::add(Recorder& recorder, const Observer& observer, bool
     auto entry = std::make_shared<ObserverEntry>();
     entry->observer = observer;
     entry->scopes = observer.scopes.empty() ? ScopeSet::all() : observer.scopes;
-    const AsEnabled enabled;
+    const ScopedEnable enabled;
     ThreadObservers* const part = for_this_thread ? part_of_this_thread(recorder) : nullptr;
     if (for_this_thread && part == nullptr) throw Error("this thread cannot have observers");
     if (!has_membarrier()) caller_fences.store(true);
@@ -131,7 +131,7 @@ ObserverHandle Observers::add(Recorder& recorder, const Observer& observer, bool
     if (for_this_thread) {
         ObserverList list = part->own ? *part->own : ObserverList();
         list.push_back(entry);
-        set_own(*part, std::make_shared<const ObserverList>(std::move(list)));
+        set_thread_list(*part, std::make_shared<const ObserverList>(std::move(list)));
     } else {
         global_.push_back(entry);
     }
@@ -139,21 +139,21 @@ ObserverHandle Observers::add(Recorder& recorder, const Observer& observer, bool
     return entry->handle;
 }
 
-void Observers::set_own(ThreadObservers& thread, std::shared_ptr<const ObserverList> list) noexcept {
-    auto& entry = *static_cast<ThreadEntry*>(own_thread()->owner);
+void Observers::set_thread_list(ThreadObservers& thread, std::shared_ptr<const ObserverList> list) noexcept {
+    auto& entry = *static_cast<ThreadEntry*>(calling_thread()->owner);
     const std::lock_guard lock(entry.arming);
     thread.own.swap(list);
 }
 
 void Observers::adopt(Recorder& recorder, std::shared_ptr<const ObserverList> list) noexcept {
-    const AsEnabled enabled;
+    const ScopedEnable enabled;
     ThreadObservers* const part = part_of_this_thread(recorder);
     if (part == nullptr) return;
     auto& entry = *static_cast<ThreadEntry*>(detail::current_thread->owner);
     part->version = 0;  // what it calls is put together anew
     const std::lock_guard lock(entry.arming);
     part->own.swap(list);
-    entry.own_observers_armed = part->own ? armed_for(*part->own) : 0;
+    entry.thread_observers_armed = part->own ? armed_for(*part->own) : 0;
     recorder.arm(entry);
 }
 
@@ -171,7 +171,7 @@ Observers::Found Observers::find(ThreadObservers* thread, ObserverHandle handle)
 }
 
 bool Observers::remove(Recorder& recorder, ObserverHandle handle, Removal how) {
-    ThreadObservers* const thread = part_of(*own_thread());
+    ThreadObservers* const thread = part_of(*calling_thread());
     if (how == Removal::Drained && ((thread != nullptr && thread->inside != 0) || inside_without_part != 0))
         throw Error("remove_and_drain() was called from a callback: it would wait for itself");
     Found found;
@@ -187,10 +187,11 @@ bool Observers::remove(Recorder& recorder, ObserverHandle handle, Removal how) {
         if (!found.entry) return false;
         found.entry->is_removed.store(true, std::memory_order_relaxed);
         const auto is_it = [&](const auto& entry) { return entry == found.entry; };
-        if (found.is_own) {
+        if (found.is_thread_local) {
             ObserverList list = *thread->own;
             std::erase_if(list, is_it);
-            set_own(*thread, list.empty() ? nullptr : std::make_shared<const ObserverList>(std::move(list)));
+            set_thread_list(*thread,
+                            list.empty() ? nullptr : std::make_shared<const ObserverList>(std::move(list)));
         } else {
             std::erase_if(global_, is_it);
         }
@@ -208,7 +209,7 @@ void Observers::wait_for_callbacks(Recorder& recorder, const ObserverEntry& entr
         {
             std::lock_guard lock(recorder.mutex_);
             for (const ThreadObservers* thread : recorder.observers_.threads_) {
-                runs = runs || thread->executing.load(kSay == std::memory_order_seq_cst
+                runs = runs || thread->executing.load(kStoreOrder == std::memory_order_seq_cst
                                                           ? std::memory_order_seq_cst
                                                           : std::memory_order_acquire) == &entry;
             }
@@ -220,7 +221,7 @@ void Observers::wait_for_callbacks(Recorder& recorder, const ObserverEntry& entr
 
 bool Observers::switch_on(Recorder& recorder, ObserverHandle handle, bool on) noexcept {
     std::lock_guard lock(recorder.mutex_);
-    const Found found = find(part_of(*own_thread()), handle);
+    const Found found = find(part_of(*calling_thread()), handle);
     if (!found.entry) return false;
     if (found.entry->is_enabled.exchange(on) != on) change(recorder);
     return true;
@@ -235,9 +236,9 @@ void Observers::clear(Recorder& recorder, bool global, bool own) noexcept {
         mark(global_);
         global_.clear();
     }
-    if (ThreadObservers* const thread = part_of(*own_thread()); own && thread != nullptr) {
+    if (ThreadObservers* const thread = part_of(*calling_thread()); own && thread != nullptr) {
         if (thread->own) mark(*thread->own);
-        set_own(*thread, nullptr);
+        set_thread_list(*thread, nullptr);
     }
     change(recorder);
 }
@@ -249,7 +250,7 @@ bool Observers::has_any(Recorder& recorder, bool global, bool own) noexcept {
             return entry->is_enabled && !entry->is_removed && !entry->is_drained;
         });
     };
-    const ThreadObservers* const thread = part_of(*own_thread());
+    const ThreadObservers* const thread = part_of(*calling_thread());
     return (global && any(global_)) || (own && thread != nullptr && thread->own && any(*thread->own));
 }
 
@@ -263,7 +264,7 @@ void Observers::seed(Recorder& recorder, std::uint64_t seed) noexcept {
 // ---- a thread's part ----
 
 ThreadObservers* Observers::part_of_this_thread(Recorder& recorder) noexcept {
-    ThreadState* state = own_thread();
+    ThreadState* state = calling_thread();
     if (state->owner == nullptr || (load_relaxed(state->armed) & detail::kArmedAttention) != 0) {
         const SlowPath path;
         if (!path) return nullptr;
@@ -294,7 +295,7 @@ ThreadObservers* Observers::refresh(Recorder& recorder) noexcept {
 
 // Takes the lock itself: rare.
 void Observers::rebuild(ThreadObservers& thread) noexcept {
-    const Inside inside(&thread);
+    const CallbackScope inside(&thread);
     std::uint64_t made_for = 0;
     try {
         auto fresh = std::make_unique<ObserverSnapshot>();
@@ -340,7 +341,7 @@ void Observers::rebuild(ThreadObservers& thread) noexcept {
         if (thread.current && !thread.current->is_done()) thread.old.push_back(std::move(thread.current));
         thread.current = std::move(fresh);
         thread.snapshot = thread.current.get();
-        std::fill(std::begin(own_thread()->skip), std::end(own_thread()->skip), 0u);
+        std::fill(std::begin(calling_thread()->skip), std::end(calling_thread()->skip), 0u);
     } catch (const std::bad_alloc&) {
         made_for = 0;  // no memory: those of before are called once more
     }

@@ -83,7 +83,7 @@ class ObserverFrame {
     detail::Opened opened{0, detail::kNotOpen};  ///< the recorder's part of it
     ObserverSnapshot* snapshot = nullptr;
     ObserverFrame* next = nullptr;            ///< in a pool
-    ObserverEntry* const* entries = nullptr;  ///< those that see it: the snapshot's, or own_entries
+    ObserverEntry* const* entries = nullptr;  ///< those that see it: the snapshot's, or sampled_entries
     std::uint32_t count = 0;
     ObserverSnapshot::Needs needs;
     bool is_changed = false;  ///< more was set than begin_frame() sets
@@ -92,7 +92,7 @@ class ObserverFrame {
     ObserverContext** contexts = few_contexts;  ///< one for each
     ObserverContext* few_contexts[kFew];
     std::vector<ObserverContext*> many_contexts;  ///< keeps its room in the pool
-    std::vector<ObserverEntry*> own_entries;
+    std::vector<ObserverEntry*> sampled_entries;
 
     void set_range(std::uint32_t site, Scope scope, std::uint32_t thread) noexcept {
         range.site_ = site;
@@ -191,11 +191,11 @@ class Observers {
   private:
     struct Found {
         std::shared_ptr<ObserverEntry> entry;
-        bool is_own = false;
+        bool is_thread_local = false;
     };
     Found find(ThreadObservers* thread, ObserverHandle handle) const noexcept;
     ThreadObservers* part_of_this_thread(Recorder& recorder) noexcept;
-    static void set_own(ThreadObservers& thread, std::shared_ptr<const ObserverList> list) noexcept;
+    static void set_thread_list(ThreadObservers& thread, std::shared_ptr<const ObserverList> list) noexcept;
     void change(Recorder& recorder) noexcept;
     void rebuild(ThreadObservers& thread) noexcept;
     void sweep() noexcept;

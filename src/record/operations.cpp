@@ -46,7 +46,7 @@ std::uint32_t push_operation(std::uint64_t armed, const detail::RangeFacts& fact
     const bool cut = keywords.size() > detail::kMaxValues;
     if (cut) keywords = keywords.first(detail::kMaxValues);
     for (std::size_t i = 0; i < keywords.size(); ++i) keys[i] = string_of(keywords[i].key);
-    const detail::SideRoom room = detail::open_side();
+    const detail::SideBuffer room = detail::open_side();
     if (room.place == nullptr) return 0;
     ValueEncoder encoder(room.place, room.limit);
     if (has_facts) encoder.add_facts(facts);
@@ -91,8 +91,8 @@ void push_outputs(std::uint64_t start, std::span<const Value> outputs) noexcept 
 
 }  // namespace
 
-void detail::close_with_facts_slowly(Opened opened, std::uint32_t thread, const RangeFacts& facts) noexcept {
-    const AsEnabled enabled;
+void detail::close_with_facts_slow(Opened opened, std::uint32_t thread, const RangeFacts& facts) noexcept {
+    const ScopedEnable enabled;
     const std::uint64_t now = Clock::now();
     if (thread != thread_number()) return close_elsewhere(opened, thread);
     push_more(opened.start, [&](ValueEncoder& encoder) { encoder.add_facts(facts); });
@@ -127,9 +127,9 @@ void Operation::prepare() noexcept {
     const ObserverFrame* const frame = frame_of(frame_);
     is_active_ = frame != nullptr || records;
     const bool observed_inputs = frame != nullptr && frame->needs.inputs;
-    inputs_wanted_ = observed_inputs || (records && (armed & detail::kArmedShapes) != 0);
-    keywords_wanted_ = observed_inputs || (records && (armed & detail::kArmedValues) != 0);
-    outputs_wanted_ =
+    needs_inputs_ = observed_inputs || (records && (armed & detail::kArmedShapes) != 0);
+    needs_keywords_ = observed_inputs || (records && (armed & detail::kArmedValues) != 0);
+    needs_outputs_ =
         (frame != nullptr && frame->needs.outputs) || (records && (armed & detail::kArmedShapes) != 0);
 }
 
@@ -167,7 +167,7 @@ void Operation::start(std::uint32_t site, const OperationFacts& facts, std::span
 }
 
 void Operation::finish() noexcept {
-    const AsEnabled enabled;
+    const ScopedEnable enabled;
     is_active_ = false;
     ObserverFrame* const frame = frame_of(frame_);
     if (!has_begun_) {
@@ -207,7 +207,7 @@ std::int32_t node_id() noexcept {
 }
 
 std::uint32_t current_thread_id() noexcept {
-    const AsEnabled enabled;
+    const ScopedEnable enabled;
     ThreadState* state = detail::current_thread;
     if (state->owner == nullptr) {
         const SlowPath path;

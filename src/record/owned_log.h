@@ -21,7 +21,7 @@ template <class Append>
 bool with_owned_log(ThreadEntry& entry, Append append) noexcept {
     std::lock_guard lock(entry.log_lock);
     if ((detail::load_relaxed(entry.state->armed) & detail::kArmedAttention) != 0)
-        Recorder::get().attend_log(entry);
+        Recorder::get().handle_log_attention(entry);
     return is_recording(*entry.state) && append(*entry.state);
 }
 

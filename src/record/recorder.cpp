@@ -64,7 +64,7 @@ void copy_state(ThreadState& to, const ThreadState& from) noexcept {
 
 }  // namespace
 
-ThreadState* Recorder::attend() noexcept {
+ThreadState* Recorder::handle_attention() noexcept {
     std::unique_lock lock(mutex_);
     if (disabled_) return nullptr;
     if (restart_environment_) {
@@ -85,7 +85,7 @@ ThreadState* Recorder::attend() noexcept {
         return entry != nullptr ? entry->state : nullptr;
     }
     auto& entry = *static_cast<ThreadEntry*>(state->owner);
-    bring_up_to_date(entry);
+    update_entry(entry);
     if (!entry.ended_elsewhere.empty()) remove_ended(entry, lock);
     return entry.state;
 }
@@ -101,7 +101,7 @@ bool Recorder::end_elsewhere(std::uint32_t thread, const ThreadEntry::EndedElsew
             return false;
         }
         std::lock_guard arming(entry->arming);
-        entry->wants_attention = true;
+        entry->needs_attention = true;
         arm(*entry);
         return true;
     }
@@ -110,7 +110,7 @@ bool Recorder::end_elsewhere(std::uint32_t thread, const ThreadEntry::EndedElsew
 
 // By the owner. Each stays in the list until its record is written and its slot is gone, so that whoever
 // reads the open stack meanwhile knows of its end.
-void Recorder::remove_ended(ThreadEntry& entry, std::unique_lock<InsideMutex>& lock) noexcept {
+void Recorder::remove_ended(ThreadEntry& entry, std::unique_lock<RecorderMutex>& lock) noexcept {
     auto& list = entry.ended_elsewhere;  // grows meanwhile, at its end
     const std::size_t count = list.size();
     detail::store_relaxed(entry.state->busy, 1u);
@@ -128,17 +128,17 @@ void Recorder::remove_ended(ThreadEntry& entry, std::unique_lock<InsideMutex>& l
     list.erase(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(count));
 }
 
-void Recorder::bring_up_to_date(ThreadEntry& entry) noexcept {
+void Recorder::update_entry(ThreadEntry& entry) noexcept {
     // What a chunk holds from before recording was last off says nothing about what happened meanwhile.
     if (entry.period != period_) leave_chunk(entry, false);
     entry.period = period_;
     if (entry.spool != spool_) move_to_current_store(entry);
     std::lock_guard lock(entry.arming);
-    entry.wants_attention = false;
+    entry.needs_attention = false;
     arm(entry);
 }
 
-bool Recorder::give_state_block(ThreadEntry& entry) noexcept {
+bool Recorder::allocate_state_block(ThreadEntry& entry) noexcept {
     int error = 0;
     Block* const block = take_block(1, error);
     if (block == nullptr) return false;
@@ -168,7 +168,7 @@ ThreadEntry* Recorder::register_current_thread() noexcept {
     char name[64] = {};
     pthread_getname_np(pthread_self(), name, sizeof name);
     entry->name = names_.intern(name);
-    if (!give_state_block(*entry)) return nullptr;
+    if (!allocate_state_block(*entry)) return nullptr;
     pthread_setspecific(exit_key, entry.get());
     entry->state->off_begins = std::exchange(unregistered_off_begins, 0u);
     threads_.push_back(std::move(entry));
@@ -186,7 +186,7 @@ bool Recorder::copy_to_current_store(ThreadEntry& entry, std::vector<Block*>& le
     ThreadState* const old_state = entry.state;
     Block* const old_block = entry.state_block;
     const std::shared_ptr<Spool> old_spool = entry.spool;
-    if (!give_state_block(entry)) {
+    if (!allocate_state_block(entry)) {
         entry.state = old_state;
         entry.state_block = old_block;
         entry.spool = old_spool;
@@ -227,7 +227,7 @@ void Recorder::move_to_current_store(ThreadEntry& entry) noexcept {
     if (!copy_to_current_store(entry, left)) return;
     if (entry.is_thread) detail::current_thread = entry.state;
     old_state->owner = nullptr;
-    for (Block* block : left) block->store->give_back(block);
+    for (Block* block : left) block->store->free_block(block);
 }
 
 void Recorder::retire_current_thread() noexcept {
@@ -258,21 +258,21 @@ void Recorder::end_entry(ThreadEntry* entry) noexcept {
     remember_last_full(*entry, nullptr);
     if (!sessions_.empty()) {
         journal_losses(*entry);
-        detail::ThreadDiedRecord died{};
+        detail::ThreadEndedRecord died{};
         died.thread = entry->id;
         died.ticks = Clock::now();
-        journal(JournalKind::ThreadDied, died);
+        journal(JournalKind::ThreadEnded, died);
     }
-    for (Block* segment : entry->open_segments) segment->store->give_back(segment);
-    if (entry->side_segment != nullptr) entry->side_segment->store->give_back(entry->side_segment);
+    for (Block* segment : entry->open_segments) segment->store->free_block(segment);
+    if (entry->side_segment != nullptr) entry->side_segment->store->free_block(entry->side_segment);
     entry->state->owner = nullptr;
-    entry->state_block->store->give_back(entry->state_block);
+    entry->state_block->store->free_block(entry->state_block);
     std::erase_if(threads_, [entry](const auto& each) { return each.get() == entry; });
 }
 
 void Recorder::name_current_thread(std::string_view name) noexcept {
-    const AsEnabled enabled;
-    if (detail::current_thread->owner == nullptr && attend() == nullptr) return;
+    const ScopedEnable enabled;
+    if (detail::current_thread->owner == nullptr && handle_attention() == nullptr) return;
     std::lock_guard lock(mutex_);
     name_entry(*static_cast<ThreadEntry*>(detail::current_thread->owner), name);
 }
@@ -302,7 +302,7 @@ ThreadEntry* Recorder::make_log(std::string_view name) noexcept {
     entry->is_thread = false;
     entry->birth = Clock::now();
     entry->name = names_.intern(name);
-    if (!give_state_block(*entry)) return nullptr;
+    if (!allocate_state_block(*entry)) return nullptr;
     threads_.push_back(std::move(entry));
     ThreadEntry& added = *threads_.back();
     publish_names();
@@ -316,9 +316,9 @@ void Recorder::end_log(ThreadEntry* entry) noexcept {
     end_entry(entry);
 }
 
-void Recorder::attend_log(ThreadEntry& entry) noexcept {
+void Recorder::handle_log_attention(ThreadEntry& entry) noexcept {
     std::lock_guard lock(mutex_);
-    bring_up_to_date(entry);
+    update_entry(entry);
 }
 
 // ---- chunks ----
@@ -346,17 +346,17 @@ Block* Recorder::take_block(std::size_t blocks, int& error) noexcept {
             store.unreserve(extent);
         }
     }
-    if (!extending_ && wants_extent()) {
+    if (!extending_ && needs_extent()) {
         start_background();  // if a fork has stopped it
         wake().notify_all();
     }
     return block;
 }
 
-void Recorder::let_go(Block* chunk) noexcept {
+void Recorder::release_chunk(Block* chunk) noexcept {
     if (--chunk->claims == 0 && !chunk->is_open) {
-        chunk->store->give_back(chunk);
-        __atomic_fetch_add(&room_epoch_, 1, __ATOMIC_RELAXED);
+        chunk->store->free_block(chunk);
+        __atomic_fetch_add(&space_epoch_, 1, __ATOMIC_RELAXED);
     }
 }
 
@@ -384,7 +384,7 @@ void Recorder::leave_chunk(ThreadEntry& entry, bool reusable) noexcept {
         return;
     }
     chunk->is_open = false;
-    if (chunk->claims == 0) chunk->store->give_back(chunk);
+    if (chunk->claims == 0) chunk->store->free_block(chunk);
     entry.chunk_spool.reset();
 }
 
@@ -408,7 +408,7 @@ void Recorder::evict_oldest(SessionEntry& session) noexcept {
     ++overwritten_[chunk->header->thread];
     // Others may claim it still; the file has lost it now, so that what is left of a thread has no holes.
     if (session.id == spool_owner_ && chunk->store == &spool_->store()) chunk->store->hide(chunk);
-    let_go(chunk);
+    release_chunk(chunk);
 }
 
 // Applies the ceilings before a chunk of `bytes` is taken. True when some session still wants it.
@@ -480,7 +480,7 @@ bool Recorder::out_of_space(int error) noexcept {
 }
 
 bool Recorder::refill(ThreadEntry& entry, std::uint64_t ticks, std::size_t bytes) noexcept {
-    if (entry.no_room_since == __atomic_load_n(&room_epoch_, __ATOMIC_RELAXED)) return false;
+    if (entry.full_since == __atomic_load_n(&space_epoch_, __ATOMIC_RELAXED)) return false;
     std::lock_guard lock(mutex_);
     leave_chunk(entry, false);
     ThreadState& state = *entry.state;
@@ -515,7 +515,7 @@ bool Recorder::refill(ThreadEntry& entry, std::uint64_t ticks, std::size_t bytes
         if (chunk == nullptr && blocks != 1 && is_any_open()) chunk = current_store().take(1);
     }
     if (chunk == nullptr) {
-        entry.no_room_since = __atomic_load_n(&room_epoch_, __ATOMIC_RELAXED);
+        entry.full_since = __atomic_load_n(&space_epoch_, __ATOMIC_RELAXED);
         return false;
     }
     ++entry.chunks_taken;
@@ -531,8 +531,8 @@ bool Recorder::refill(ThreadEntry& entry, std::uint64_t ticks, std::size_t bytes
         ++chunk->claims;
     }
     if (chunk->claims == 0) {  // the last session went while room was made
-        chunk->store->give_back(chunk);
-        entry.no_room_since = __atomic_load_n(&room_epoch_, __ATOMIC_RELAXED);
+        chunk->store->free_block(chunk);
+        entry.full_since = __atomic_load_n(&space_epoch_, __ATOMIC_RELAXED);
         return false;
     }
     chunk->is_open = true;
@@ -647,13 +647,13 @@ void Recorder::write_journal(std::span<const std::byte> record) noexcept {
 }
 
 void Recorder::journal_thread(ThreadEntry& entry) noexcept {
-    detail::ThreadBornRecord record{};
+    detail::ThreadStartedRecord record{};
     record.thread = entry.id;
     record.name = entry.name;
     record.os_tid = entry.os_tid;
     record.pthread_id = entry.pthread_id;
     record.ticks = entry.birth;
-    journal(JournalKind::ThreadBorn, record);
+    journal(JournalKind::ThreadStarted, record);
     entry.in_journal = true;
 }
 

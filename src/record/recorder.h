@@ -22,10 +22,10 @@
 
 #include "record/block_store.h"
 #include "record/contexts.h"
-#include "record/inside_mutex.h"
 #include "record/name_table.h"
 #include "record/observers.h"
 #include "record/raw_log.h"
+#include "record/recorder_mutex.h"
 #include "record/source.h"
 #include "record/spool.h"
 
@@ -52,18 +52,18 @@ struct ThreadEntry {
     Block* last_full = nullptr;          ///< the chunk before, as long as its store is in use
     std::vector<Block*> open_segments;
     Block* side_segment = nullptr;
-    std::uint64_t period = 0;         ///< Recorder::period_ when it last came to attention
-    std::uint64_t no_room_since = 0;  ///< Recorder::room_epoch_ when a chunk was refused; owner only
-    std::mutex log_lock;              ///< logs that are not threads: one writer at a time
+    std::uint64_t period = 0;      ///< Recorder::period_ when it last came to attention
+    std::uint64_t full_since = 0;  ///< Recorder::space_epoch_ when a chunk was refused; owner only
+    std::mutex log_lock;           ///< logs that are not threads: one writer at a time
 
     /// The thread's armed word, by its owner (contexts) and the recorder: both hold `arming`, the recorder
     /// inside its own lock. `sessions` is written by the owner alone.
     ArmingLock arming;
-    std::atomic<bool> wants_attention{false};    ///< goes with its bits as long as there are any
+    std::atomic<bool> needs_attention{false};    ///< goes with its bits as long as there are any
     const ContextSessions* sessions = nullptr;   ///< of the context that the thread runs under
     std::shared_ptr<const void> sessions_owner;  ///< of `sessions`, where no adoption owns it; owner only
     bool has_marks = false;                      ///< its log speaks of contexts; owner only
-    std::uint64_t own_observers_armed = 0;       ///< bits that its own observers ask for
+    std::uint64_t thread_observers_armed = 0;    ///< bits that its own observers ask for
 
     /// A scope of this thread that another thread has ended. Its slot goes when the thread comes to
     /// attention.
@@ -84,14 +84,14 @@ struct SessionEntry {
     std::uint64_t max_bytes = 0;  ///< the ceiling in force: options.max_bytes, raised where it was too small
     std::uint32_t device_types = 0;   ///< whose work it wants, a bit each
     std::uint32_t timed_devices = 0;  ///< of them, those on which ranges are timed with events
-    bool leaves_devices_out = false;  ///< for the time being
+    bool pauses_devices = false;      ///< for the time being
     std::uint64_t start_ticks = 0;
     std::uint64_t end_ticks = 0;
     bool is_closed = false;  ///< its end is in the journal; it claims nothing more
     bool is_full = false;    ///< policy drop: it claims no more chunks
     bool ceiling_reached = false;
-    std::uint32_t tasks_thread = 0;       ///< the thread that started it, if it follows tasks
-    std::shared_ptr<TasksSession> tasks;  ///< if it follows tasks: itself, as contexts know it
+    std::uint32_t tasks_thread = 0;      ///< the thread that started it, if it follows tasks
+    std::shared_ptr<TaskSession> tasks;  ///< if it follows tasks: itself, as contexts know it
     std::deque<Block*> chunks;
     std::uint64_t claimed_bytes = 0;
     std::uint64_t remote_bytes = 0;                   ///< of messages taken in (remote_call.cpp)
@@ -147,7 +147,7 @@ class Recorder {
     // -- slow paths of the calling thread (thread_log.cpp); `busy` is set, nothing throws --
     /// Registers the calling thread, or does what kArmedAttention asks for. Gives the state to go on with;
     /// null when the thread cannot be registered.
-    detail::ThreadState* attend() noexcept;
+    detail::ThreadState* handle_attention() noexcept;
     /// Gets a new chunk for a record that ends at `ticks`. False: there is no room, the record is to be
     /// dropped.
     bool refill(ThreadEntry& entry, std::uint64_t ticks, std::size_t bytes) noexcept;
@@ -188,7 +188,7 @@ class Recorder {
     ThreadEntry* make_log(std::string_view name) noexcept;
     void end_log(ThreadEntry* entry) noexcept;
     /// What kArmedAttention asks for, on behalf of a log that is not a thread (its log_lock is held).
-    void attend_log(ThreadEntry& entry) noexcept;
+    void handle_log_attention(ThreadEntry& entry) noexcept;
 
     // -- sources --
     void add_source(std::shared_ptr<Source> source);
@@ -228,16 +228,16 @@ class Recorder {
     void journal_fact(std::uint64_t session, std::string_view key, std::span<const std::byte> json);
     void rearm() noexcept;
     ThreadEntry* register_current_thread() noexcept;
-    bool give_state_block(ThreadEntry& entry) noexcept;
+    bool allocate_state_block(ThreadEntry& entry) noexcept;
     bool copy_to_current_store(ThreadEntry& entry, std::vector<Block*>& left) noexcept;
     void copy_for_child(const ThreadEntry& entry) noexcept;
     const void* as_forked(const void* place) const noexcept;  // the copy, or the place itself
     void move_to_current_store(ThreadEntry& entry) noexcept;
-    void bring_up_to_date(ThreadEntry& entry) noexcept;
-    void remove_ended(ThreadEntry& entry, std::unique_lock<InsideMutex>& lock) noexcept;
+    void update_entry(ThreadEntry& entry) noexcept;
+    void remove_ended(ThreadEntry& entry, std::unique_lock<RecorderMutex>& lock) noexcept;
     void leave_chunk(ThreadEntry& entry, bool reusable) noexcept;
     static void remember_last_full(ThreadEntry& entry, Block* chunk) noexcept;
-    void let_go(Block* chunk) noexcept;
+    void release_chunk(Block* chunk) noexcept;
     void install_chunk(ThreadEntry& entry, Block* chunk) noexcept;
     void end_entry(ThreadEntry* entry) noexcept;
     bool out_of_space(int error) noexcept;
@@ -272,17 +272,17 @@ class Recorder {
     void add_note(std::string_view code, std::string_view text, bool aloud = true) noexcept;
     // These need source_mutex_.
     RecordingNeeds needs() noexcept;
-    void tell_sources() noexcept;
+    void notify_sources() noexcept;
     void flush_sources(bool wait_for_devices) noexcept;
     bool records_devices(std::uint64_t id) noexcept;
 
     // Threads whose calls are known but that have not recorded (absent_threads.cpp).
     std::uint32_t number_of_thread(std::int64_t os_tid) noexcept;
-    std::vector<OpenRange> open_of_absent() noexcept;
+    std::vector<OpenRange> absent_open_ranges() noexcept;
 
     struct Claims;  // holds blocks of a log that is being read
 
-    InsideMutex mutex_;
+    RecorderMutex mutex_;
     NameTable names_;
     Observers observers_;
     std::atomic<std::int32_t> node_{-1};
@@ -302,7 +302,7 @@ class Recorder {
     std::uint64_t fork_generation_ = 0;
     std::uint64_t period_ = 1;        ///< counts how often recording went from off to on
     std::uint64_t lost_outside_ = 0;  ///< records of threads that could not be registered; atomic
-    std::uint64_t room_epoch_ = 1;    ///< counts up when room may have appeared; atomic
+    std::uint64_t space_epoch_ = 1;   ///< counts up when room may have appeared; atomic
     bool disabled_ = false;
     /// What the sessions of all threads ask of every thread, and whether there is any session: written by
     /// rearm(), read by anybody.
@@ -335,9 +335,9 @@ class Recorder {
     std::vector<detail::CostRecord> costs_;  ///< measured once, at the first start
     std::size_t ahead_ = 2;                  ///< large blocks to keep ready
     void start_background() noexcept;
-    void stop_background(std::unique_lock<InsideMutex>& lock) noexcept;
+    void stop_background(std::unique_lock<RecorderMutex>& lock) noexcept;
     void background_loop() noexcept;
-    bool wants_extent() noexcept;
+    bool needs_extent() noexcept;
     void measure_costs() noexcept;
 
     std::mutex source_mutex_;

@@ -12,7 +12,7 @@
 #include "record/clock.h"
 #include "record/devices.h"
 #include "record/journal.h"
-#include "record/nvtx_hearing.h"
+#include "record/nvtx_injection.h"
 #include "record/recorder.h"
 #include "record/thread_log.h"
 
@@ -85,8 +85,8 @@ struct Recorder::Claims {
         Recorder& recorder = Recorder::get();
         std::lock_guard lock(recorder.mutex_);
         if (fork_generation != recorder.fork_generation_) return;  // the parent's chunks: gone here
-        for (Block* chunk : chunks) recorder.let_go(chunk);
-        if (recorder.sessions_.empty()) recorder.memory_.cool(kWarmBytes);
+        for (Block* chunk : chunks) recorder.release_chunk(chunk);
+        if (recorder.sessions_.empty()) recorder.memory_.decommit(kWarmBytes);
     }
 };
 
@@ -98,9 +98,9 @@ SessionEntry* Recorder::find(std::uint64_t id) noexcept {
 }
 
 Recorder::Started Recorder::start(const SessionOptions& options) {
-    const WantedDevices devices = find_devices(
+    const RequestedDevices devices = find_devices(
         options.devices, options.device_activities);  // loads and registers them: no lock is held
-    const std::string nvtx_silence = options.with_nvtx ? why_nvtx_is_silent() : std::string();
+    const std::string nvtx_silence = options.with_nvtx ? nvtx_inactive_reason() : std::string();
     std::lock_guard source_lock(source_mutex_);
     measure_costs();
     Started started{};
@@ -121,14 +121,14 @@ Recorder::Started Recorder::start(const SessionOptions& options) {
         if (session->timed_devices != 0) session->options.device_activities |= kDeviceTimes;
         if (options.threads == Threads::Tasks) {
             lock.unlock();
-            const AsEnabled enabled;
+            const ScopedEnable enabled;
             const SlowPath path;
             detail::ThreadState* const state = ready_thread();
             lock.lock();
             if (state == nullptr) throw Error("this thread cannot record");
             own = static_cast<ThreadEntry*>(state->owner);
             session->tasks_thread = own->id;
-            session->tasks = std::make_shared<TasksSession>();
+            session->tasks = std::make_shared<TaskSession>();
             session->tasks->session = session->id;
             session->tasks->armed = armed_bits(session->options);
         }
@@ -193,7 +193,7 @@ Recorder::Started Recorder::start(const SessionOptions& options) {
         enter_sessions(context.get());
         if (own->sessions == context.get()) own->sessions_owner = std::move(context);
     }
-    tell_sources();
+    notify_sources();
     for (const std::string& trouble : devices.troubles) note("device_unavailable", trouble);
     return started;
 }
@@ -301,7 +301,7 @@ void Recorder::close_session(SessionEntry& session, std::uint64_t ticks) noexcep
         for (OpenRange& range : open_ranges(*entry)) journal_open(range);
         journal_losses(*entry);
     }
-    for (OpenRange& range : open_of_absent()) journal_open(range);
+    for (OpenRange& range : absent_open_ranges()) journal_open(range);
     if (const std::uint64_t lost = __atomic_load_n(&lost_outside_, __ATOMIC_RELAXED)) {
         detail::NoteRecord note{};
         note.code = names_.intern("lost_outside");
@@ -339,7 +339,7 @@ void Recorder::collect(SessionEntry& session, RawLog& log) noexcept {
             std::move(open.begin(), open.end(), std::back_inserter(log.open));
             journal_losses(*entry);
         }
-        std::vector<OpenRange> absent = open_of_absent();
+        std::vector<OpenRange> absent = absent_open_ranges();
         std::move(absent.begin(), absent.end(), std::back_inserter(log.open));
         journal_clock();
     } else {
@@ -410,12 +410,12 @@ void Recorder::forget(std::uint64_t id) noexcept {
     std::deque<Block*> chunks = std::move(session->chunks);
     const bool last = sessions_.size() == 1;
     if (last && spool_) close_spool();  // before its chunks are let go: a finished file keeps them
-    for (Block* chunk : chunks) let_go(chunk);
+    for (Block* chunk : chunks) release_chunk(chunk);
     std::erase_if(sessions_, [id](const auto& each) { return each->id == id; });
     if (last) {
         for (Block* chunk : leftover_chunks_) {
             chunk->is_open = false;
-            if (chunk->claims == 0) chunk->store->give_back(chunk);
+            if (chunk->claims == 0) chunk->store->free_block(chunk);
         }
         leftover_chunks_.clear();
         overwritten_.clear();
@@ -425,7 +425,7 @@ void Recorder::forget(std::uint64_t id) noexcept {
             entry->chunks_taken = 0;
         }
         ahead_ = 2;
-        memory_.cool(kWarmBytes);
+        memory_.decommit(kWarmBytes);
     }
     rearm();
 }
@@ -453,7 +453,7 @@ bool Recorder::stop(std::uint64_t id, RawLog& log) {
         collect(*session, log);
         forget(id);
     }
-    tell_sources();
+    notify_sources();
     return true;
 }
 
@@ -478,7 +478,7 @@ void Recorder::discard(std::uint64_t id) noexcept {
         wake().wait(lock, [this] { return !extending_; });
         forget(id);
     }
-    tell_sources();
+    notify_sources();
 }
 
 void Recorder::record_devices(std::uint64_t id, bool is_wanted) {
@@ -488,9 +488,9 @@ void Recorder::record_devices(std::uint64_t id, bool is_wanted) {
         std::lock_guard lock(mutex_);
         SessionEntry* const session = find(id);
         if (session == nullptr) throw Error("this session is not running");
-        session->leaves_devices_out = !is_wanted;
+        session->pauses_devices = !is_wanted;
     }
-    tell_sources();
+    notify_sources();
 }
 
 bool Recorder::is_running(std::uint64_t id) noexcept {
@@ -517,7 +517,7 @@ RecordingNeeds Recorder::needs() noexcept {
     for (const auto& session : sessions_) {
         if (session->is_closed) continue;
         needs.scopes |= session->options.scopes.bits();
-        const std::uint32_t devices = session->leaves_devices_out ? 0 : session->device_types;
+        const std::uint32_t devices = session->pauses_devices ? 0 : session->device_types;
         needs.option_bits |= option_bits(session->options, devices);
         needs.device_types |= devices;
         needs.timed_devices |= devices & session->timed_devices;
@@ -533,7 +533,7 @@ RecordingNeeds Recorder::needs() noexcept {
     return needs;
 }
 
-void Recorder::tell_sources() noexcept {
+void Recorder::notify_sources() noexcept {
     if (sources_.empty()) return;
     const RecordingNeeds now = needs();
     for (const auto& source : sources_) source->needs_changed(now);

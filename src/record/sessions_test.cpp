@@ -16,8 +16,8 @@
 #include <marey/marey.h>
 
 #include "record/clock.h"
-#include "record/inside_mutex.h"
 #include "record/recorder.h"
+#include "record/recorder_mutex.h"
 
 #if defined(__SANITIZE_THREAD__)
 // The child of a fork starts a thread of its own here (the recorder's), which works.
@@ -455,7 +455,7 @@ TEST(Sessions, WhatCannotBeClosedInsideTheRecorderIsLostAndNotLeftOpen) {
     Session session(SessionOptions{});
     handle();
     {
-        InsideMutex mutex;
+        RecorderMutex mutex;
         const std::lock_guard lock(mutex);
         for (int i = 0; i < 100'000; ++i) handle();
     }

@@ -50,7 +50,7 @@ std::uint32_t categorised_site(std::string_view name, Scope scope, std::uint32_t
 
 void name_thread(std::int64_t os_tid, std::string_view name) noexcept {
     if (os_tid == gettid()) return thread_name(name);
-    const AsEnabled enabled;
+    const ScopedEnable enabled;
     const SlowPath path;
     if (path) Recorder::get().name_thread(os_tid, name);
 }
@@ -105,7 +105,7 @@ void end_open_calls(std::uint64_t end) noexcept {
 }
 
 void close_late(Opened opened) noexcept {
-    const AsEnabled enabled;
+    const ScopedEnable enabled;
     const SlowPath path;
     ThreadState* const state = path && detail::current_thread->owner != nullptr ? ending_thread() : nullptr;
     if (state == nullptr) return;
@@ -114,7 +114,7 @@ void close_late(Opened opened) noexcept {
 }
 
 void drop_range(Opened opened) noexcept {
-    const AsEnabled enabled;
+    const ScopedEnable enabled;
     if (opened.index == detail::kOpenObserved) return detail::close_observed(opened.start);
     const SlowPath path;
     ThreadState* const state = path && detail::current_thread->owner != nullptr ? ending_thread() : nullptr;
@@ -140,7 +140,7 @@ void close_with_numbers(Opened opened, std::span<const KeyedNumber> numbers) noe
     std::uint32_t keys[detail::kMaxValues];
     numbers = numbers.first(std::min(numbers.size(), detail::kMaxValues));
     for (std::size_t i = 0; i < numbers.size(); ++i) keys[i] = detail::intern_string(numbers[i].key);
-    const AsEnabled enabled;
+    const ScopedEnable enabled;
     const SlowPath path;
     ThreadState* const state = path && detail::current_thread->owner != nullptr ? ending_thread() : nullptr;
     if (state == nullptr) return;
@@ -160,8 +160,8 @@ void close_with_numbers(Opened opened, std::span<const KeyedNumber> numbers) noe
     pop_open(*state, index, Clock::now(), 0);
 }
 
-void write_part_slowly(std::uint64_t start, std::uint64_t call, std::uint8_t flags) noexcept {
-    const AsEnabled enabled;
+void write_part_slow(std::uint64_t start, std::uint64_t call, std::uint8_t flags) noexcept {
+    const ScopedEnable enabled;
     const SlowPath path;
     ThreadState* const state = path && detail::current_thread->owner != nullptr ? ending_thread() : nullptr;
     if (state == nullptr || !writes_ends(*state) ||
@@ -176,7 +176,7 @@ void write_part_slowly(std::uint64_t start, std::uint64_t call, std::uint8_t fla
 }
 
 void write_task(std::uint64_t call, std::string_view name) noexcept {
-    const AsEnabled enabled;
+    const ScopedEnable enabled;
     const SlowPath path;
     ThreadState* const state = path && detail::current_thread->owner != nullptr ? ready_thread() : nullptr;
     if (state == nullptr || (load_relaxed(state->armed) & detail::kArmedRecorder) == 0) return;

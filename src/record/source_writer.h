@@ -35,7 +35,7 @@ std::uint32_t categorised_site(std::string_view name, Scope scope, std::uint32_t
 void record_site_instant(std::uint32_t site, Scope scope, std::uint32_t side) noexcept;
 
 /// Movable ranges of a site.
-struct RangeOfSite {
+struct SiteRange {
     /// On an async track wherever it ends. `side`: its values.
     static Range apart(std::uint32_t site, Scope scope, std::uint32_t side) noexcept;
 };
@@ -82,13 +82,13 @@ MAREY_API void close_with_numbers(detail::Opened opened, std::span<const KeyedNu
 
 /// Says, right before the end of a range of the calling thread, that the range is part of the call with this
 /// number. `start`: the range's; `flags`: PartRecordFlags.
-MAREY_API void write_part_slowly(std::uint64_t start, std::uint64_t call, std::uint8_t flags) noexcept;
+MAREY_API void write_part_slow(std::uint64_t start, std::uint64_t call, std::uint8_t flags) noexcept;
 inline void write_part(std::uint64_t start, std::uint64_t call, std::uint8_t flags) noexcept {
     detail::ThreadState* const thread = detail::current_thread;
     constexpr std::ptrdiff_t kBoth = 4 * detail::kRecordUnit;  // with its range, whatever its shape
     if (detail::load_relaxed(thread->is_inline) == 0 || detail::load_relaxed(thread->busy) != 0 ||
         thread->limit - thread->cursor < kBoth) [[unlikely]]
-        return write_part_slowly(start, call, flags);
+        return write_part_slow(start, call, flags);
     detail::store_relaxed(thread->busy, 1u);
     std::atomic_signal_fence(std::memory_order_seq_cst);
     auto* const record = reinterpret_cast<detail::CompactRecord*>(thread->cursor);

@@ -28,7 +28,7 @@ using detail::kBlockBytes;
 namespace {
 
 constexpr std::size_t kFirstExtent = std::size_t{1} << 20;
-constexpr int kMostAttempts = 9999;  // to find a free name
+constexpr int kMaxAttempts = 9999;  // to find a free name
 
 std::size_t read_into(const char* path, char* place, std::size_t room) noexcept {
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -57,12 +57,12 @@ int publish(const std::string& temporary, const std::string& path) noexcept {
     return 0;
 }
 
-std::string publish_somewhere(const std::string& temporary, const std::string& wanted) {
+std::string publish_unique(const std::string& temporary, const std::string& wanted) {
     for (int attempt = 0;; ++attempt) {
         std::string path = alternative_path(wanted, attempt);
         const int error = publish(temporary, path);
         if (error == 0) return path;
-        if (error != EEXIST || attempt > kMostAttempts) {
+        if (error != EEXIST || attempt > kMaxAttempts) {
             unlink(temporary.c_str());
             fail(path, "cannot create the capture", error);
         }
@@ -120,7 +120,7 @@ std::span<const std::byte> large_record(std::span<const std::byte> records, deta
     return records.first(is_large ? head.bytes : 0);
 }
 
-void ask_for_facts(FileHeader& header) noexcept {
+void read_process_facts(FileHeader& header) noexcept {
     header = FileHeader{};
     std::memcpy(header.magic, detail::kFileMagic, sizeof header.magic);
     header.version = detail::kFormatVersion;
@@ -144,7 +144,7 @@ void ask_for_facts(FileHeader& header) noexcept {
 // Asked for once per process (a forked child is another one); the clock may be another one in tests.
 void fill_file_header(FileHeader& header) noexcept {
     static FileHeader facts{};
-    if (facts.pid != getpid()) ask_for_facts(facts);
+    if (facts.pid != getpid()) read_process_facts(facts);
     facts.clock_source = static_cast<std::uint32_t>(Clock::source());
     facts.ticks_per_second = Clock::ticks_per_second();
     facts.node = Recorder::get().node();
@@ -173,7 +173,7 @@ std::string free_path(const std::string& wanted, std::span<const std::string> cl
         struct stat named {};
         const bool is_taken = lstat(path.c_str(), &named) == 0 ||
                               std::find(claimed.begin(), claimed.end(), path) != claimed.end();
-        if (!is_taken || attempt > kMostAttempts) return path;
+        if (!is_taken || attempt > kMaxAttempts) return path;
     }
 }
 
@@ -187,9 +187,9 @@ void Spool::set_path(std::string path) {
     store_.file().set_path(path_);
 }
 
-std::shared_ptr<Spool> Spool::create(const std::string& wanted_path) {
-    const std::string temporary = temporary_path(wanted_path);
-    const int fd = move_out_of_the_way(create_temporary(temporary, wanted_path));
+std::shared_ptr<Spool> Spool::create(const std::string& requested_path) {
+    const std::string temporary = temporary_path(requested_path);
+    const int fd = avoid_standard_fds(create_temporary(temporary, requested_path));
     int error = check_file_limit(kBlockBytes);
     if (error == 0) error = posix_fallocate(fd, 0, kBlockBytes);
     void* header = MAP_FAILED;
@@ -198,18 +198,18 @@ std::shared_ptr<Spool> Spool::create(const std::string& wanted_path) {
         const int cause = error != 0 ? error : errno;
         close(fd);
         unlink(temporary.c_str());
-        fail(wanted_path, "cannot create the capture", cause);
+        fail(requested_path, "cannot create the capture", cause);
     }
     fill_file_header(*static_cast<FileHeader*>(header));
     std::shared_ptr<Spool> spool(new Spool(fd, temporary, static_cast<FileHeader*>(header)));
     BlockStore::Extent extent = spool->store_.reserve(kFirstExtent);
     if (const int cause = spool->store_.map_extent(extent)) {
         spool->temporary_ = true;  // unlinked with the spool
-        fail(wanted_path, "cannot create the capture", cause);
+        fail(requested_path, "cannot create the capture", cause);
     }
     spool->store_.add(extent);
     spool->journal_.spare = spool->take_block(detail::BlockKind::Free);
-    spool->set_path(publish_somewhere(temporary, wanted_path));
+    spool->set_path(publish_unique(temporary, requested_path));
     return spool;
 }
 
@@ -286,7 +286,7 @@ bool Spool::append_large(Stream& stream, std::span<const std::byte> record) noex
         if (block == nullptr) {
             for (Block* taken : blocks) {
                 taken->claims = 0;
-                store_.give_back(taken);
+                store_.free_block(taken);
             }
             return false;
         }
@@ -305,7 +305,7 @@ bool Spool::append_large(Stream& stream, std::span<const std::byte> record) noex
 }
 
 void Spool::finish() noexcept {
-    if (journal_.spare != nullptr) store_.give_back(std::exchange(journal_.spare, nullptr));
+    if (journal_.spare != nullptr) store_.free_block(std::exchange(journal_.spare, nullptr));
     finished_ = true;
     store_.trim();
     store_.freeze();
@@ -331,17 +331,17 @@ void Spool::move_back(const std::string& path) noexcept {
     temporary_ = false;
 }
 
-std::string write_cut(const std::string& wanted_path, std::span<const std::byte> names,
+std::string write_cut(const std::string& requested_path, std::span<const std::byte> names,
                       std::span<const std::byte> journal, std::span<const CutChunk> chunks) {
-    const std::string temporary = temporary_path(wanted_path);
-    const int fd = create_temporary(temporary, wanted_path);
+    const std::string temporary = temporary_path(requested_path);
+    const int fd = create_temporary(temporary, requested_path);
     try {
         std::vector<std::byte> block(kBlockBytes);
         FileHeader file;
         fill_file_header(file);
         file.finished = 1;
         std::memcpy(block.data(), &file, sizeof file);
-        write_all(fd, block.data(), block.size(), wanted_path);
+        write_all(fd, block.data(), block.size(), requested_path);
         std::uint64_t sequence = 1;
         const auto write_stream = [&](detail::BlockKind kind, std::span<const std::byte> records) {
             std::size_t of_large = 0;  // what is left of a record that goes over several blocks
@@ -361,7 +361,7 @@ std::string write_cut(const std::string& wanted_path, std::span<const std::byte>
                 header.committed = bytes;
                 std::memcpy(block.data(), &header, sizeof header);
                 std::memcpy(block.data() + sizeof header, records.data(), bytes);
-                write_all(fd, block.data(), block.size(), wanted_path);
+                write_all(fd, block.data(), block.size(), requested_path);
                 records = records.subspan(bytes);
             }
         };
@@ -384,17 +384,17 @@ std::string write_cut(const std::string& wanted_path, std::span<const std::byte>
             header.committed = chunk.committed;
             std::memcpy(block.data(), &header, sizeof header);
             std::memcpy(block.data() + sizeof header, chunk.block->data(), chunk.committed);
-            write_all(fd, block.data(), block.size(), wanted_path);
+            write_all(fd, block.data(), block.size(), requested_path);
         }
         file.blocks = static_cast<std::uint32_t>(lseek(fd, 0, SEEK_CUR) / static_cast<off_t>(kBlockBytes));
-        if (lseek(fd, 0, SEEK_SET) == 0) write_all(fd, &file, sizeof file, wanted_path);
+        if (lseek(fd, 0, SEEK_SET) == 0) write_all(fd, &file, sizeof file, requested_path);
     } catch (...) {
         close(fd);
         unlink(temporary.c_str());
         throw;
     }
     close(fd);
-    return publish_somewhere(temporary, wanted_path);
+    return publish_unique(temporary, requested_path);
 }
 
 }  // namespace marey

@@ -24,7 +24,7 @@ class Spool {
   public:
     /// Makes the file under the first free name; it appears with a valid header or not at all.
     /// Throws marey::Error naming the file and the cause.
-    static std::shared_ptr<Spool> create(const std::string& wanted_path);
+    static std::shared_ptr<Spool> create(const std::string& requested_path);
     ~Spool();
 
     const std::string& path() const noexcept { return path_; }
@@ -79,7 +79,7 @@ struct CutChunk {
 };
 /// Writes a finished capture with the given streams and chunks, under the first free name, which it returns.
 /// Throws marey::Error.
-std::string write_cut(const std::string& wanted_path, std::span<const std::byte> names,
+std::string write_cut(const std::string& requested_path, std::span<const std::byte> names,
                       std::span<const std::byte> journal, std::span<const CutChunk> chunks);
 
 }  // namespace marey

@@ -93,7 +93,7 @@ SlowPath::~SlowPath() {
 ThreadState* ready_thread() noexcept {
     ThreadState* const state = detail::current_thread;
     if (state->owner != nullptr && (load_relaxed(state->armed) & kArmedAttention) == 0) return state;
-    ThreadState* const ready = Recorder::get().attend();
+    ThreadState* const ready = Recorder::get().handle_attention();
     if (ready == nullptr) {
         Recorder::get().count_lost();
     } else {
@@ -114,13 +114,13 @@ bool writes_ends(const ThreadState& state) noexcept {
     if (records(state)) return true;
     const auto* const entry = static_cast<const ThreadEntry*>(state.owner);
     return entry != nullptr && Recorder::get().has_open_session() &&
-           !entry->wants_attention.load(std::memory_order_relaxed);
+           !entry->needs_attention.load(std::memory_order_relaxed);
 }
 
 ThreadState* ending_thread() noexcept {
     ThreadState* const state = ready_thread();
     if (state == nullptr || writes_ends(*state) || !Recorder::get().has_open_session()) return state;
-    ThreadState* const current = Recorder::get().attend();
+    ThreadState* const current = Recorder::get().handle_attention();
     if (current != nullptr) store_relaxed(current->busy, 1u);
     return current;
 }
@@ -214,7 +214,7 @@ namespace {
 
 constexpr std::size_t kSegmentBytes =
     detail::kLargeBlocks * detail::kBlockBytes - sizeof(detail::BlockHeader);
-constexpr std::size_t kLeastRoom = detail::kLeastSideRoom;
+constexpr std::size_t kMinSpace = detail::kMinSideBytes;
 
 std::byte* side_address(const ThreadState& state, std::size_t offset) noexcept {
     if (offset < detail::kSideBytes) return const_cast<std::byte*>(state.side) + offset;
@@ -227,10 +227,10 @@ std::byte* side_address(const ThreadState& state, std::size_t offset) noexcept {
 // Where the next entry goes, and how many bytes it may have there (0: there is no room).
 std::size_t next_side_entry(const ThreadState& state, std::size_t& room) noexcept {
     std::size_t offset = state.side_used;
-    if (offset + kLeastRoom > detail::kSideBytes && offset < detail::kSideBytes) offset = detail::kSideBytes;
+    if (offset + kMinSpace > detail::kSideBytes && offset < detail::kSideBytes) offset = detail::kSideBytes;
     room = offset < detail::kSideBytes ? detail::kSideBytes - offset
                                        : detail::kSideBytes + kSegmentBytes - offset;
-    if (room < kLeastRoom) room = 0;
+    if (room < kMinSpace) room = 0;
     return offset;
 }
 
@@ -250,7 +250,7 @@ void drop_side(ThreadState& state, std::uint32_t side) noexcept {
 }
 
 std::uint32_t push_payload(std::span<const std::byte> payload) noexcept {
-    const detail::SideRoom room = detail::open_side();
+    const detail::SideBuffer room = detail::open_side();
     if (room.place == nullptr) return 0;
     const std::size_t bytes = std::min(payload.size(), static_cast<std::size_t>(room.limit - room.place));
     std::memcpy(room.place, payload.data(), bytes);
@@ -281,7 +281,7 @@ void close_extension(ThreadState& state, OpenSlot& slot, std::byte* end) noexcep
     const std::uint64_t what = load_relaxed(slot.what);
     auto side = static_cast<std::uint32_t>(what >> 32);
     if (side == 0) {
-        side = detail::close_side_slowly(end);
+        side = detail::close_side_slow(end);
         if (side != 0) store_relaxed(slot.what, what | std::uint64_t{side} << 32);
         return;
     }
@@ -297,7 +297,7 @@ void close_extension(ThreadState& state, OpenSlot& slot, std::byte* end) noexcep
 namespace detail {
 inline namespace layout1 {
 
-SideRoom open_side_slowly() noexcept {
+SideBuffer open_side_slow() noexcept {
     SlowPath path;
     if (!path) return {};
     ThreadState* const state = ready_thread();
@@ -310,7 +310,7 @@ SideRoom open_side_slowly() noexcept {
     return {place + sizeof(SideEntry), place + sizeof(SideEntry) + payload, false};
 }
 
-std::uint32_t close_side_slowly(std::byte* end) noexcept {
+std::uint32_t close_side_slow(std::byte* end) noexcept {
     ThreadState* const state = current_thread;
     if (state->owner == nullptr) return 0;
     std::size_t room = 0;
@@ -554,12 +554,12 @@ void close_recorded(std::uint32_t index, std::uint64_t start, std::uint64_t now)
 namespace detail {
 inline namespace layout1 {
 
-Opened open_site_slowly(std::uint32_t site, Scope scope, std::uint32_t side) noexcept {
+Opened open_site_slow(std::uint32_t site, Scope scope, std::uint32_t side) noexcept {
     if ((load_relaxed(current_thread->armed) & kArmedObservers) == 0) return open_recorded(site, scope, side);
     return open_observed(*current_thread, site, scope, side);
 }
 
-Opened open_slowly(Site& site, std::uint32_t side) noexcept {
+Opened open_slow(Site& site, std::uint32_t side) noexcept {
     const ThreadState& state = *current_thread;
     if ((load_relaxed(state.armed) & kArmedObservers) == 0)
         return open_recorded(site_id(site), site.scope, side);
@@ -574,16 +574,16 @@ std::uint32_t register_site(Site& site) noexcept {
     return id;
 }
 
-void close_slowly(std::uint32_t index, std::uint64_t start) noexcept {
+void close_slow(std::uint32_t index, std::uint64_t start) noexcept {
     if (current_thread == &disabled_thread) [[unlikely]] {
-        const AsEnabled enabled;
-        return close_slowly(index, start);
+        const ScopedEnable enabled;
+        return close_slow(index, start);
     }
     close_recorded(index, start, Clock::now());
 }
 
 void close_elsewhere(const Opened opened, std::uint32_t thread) noexcept {
-    const AsEnabled enabled;
+    const ScopedEnable enabled;
     if (opened.index == kOpenObserved) return close_observed(opened.start);
     const std::uint64_t now = Clock::now();
     if (current_thread->block.thread == thread) return close_recorded(opened.index, opened.start, now);
@@ -598,7 +598,7 @@ void close_unusual(std::uint32_t index, std::uint64_t start, std::uint64_t now) 
     store_relaxed(state->busy, 0u);
     if (done) return;
     if (index == kOpenObserved) return close_observed(start);
-    if (now == 0) return close_slowly(index, start);
+    if (now == 0) return close_slow(index, start);
     close_recorded(index, start, now);
 }
 

@@ -20,7 +20,7 @@ extern detail::ThreadState disabled_thread;
 /// Its own state meanwhile.
 extern constinit thread_local detail::ThreadState* switched_off __attribute__((tls_model("initial-exec")));
 /// The calling thread's state, switched off or not.
-inline detail::ThreadState* own_thread() noexcept {
+inline detail::ThreadState* calling_thread() noexcept {
     detail::ThreadState* const state = detail::current_thread;
     return state != &disabled_thread ? state : switched_off;
 }
@@ -33,16 +33,16 @@ void set_armed(detail::ThreadState& state, std::uint64_t armed) noexcept;
 
 /// Switches the calling thread on for its lifetime: ends, and what has nothing to do with ranges, must find
 /// its state also while it is off.
-class AsEnabled {
+class ScopedEnable {
   public:
-    AsEnabled() noexcept : was_off_(detail::current_thread == &disabled_thread) {
+    ScopedEnable() noexcept : was_off_(detail::current_thread == &disabled_thread) {
         if (was_off_) set_enabled(true);
     }
-    ~AsEnabled() {
+    ~ScopedEnable() {
         if (was_off_) set_enabled(false);
     }
-    AsEnabled(const AsEnabled&) = delete;
-    AsEnabled& operator=(const AsEnabled&) = delete;
+    ScopedEnable(const ScopedEnable&) = delete;
+    ScopedEnable& operator=(const ScopedEnable&) = delete;
 
   private:
     bool was_off_;

@@ -19,15 +19,15 @@ namespace {
 std::atomic<const detail::PythonStacks*> python{nullptr};
 
 // Where the extension that offers them lies in memory: it holds no code of anybody else.
-std::atomic<std::uintptr_t> own_begin{0};
-std::atomic<std::uintptr_t> own_end{0};
+std::atomic<std::uintptr_t> extension_begin{0};
+std::atomic<std::uintptr_t> extension_end{0};
 
 // Dropped captures with references to Python's objects: a stack to which any thread adds without a lock, and
 // which is taken whole by whoever has the GIL.
 std::atomic<detail::TracebackData*> dropped{nullptr};
 
-constexpr std::size_t kUsualFrames = 64;
-constexpr std::size_t kMostNative = std::size_t{1} << 16;
+constexpr std::size_t kInlineFrames = 64;
+constexpr std::size_t kMaxNative = std::size_t{1} << 16;
 
 /// Room on the stack for the usual, on the heap for more.
 template <class T>
@@ -38,7 +38,7 @@ class Room {
     /// Forgets what is there. False: no memory.
     bool enlarge(std::size_t size) noexcept {
         more_.reset(static_cast<T*>(std::malloc(size * sizeof(T))));
-        size_ = more_ ? size : kUsualFrames;
+        size_ = more_ ? size : kInlineFrames;
         return more_ != nullptr;
     }
 
@@ -46,9 +46,9 @@ class Room {
     struct Free {
         void operator()(T* memory) const noexcept { std::free(memory); }
     };
-    T usual_[kUsualFrames];
+    T usual_[kInlineFrames];
     std::unique_ptr<T, Free> more_;
-    std::size_t size_ = kUsualFrames;
+    std::size_t size_ = kInlineFrames;
 };
 
 struct Captured {
@@ -68,16 +68,17 @@ void capture_python(const detail::PythonStacks& stacks, std::size_t skip, Captur
         if (count <= room) return;
         stacks.release(out.python.data(), room);
         out.python_count = 0;
-        if (!out.python.enlarge(count + kUsualFrames) || (anchors && !anchors->enlarge(count + kUsualFrames)))
+        if (!out.python.enlarge(count + kInlineFrames) ||
+            (anchors && !anchors->enlarge(count + kInlineFrames)))
             return;
     }
 }
 
 /// Leaves out the innermost native frames that are Marey's own: how the extension came to capture is no part
 /// of where the program is.
-void strip_own(Captured& captured, std::uintptr_t* stack_pointers) noexcept {
-    const std::uintptr_t begin = own_begin.load(std::memory_order_relaxed);
-    const std::uintptr_t end = own_end.load(std::memory_order_relaxed);
+void strip_extension_frames(Captured& captured, std::uintptr_t* stack_pointers) noexcept {
+    const std::uintptr_t begin = extension_begin.load(std::memory_order_relaxed);
+    const std::uintptr_t end = extension_end.load(std::memory_order_relaxed);
     std::uintptr_t* const addresses = captured.native.data();
     std::size_t own = 0;
     while (own < captured.native_count && addresses[own] - 1 >= begin && addresses[own] - 1 < end) ++own;
@@ -132,13 +133,13 @@ detail::TracebackData* gather_python(const detail::PythonStacks& stacks, std::si
         const std::size_t room = captured.native.size();
         captured.native_count =
             capture_native_stack(captured.native.data(), room, native_skip, stack_pointers.data());
-        if (captured.native_count < room || room >= kMostNative) break;
+        if (captured.native_count < room || room >= kMaxNative) break;
         if (!captured.native.enlarge(room * 4) || !stack_pointers.enlarge(room * 4)) {
             captured.native_count = 0;
             break;
         }
     }
-    strip_own(captured, stack_pointers.data());
+    strip_extension_frames(captured, stack_pointers.data());
     if (stacks != nullptr) {
         capture_python(*stacks, skip, captured, &anchors);
         place(captured, anchors.data(), stack_pointers.data());
@@ -163,8 +164,8 @@ void set_python_stacks(const PythonStacks* stacks) noexcept {
         const LoadedModule* const library = modules->find(reinterpret_cast<std::uintptr_t>(&python));
         // Where all is linked into one program, its frames are not ours alone.
         if (own != nullptr && own != library) {
-            own_end.store(own->end, std::memory_order_relaxed);
-            own_begin.store(own->begin, std::memory_order_relaxed);
+            extension_end.store(own->end, std::memory_order_relaxed);
+            extension_begin.store(own->begin, std::memory_order_relaxed);
         }
     } catch (const std::bad_alloc&) {  // then they are not left out
     }
@@ -175,7 +176,7 @@ void keep(TracebackData* data) noexcept {
     data->owners.fetch_add(1, std::memory_order_relaxed);
 }
 
-void let_go(TracebackData* data) noexcept {
+void release_traceback(TracebackData* data) noexcept {
     if (data->owners.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
     if (data->python_count == 0) {
         std::free(data);

@@ -87,14 +87,14 @@ struct HashInstruction {
 };
 
 /// Has the GIL while it lives, where it could be had.
-class InsidePython {
+class PythonScope {
   public:
-    InsidePython() noexcept : stacks_(python_stacks()) {
+    PythonScope() noexcept : stacks_(python_stacks()) {
         if (stacks_ != nullptr && !stacks_->enter(state_)) stacks_ = nullptr;
     }
-    InsidePython(const InsidePython&) = delete;
-    InsidePython& operator=(const InsidePython&) = delete;
-    ~InsidePython() {
+    PythonScope(const PythonScope&) = delete;
+    PythonScope& operator=(const PythonScope&) = delete;
+    ~PythonScope() {
         if (stacks_ != nullptr) stacks_->leave(state_);
     }
     const detail::PythonStacks* stacks() const noexcept { return stacks_; }
@@ -111,7 +111,7 @@ PythonNumbers name_python(std::span<const CapturedTraceback> tracebacks, Numbere
     bool any = false;
     for (const CapturedTraceback& traceback : tracebacks) any = any || traceback.python_frames() != 0;
     if (!any) return numbers;
-    const InsidePython inside;
+    const PythonScope inside;
     for (const CapturedTraceback& traceback : tracebacks) {
         for (std::size_t i = 0; i < traceback.python_frames(); ++i) {
             const detail::PythonFrame& frame = traceback.get()->python()[i];

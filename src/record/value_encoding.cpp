@@ -14,7 +14,7 @@ using detail::ValueHeader;
 
 namespace {
 
-constexpr int kMostNesting = 4;  // lists in lists
+constexpr int kMaxNesting = 4;  // lists in lists
 
 // A list of arrays is metadata like an array; any other list is a value.
 bool is_metadata(const Value& value) noexcept {
@@ -44,7 +44,7 @@ void ValueEncoder::add_nested(std::uint32_t key, std::uint8_t flags, const Value
     const ValueKind kind = value.kind();
     ValueHeader head{key, static_cast<std::uint8_t>(kind), flags, 0};
     if (kind == ValueKind::None || !(is_metadata(value) ? needs.shapes : needs.concrete) ||
-        nesting == kMostNesting) {
+        nesting == kMaxNesting) {
         if (!fits(sizeof head)) return;
         head.kind = static_cast<std::uint8_t>(ValueKind::None);
         const bool is_scalar = kind == ValueKind::String && value.counts_as() != ValueKind::None;
@@ -160,7 +160,7 @@ bool DecodedKeywords::read(std::span<const std::byte>& rest, KeyedValue& value, 
             return true;
         }
         case ValueKind::List: {
-            if (nesting == kMostNesting) return false;
+            if (nesting == kMaxNesting) return false;
             std::vector<Value> items;
             for (int i = 0; i < head.count; ++i) {
                 KeyedValue item;

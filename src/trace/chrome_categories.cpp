@@ -45,7 +45,7 @@ std::string_view chrome_category(Scope scope, std::string_view name, bool on_dev
     }
 }
 
-Scope usual_scope(std::string_view category) {
+Scope default_scope(std::string_view category) {
     if (category == "cpu_op") return Scope::Function;
     if (category == "python_function") return Scope::PythonFunction;
     if (category == "cuda_runtime" || category == "cuda_driver") return Scope::DeviceRuntime;

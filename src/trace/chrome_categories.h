@@ -21,6 +21,6 @@ std::string_view chrome_category(const Trace& trace, const SiteInfo& site, bool 
 /// The same for a site whose maker's word is not known.
 std::string_view chrome_category(Scope scope, std::string_view name, bool on_device);
 /// The scope that a reader of our files takes a category for, so that only others must be told.
-Scope usual_scope(std::string_view category);
+Scope default_scope(std::string_view category);
 
 }  // namespace marey

@@ -13,8 +13,8 @@
 namespace marey {
 namespace {
 
-constexpr std::size_t kMostVarintBytes = 10;
-constexpr std::size_t kLeastPackedBytes = 64;  // shorter ones only grow
+constexpr std::size_t kMaxVarintBytes = 10;
+constexpr std::size_t kMinPackedBytes = 64;  // shorter ones only grow
 
 std::uint64_t to_zigzag(std::uint64_t number) noexcept {
     return (number << 1) ^ (0 - (number >> 63));
@@ -30,7 +30,7 @@ std::byte* put_varint(std::byte* at, std::uint64_t number) noexcept {
 }
 
 void append_varint(std::vector<std::byte>& bytes, std::uint64_t number) {
-    std::byte room[kMostVarintBytes];
+    std::byte room[kMaxVarintBytes];
     bytes.insert(bytes.end(), room, put_varint(room, number));
 }
 
@@ -46,10 +46,10 @@ std::uint64_t take_varint(std::span<const std::byte> bytes, std::size_t& at) {
 }
 
 std::vector<std::byte> varints_of(std::span<const std::uint64_t> numbers) {
-    std::vector<std::byte> bytes(numbers.size() + kMostVarintBytes);
+    std::vector<std::byte> bytes(numbers.size() + kMaxVarintBytes);
     std::size_t used = 0;
     for (const std::uint64_t number : numbers) {
-        if (bytes.size() - used < kMostVarintBytes) bytes.resize(bytes.size() + bytes.size() / 2 + 64);
+        if (bytes.size() - used < kMaxVarintBytes) bytes.resize(bytes.size() + bytes.size() / 2 + 64);
         used = static_cast<std::size_t>(put_varint(bytes.data() + used, to_zigzag(number)) - bytes.data());
     }
     bytes.resize(used);
@@ -122,7 +122,7 @@ std::span<const std::byte> unpack_bytes(const ColumnEntry& entry, std::span<cons
 }  // namespace
 
 std::vector<std::byte> pack_bytes(std::vector<std::byte> bytes, int level) {
-    if (!can_compress() || level == kNotCompressed || bytes.size() < kLeastPackedBytes) return bytes;
+    if (!can_compress() || level == kNotCompressed || bytes.size() < kMinPackedBytes) return bytes;
     std::vector<std::byte> packed = compress(bytes, level);
     return packed.size() < bytes.size() ? packed : bytes;
 }
@@ -171,7 +171,7 @@ std::vector<std::uint64_t> unpack_numbers(const ColumnEntry& entry, std::span<co
             numbers.resize(entry.rows);
             break;
         case ColumnForm::Varints: {
-            if (entry.rows > entry.bytes || entry.bytes / kMostVarintBytes > entry.rows)
+            if (entry.rows > entry.bytes || entry.bytes / kMaxVarintBytes > entry.rows)
                 throw Error("a column states sizes that do not fit");
             const std::span<const std::byte> bytes = unpack_bytes(entry, stored, room);
             numbers.resize(entry.rows);

@@ -1,5 +1,5 @@
 // column_codec.h: one column of numbers or of texts as bytes, and back. The numbers are part of the format of
-// saved traces, docs/capture_format.md.
+// saved traces, docs/formats/capture.md.
 #pragma once
 
 #include <cstddef>

@@ -16,9 +16,9 @@
 namespace marey::testing {
 
 struct RandomTraceOptions {
-    std::size_t most_ranges = 80;
+    std::size_t max_ranges = 80;
     /// Any bytes, numbers, devices and facts that the model can hold, whether or not anything records them.
-    bool is_wild = false;
+    bool is_arbitrary = false;
 };
 
 /// Makes a trace that is the same for the same seed: several processes, threads, async lanes and devices,
@@ -27,7 +27,7 @@ struct RandomTraceOptions {
 class RandomTrace {
   public:
     explicit RandomTrace(unsigned seed, const RandomTraceOptions& options = {})
-        : random_(seed), most_ranges_(options.most_ranges), is_wild_(options.is_wild) {}
+        : random_(seed), max_ranges_(options.max_ranges), is_arbitrary_(options.is_arbitrary) {}
 
     Trace make() {
         start_ns_ = one_in(4) ? below(1000) : 1'700'000'000'000'000 + below(1'000'000'000);
@@ -40,7 +40,7 @@ class RandomTrace {
         }
         add_sites();
         for (std::int64_t i = 1 + below(3); i-- != 0;) add_process();
-        const std::size_t count = lanes_.empty() ? 0 : random_() % (most_ranges_ + 1);
+        const std::size_t count = lanes_.empty() ? 0 : random_() % (max_ranges_ + 1);
         for (std::size_t i = 0; i < count; ++i) add_range();
         if (count > 0) add_links(count);
         add_points();
@@ -49,11 +49,11 @@ class RandomTrace {
         if (one_in(3)) assembler_.add_problem("dropped", "7 records were lost.", 7);
         assembler_.window().session_name = one_in(2) ? "training" : "";
         assembler_.window().finished = !one_in(4);
-        if (!is_wild_) return assembler_.finish();
+        if (!is_arbitrary_) return assembler_.finish();
         assembler_.add_metadata(bytes(), "17");
         assembler_.add_problem(bytes(), bytes(), wild());
         auto data = std::make_shared<TraceData>(assembler_.finish().data());
-        add_wild_facts(*data);
+        add_arbitrary_facts(*data);
         return Trace(std::move(data));
     }
 
@@ -100,13 +100,13 @@ class RandomTrace {
         const std::uint64_t number = random_();
         return number >> below(64);
     }
-    std::int64_t wild_signed() { return static_cast<std::int64_t>(one_in(2) ? wild() : 0 - wild()); }
-    double wild_real() {
+    std::int64_t arbitrary_signed() { return static_cast<std::int64_t>(one_in(2) ? wild() : 0 - wild()); }
+    double arbitrary_real() {
         constexpr double kOdd[] = {0.0, -0.0, std::numeric_limits<double>::infinity(),
                                    std::numeric_limits<double>::quiet_NaN()};
         return one_in(3) ? any_of(kOdd) : static_cast<double>(wild()) / 7;
     }
-    Device wild_device() {
+    Device arbitrary_device() {
         constexpr DeviceType kTypes[] = {DeviceType::Cpu, DeviceType::Cuda, DeviceType::Mps,
                                          DeviceType::None};
         return {any_of(kTypes), static_cast<std::int32_t>(below(4)) - 1};
@@ -117,7 +117,7 @@ class RandomTrace {
         return text;
     }
     StringId text() {
-        if (is_wild_ && one_in(2)) return assembler_.string(bytes());
+        if (is_arbitrary_ && one_in(2)) return assembler_.string(bytes());
         static const std::string kTexts[] = {"",
                                              "x",
                                              "aten::mm",
@@ -133,7 +133,7 @@ class RandomTrace {
     }
 
     void add_sites() {
-        for (std::int64_t i = is_wild_ ? 12 : 1 + below(12); i-- != 0;) {
+        for (std::int64_t i = is_arbitrary_ ? 12 : 1 + below(12); i-- != 0;) {
             SiteInfo site;
             site.name = one_in(3) ? text() : assembler_.string("site_" + std::to_string(i));
             site.scope = static_cast<Scope>(below(kScopeCount));
@@ -144,7 +144,7 @@ class RandomTrace {
             if (one_in(4)) site.category = assembler_.string("kernel");
             if (one_in(5)) site.overload = assembler_.string("Tensor_out");
             if (one_in(5)) site.raw_name = assembler_.string("_Z1fv");
-            if (is_wild_) site.category = text();
+            if (is_arbitrary_) site.category = text();
             sites_.push_back(assembler_.site(site));
         }
     }
@@ -157,8 +157,8 @@ class RandomTrace {
         process.host = one_in(2) ? 0 : assembler_.string("box");
         process.command_line = one_in(2) ? 0 : assembler_.string("/opt/bin/app --fast");
         process.realtime_offset_ns = 1'000'000'000;
-        if (is_wild_) {
-            process.pid = wild_signed();
+        if (is_arbitrary_) {
+            process.pid = arbitrary_signed();
             process.name = text();
             process.realtime_offset_ns = static_cast<std::int64_t>(wild() >> 2);
         }
@@ -175,7 +175,7 @@ class RandomTrace {
         thread.id = id;
         thread.os_tid = os_tid;
         thread.name = assembler_.string(name);
-        if (is_wild_) {
+        if (is_arbitrary_) {
             thread.os_tid = static_cast<std::int64_t>(wild() >> 2);
             thread.name = text();
             thread.birth_ns = time();
@@ -200,8 +200,9 @@ class RandomTrace {
         const Row thread = add_thread_row(process, id, 0, "stream " + std::to_string(stream));
         lanes_.push_back(
             assembler_.add_lane({thread, TrackKind::Device, {DeviceType::Cuda, device}, stream, 0}));
-        if (is_wild_)
-            lanes_.push_back(assembler_.add_lane({thread, TrackKind::Thread, wild_device(), -1, text()}));
+        if (is_arbitrary_)
+            lanes_.push_back(
+                assembler_.add_lane({thread, TrackKind::Thread, arbitrary_device(), -1, text()}));
     }
 
     void add_range() {
@@ -221,11 +222,11 @@ class RandomTrace {
         }
         if (one_in(10)) flags |= kEndInferred;
         if (one_in(10)) flags |= kRemote;
-        if (is_wild_ && one_in(5)) flags = static_cast<std::uint16_t>(random_() & ~kAsync);
-        if (is_wild_ && one_in(10)) duration = -5;
+        if (is_arbitrary_ && one_in(5)) flags = static_cast<std::uint16_t>(random_() & ~kAsync);
+        if (is_arbitrary_ && one_in(10)) duration = -5;
         const auto range = assembler_.add_range(any_of(lanes_), start, duration, any_of(sites_), flags);
         if (one_in(3)) assembler_.add_values(range, values());
-        if (is_wild_ && one_in(4)) {
+        if (is_arbitrary_ && one_in(4)) {
             assembler_.add_detail(range, static_cast<std::int64_t>(wild() >> 1) - 1,
                                   static_cast<std::uint32_t>(below(3)), wild(), wild(),
                                   static_cast<std::uint32_t>(below(4)));
@@ -262,9 +263,9 @@ class RandomTrace {
                 value.integer = one_in(2) ? below(100) : static_cast<std::int64_t>(random_());
                 break;
             case ValueKind::Double:
-                value.real = is_wild_    ? wild_real()
-                             : one_in(9) ? std::numeric_limits<double>::infinity()
-                                         : static_cast<double>(below(1000)) / 8 - 20;
+                value.real = is_arbitrary_ ? arbitrary_real()
+                             : one_in(9)   ? std::numeric_limits<double>::infinity()
+                                           : static_cast<double>(below(1000)) / 8 - 20;
                 break;
             case ValueKind::String:
                 value.string = text();
@@ -298,8 +299,8 @@ class RandomTrace {
         info.object = random_();
         info.access = static_cast<ArrayAccess>(below(3));
         std::vector<std::int64_t> extents(std::size_t{info.dimensions} * (info.has_strides ? 2 : 1));
-        for (std::int64_t& extent : extents) extent = is_wild_ ? wild_signed() : below(512);
-        if (is_wild_) info.device = wild_device();
+        for (std::int64_t& extent : extents) extent = is_arbitrary_ ? arbitrary_signed() : below(512);
+        if (is_arbitrary_) info.device = arbitrary_device();
         return assembler_.add_array(info, extents);
     }
 
@@ -310,7 +311,7 @@ class RandomTrace {
                 kind == LinkKind::Flow && one_in(2) ? assembler_.string("queue") : StringId{0};
             const Row from = static_cast<Row>(random_() % ranges);
             const Row to = static_cast<Row>(random_() % ranges);
-            if (from != to || is_wild_) assembler_.add_link(from, to, kind, name);
+            if (from != to || is_arbitrary_) assembler_.add_link(from, to, kind, name);
         }
     }
 
@@ -325,7 +326,7 @@ class RandomTrace {
         }
         for (std::int64_t i = below(10); i-- != 0;) {
             assembler_.add_counter(any_of(threads_), point_time(), any_of(sites_),
-                                   is_wild_ ? wild_real() : static_cast<double>(below(1000)) / 4);
+                                   is_arbitrary_ ? arbitrary_real() : static_cast<double>(below(1000)) / 4);
         }
         for (std::int64_t i = below(10); i-- != 0;) {
             TraceAssembler::MemoryReport report;
@@ -336,17 +337,17 @@ class RandomTrace {
             report.total_reserved = report.total_allocated + below(4096);
             if (one_in(2)) report.device = {DeviceType::Cuda, static_cast<std::int32_t>(below(2))};
             report.out_of_memory = one_in(8);
-            if (is_wild_) {
-                report.bytes = wild_signed();
-                report.total_allocated = wild_signed();
-                report.device = wild_device();
+            if (is_arbitrary_) {
+                report.bytes = arbitrary_signed();
+                report.total_allocated = arbitrary_signed();
+                report.device = arbitrary_device();
             }
             assembler_.add_memory(any_of(threads_), report);
         }
     }
 
     /// What an assembler has no word for.
-    void add_wild_facts(TraceData& data) {
+    void add_arbitrary_facts(TraceData& data) {
         data.clock = {bytes(), one_in(2) ? -1.0 : 25e6, static_cast<std::uint32_t>(below(99)),
                       static_cast<std::int64_t>(wild() >> 1), one_in(2)};
         data.window.session_name = bytes();
@@ -382,8 +383,8 @@ class RandomTrace {
     }
 
     std::mt19937_64 random_;
-    std::size_t most_ranges_;
-    bool is_wild_;
+    std::size_t max_ranges_;
+    bool is_arbitrary_;
     TraceAssembler assembler_;
     std::vector<std::uint32_t> sites_;
     std::vector<Row> threads_;
@@ -401,7 +402,7 @@ inline Trace random_trace(unsigned seed, const RandomTraceOptions& options = {})
 
 /// A wild trace, to be changed.
 inline std::shared_ptr<TraceData> random_data(unsigned seed) {
-    return std::make_shared<TraceData>(random_trace(seed, {.most_ranges = 200, .is_wild = true}).data());
+    return std::make_shared<TraceData>(random_trace(seed, {.max_ranges = 200, .is_arbitrary = true}).data());
 }
 
 inline Trace random_training_trace(unsigned seed, std::int64_t ranges_per_lane = 200) {

@@ -55,7 +55,7 @@ class NumberCursor {
     std::size_t at_ = 0;
 };
 
-void take_times_apart(const TraceData& data, RangeNumbers& numbers) {
+void split_times(const TraceData& data, RangeNumbers& numbers) {
     std::vector<Open> open(1);  // the first stands for the whole table
     open[0].has_children = true;
     const auto close = [&] {
@@ -87,7 +87,7 @@ void take_times_apart(const TraceData& data, RangeNumbers& numbers) {
     while (open.size() > 1) close();
 }
 
-void put_times_together(const RangeNumbers& numbers, TraceData& data) {
+void join_times(const RangeNumbers& numbers, TraceData& data) {
     NumberCursor gaps(numbers.gaps), heads(numbers.heads), durations(numbers.durations), tails(numbers.tails);
     std::vector<Open> open(1);
     open[0].has_children = true;
@@ -129,7 +129,7 @@ void check_lengths(const RangeNumbers& numbers, std::size_t count) {
 
 }  // namespace
 
-RangeNumbers take_ranges_apart(const TraceData& data) {
+RangeNumbers split_ranges(const TraceData& data) {
     const std::size_t count = data.range_start_ns.size();
     RangeNumbers numbers;
     numbers.depth.assign(data.range_depth.begin(), data.range_depth.end());
@@ -148,7 +148,7 @@ RangeNumbers take_ranges_apart(const TraceData& data) {
     }
     numbers.gaps.reserve(count);
     numbers.durations.reserve(count);
-    take_times_apart(data, numbers);
+    split_times(data, numbers);
     const std::vector<std::int64_t> expected = self_times(data);
     numbers.self.resize(count);
     for (std::size_t row = 0; row < count; ++row)
@@ -156,7 +156,7 @@ RangeNumbers take_ranges_apart(const TraceData& data) {
     return numbers;
 }
 
-void put_ranges_together(RangeNumbers numbers, std::size_t count, TraceData& data) {
+void join_ranges(RangeNumbers numbers, std::size_t count, TraceData& data) {
     check_lengths(numbers, count);
     data.range_start_ns.resize(count);
     data.range_duration_ns.resize(count);
@@ -182,7 +182,7 @@ void put_ranges_together(RangeNumbers numbers, std::size_t count, TraceData& dat
     }
     for (auto* used : {&numbers.depth, &numbers.flags, &numbers.site})
         std::vector<std::uint64_t>().swap(*used);
-    put_times_together(numbers, data);
+    join_times(numbers, data);
     data.range_self_ns = self_times(data);
     for (std::size_t row = 0; row < numbers.self.size(); ++row) {
         data.range_self_ns[row] =

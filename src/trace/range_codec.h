@@ -10,7 +10,7 @@
 
 namespace marey {
 
-/// The columns, as docs/capture_format.md describes them. The first four and `self` have a row for each
+/// The columns, as docs/formats/capture.md describes them. The first four and `self` have a row for each
 /// range (for the reader, none at all when all are 0); gaps and heads have so together, and durations and
 /// tails.
 struct RangeNumbers {
@@ -26,11 +26,11 @@ struct RangeNumbers {
 };
 
 /// Requires that depths never rise by more than one from row to row, and begin with 0.
-RangeNumbers take_ranges_apart(const TraceData& data);
+RangeNumbers split_ranges(const TraceData& data);
 
 /// Fills the `count` rows of the range columns of `data`, whose window is there already. Throws marey::Error
 /// on numbers that no table gives; what the columns hold is not checked beyond that, except that parents
 /// stand before their children.
-void put_ranges_together(RangeNumbers numbers, std::size_t count, TraceData& data);
+void join_ranges(RangeNumbers numbers, std::size_t count, TraceData& data);
 
 }  // namespace marey

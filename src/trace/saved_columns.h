@@ -1,5 +1,5 @@
 // saved_columns.h: which columns a saved trace has. The one list for its writer and its reader; the ids are
-// part of the format (docs/capture_format.md) and never get another meaning.
+// part of the format (docs/formats/capture.md) and never get another meaning.
 #pragma once
 
 #include <cstdint>

@@ -23,7 +23,7 @@ inline constexpr std::size_t kEntryBytes = 40;
 // Nothing unpacks to more than this for its size: a reader need not trust what is stated, a writer pads the
 // file to keep to it.
 inline constexpr std::uint64_t kFreeBytes = std::uint64_t{1} << 20;
-inline constexpr std::uint64_t kMostExpansion = 256;
+inline constexpr std::uint64_t kMaxExpansion = 256;
 
 inline std::uint64_t unpacked_bytes(const ColumnEntry& entry) noexcept {
     return entry.rows * sizeof(std::uint64_t) + entry.bytes;

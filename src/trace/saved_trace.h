@@ -14,7 +14,7 @@ namespace marey {
 /// Whether a file that begins with these bytes is a saved trace.
 bool is_saved_trace(std::span<const std::byte> head) noexcept;
 
-/// The bytes of the file, docs/capture_format.md. Throws marey::Error when the tables do not hold together
+/// The bytes of the file, docs/formats/capture.md. Throws marey::Error when the tables do not hold together
 /// (find_damage). Compressed if this build can and `is_compressed`.
 std::vector<std::byte> pack_trace(const TraceData& data, bool is_compressed = true);
 

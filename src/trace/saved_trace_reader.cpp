@@ -80,7 +80,7 @@ class Contents {
   private:
     void read_entries(std::span<const std::byte> contents, std::span<const std::byte> rest,
                       std::uint64_t file_bytes) {
-        std::uint64_t left = kFreeBytes + kMostExpansion * file_bytes;
+        std::uint64_t left = kFreeBytes + kMaxExpansion * file_bytes;
         const std::byte* at = contents.data();
         const std::byte* const end = at + contents.size();
         while (at != end) {
@@ -213,7 +213,7 @@ class TraceReader {
         apart.durations = column(kDurations);
         apart.tails = column(kTails);
         apart.self = column(kSelf);
-        put_ranges_together(std::move(apart), count, data);
+        join_ranges(std::move(apart), count, data);
     }
 
     Contents contents_;

@@ -99,7 +99,7 @@ class TraceWriter {
     }
 
     void ranges() {
-        RangeNumbers apart = take_ranges_apart(data_);
+        RangeNumbers apart = split_ranges(data_);
         numbers(kRanges, kDepth, std::move(apart.depth), kRising);
         numbers(kRanges, kParent, std::move(apart.parent));
         numbers(kRanges, kSite, std::move(apart.site));
@@ -141,7 +141,7 @@ class TraceWriter {
         for (const PackedColumn& column : columns_)
             bytes.insert(bytes.end(), column.bytes.begin(), column.bytes.end());
         if (unpacked > kFreeBytes) {
-            const std::uint64_t least = (unpacked - kFreeBytes + kMostExpansion - 1) / kMostExpansion;
+            const std::uint64_t least = (unpacked - kFreeBytes + kMaxExpansion - 1) / kMaxExpansion;
             bytes.resize(std::max<std::size_t>(bytes.size(), least));
         }
         return bytes;

@@ -6,7 +6,7 @@
 namespace marey {
 namespace {
 
-constexpr std::size_t kFewest = 64;
+constexpr std::size_t kMinEntries = 64;
 
 std::uint32_t short_hash(std::string_view text) {
     const std::uint64_t hash = hash_text(text);
@@ -16,7 +16,7 @@ std::uint32_t short_hash(std::string_view text) {
 }  // namespace
 
 StringPool::StringPool(std::vector<std::string>& strings)
-    : strings_(strings), slots_(kFewest, Slot{0, kFree}) {
+    : strings_(strings), slots_(kMinEntries, Slot{0, kFree}) {
     for (StringId id = 0; id < strings.size(); ++id) {
         const std::uint32_t hash = short_hash(strings[id]);
         if (find(hash, strings[id]) == kFree) insert(hash, id);

@@ -11,7 +11,7 @@
 #include <marey/error.h>
 
 #include "base/demangle.h"
-#include "base/expected_room.h"
+#include "base/reserve_expected.h"
 #include "trace/self_times.h"
 
 namespace marey {
@@ -57,7 +57,7 @@ Row TraceAssembler::add_thread(const ThreadInfo& info) {
 }
 
 std::uint32_t TraceAssembler::add_lane(const Lane& lane) {
-    if (lanes_.size() >= kMostLanes) throw Error("more rows than a trace holds");
+    if (lanes_.size() >= kMaxLanes) throw Error("more rows than a trace holds");
     lanes_.push_back(lane);
     return static_cast<std::uint32_t>(lanes_.size() - 1);
 }
@@ -255,7 +255,7 @@ namespace {
 /// Which track of a lane each range goes to: the lowest one where it crosses nothing.
 class TrackChoice {
   public:
-    static constexpr std::uint32_t kNobody = ~0u;
+    static constexpr std::uint32_t kNone = ~0u;
 
     struct Place {
         std::uint32_t track;
@@ -264,7 +264,7 @@ class TrackChoice {
     /// `parent` is an id given before, and `parent_track` where that went. Starts never fall.
     Place put(std::uint32_t id, std::uint32_t parent, std::uint32_t parent_track, std::int64_t start,
               std::int64_t end) {
-        if (parent != kNobody) {
+        if (parent != kNone) {
             std::vector<Open>& open = open_[parent_track];
             while (open.back().id != parent && open.back().end <= start) open.pop_back();
             if (open.back().id == parent) {
@@ -279,7 +279,7 @@ class TrackChoice {
         }
         // Behind its parent's, so that a parent's row always comes before.
         const auto found =
-            parent == kNobody ? free_.begin() : std::upper_bound(free_.begin(), free_.end(), parent_track);
+            parent == kNone ? free_.begin() : std::upper_bound(free_.begin(), free_.end(), parent_track);
         auto track = static_cast<std::uint32_t>(open_.size());
         if (found == free_.end()) {
             open_.emplace_back();
@@ -323,7 +323,7 @@ void TraceAssembler::place_lane(const Lane& lane, std::span<const RangeId> membe
             return range.start_ns >= other_end || end > other_end;
         };
         while (!open.empty() && (is_async || is_over(ranges_[members[open.back()]]))) open.pop_back();
-        const std::uint32_t parent = open.empty() ? TrackChoice::kNobody : open.back();
+        const std::uint32_t parent = open.empty() ? TrackChoice::kNone : open.back();
         const std::uint32_t parent_track = open.empty() ? 0 : nested[parent].place.track;
         nested[i] = {parent, tracks.put(i, parent, parent_track, range.start_ns, end)};
         open.push_back(i);
@@ -343,7 +343,7 @@ void TraceAssembler::place_lane(const Lane& lane, std::span<const RangeId> membe
         const auto first = static_cast<Row>(data_->range_start_ns.size());
         for (; i < members.size() && nested[nth(i)].place.track == track; ++i) {
             const Nested& member = nested[nth(i)];
-            const bool is_root = member.parent == TrackChoice::kNobody;
+            const bool is_root = member.parent == TrackChoice::kNone;
             add_row(members[nth(i)], is_root ? kNoRow : row_of_[members[member.parent]], member.place.depth,
                     is_async);
         }

@@ -132,7 +132,7 @@ class TraceAssembler {
         std::uint32_t lane : 24;
         std::uint32_t flags : 8;
     };
-    static constexpr std::uint32_t kMostLanes = (1u << 24) - 1;
+    static constexpr std::uint32_t kMaxLanes = (1u << 24) - 1;
     struct LooseLink {
         LinkEnd from, to;
         LinkKind kind;

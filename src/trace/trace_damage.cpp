@@ -10,11 +10,11 @@
 namespace marey {
 namespace {
 
-constexpr std::int64_t kMostTime = std::int64_t{1} << 62;
-constexpr std::uint32_t kMostListLevels = 1024;
+constexpr std::int64_t kMaxTime = std::int64_t{1} << 62;
+constexpr std::uint32_t kMaxListLevels = 1024;
 
 bool is_time(std::int64_t ns) noexcept {
-    return ns >= -kMostTime && ns <= kMostTime;
+    return ns >= -kMaxTime && ns <= kMaxTime;
 }
 
 /// The greatest of any run of a growing list.
@@ -115,7 +115,7 @@ class DamageSearch {
                 if (data_.range_site[row] >= data_.sites.size()) return "a range has no site";
                 const std::int64_t start = data_.range_start_ns[row];
                 const std::int64_t duration = data_.range_duration_ns[row];
-                if (duration < 0 || !is_time(start) || duration > kMostTime || !is_time(start + duration) ||
+                if (duration < 0 || !is_time(start) || duration > kMaxTime || !is_time(start + duration) ||
                     !is_time(data_.range_self_ns[row]))
                     return "a range has times that cannot be";
                 const std::uint32_t depth = data_.range_depth[row];
@@ -181,7 +181,7 @@ class DamageSearch {
                 if (std::uint64_t{list.first} + list.count > at) return "a list stands before its items";
                 reached += reached_[list.first + list.count] - reached_[list.first];
                 const std::uint32_t level = 1 + levels.of(list.first, list.first + list.count);
-                if (level >= kMostListLevels || reached > items.size()) return "lists are nested too deeply";
+                if (level >= kMaxListLevels || reached > items.size()) return "lists are nested too deeply";
                 levels.set(at, level);
             }
             reached_[at + 1] = reached_[at] + reached;

@@ -48,7 +48,7 @@ void append(std::vector<T>& to, const std::vector<T>& from) {
 /// Which rows of several traces are the same thing. Rows of one trace never are, whatever their keys: the
 /// n-th of a key in one is the n-th of it in another.
 template <class Key>
-class SameRows {
+class RowDeduplicator {
   public:
     void begin_trace() { seen_.clear(); }
     /// The row of the first one with that key and place; `next` where this is it.
@@ -332,10 +332,10 @@ class TraceJoin {
     std::shared_ptr<TraceData> data_ = std::make_shared<TraceData>();
     StringPool strings_{data_->strings};
     std::vector<Moved> moved_;
-    SameRows<SiteKey> sites_;
-    SameRows<std::tuple<std::int64_t, std::int32_t, StringId, StringId>> processes_;
-    SameRows<std::pair<Row, std::uint32_t>> threads_;
-    SameRows<TrackKey> tracks_;
+    RowDeduplicator<SiteKey> sites_;
+    RowDeduplicator<std::tuple<std::int64_t, std::int32_t, StringId, StringId>> processes_;
+    RowDeduplicator<std::pair<Row, std::uint32_t>> threads_;
+    RowDeduplicator<TrackKey> tracks_;
 };
 
 }  // namespace

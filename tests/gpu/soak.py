@@ -13,8 +13,8 @@ import torch
 
 import marey
 
-MOST_SLOWER = 0.03
-LEAST_KERNEL_US = 100  # at the mean: what a loop is that the GPU bounds
+MAX_SLOWDOWN = 0.03
+MIN_KERNEL_US = 100  # at the mean: what a loop is that the GPU bounds
 RING_MB = 256
 
 
@@ -104,7 +104,7 @@ def main():
     bad = []
     if found["memory_growth_mb"] > RING_MB + 16 or found["memory_growth_later_mb"] > 40:
         bad.append("memory grew by more than the ring, or went on growing")
-    if found["gpu_bound_kernel_us"] < LEAST_KERNEL_US or found["gpu_bound_slowdown"] > MOST_SLOWER:
+    if found["gpu_bound_kernel_us"] < MIN_KERNEL_US or found["gpu_bound_slowdown"] > MAX_SLOWDOWN:
         bad.append("the loop that the GPU bounds was slowed down, or is none")
     if found["problems"].get("dropped", 0) != 0:
         bad.append("records were dropped, which a ring need not")

@@ -11,7 +11,9 @@ SOURCE = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("MAREY_BUILD_DIR", SOURCE / "build" / "release"))
 
 # Under a sanitizer freed memory is kept back, and growth says nothing.
-needs_own_memory = pytest.mark.skipif("MAREY_TEST_SANITIZER" in os.environ, reason="the sanitizer keeps freed memory")
+needs_plain_allocator = pytest.mark.skipif(
+    "MAREY_TEST_SANITIZER" in os.environ, reason="the sanitizer keeps freed memory"
+)
 
 # Programs that tests start in other folders find the same package.
 if os.environ.get("PYTHONPATH"):

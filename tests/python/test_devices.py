@@ -48,13 +48,13 @@ def about(us):
 def test_a_device_is_known_by_its_name_once_it_is_registered():
     """L17 L18"""
     assert "abax" in marey.registered_devices()
-    assert marey.device_trouble("abax") == ""
+    assert marey.device_error("abax") == ""
     device = marey.find_device("abax")
     assert (device.name, device.type, device.has_activities, device.enabled()) == ("abax", 20, True, True)
     assert marey.find_device("nowhere") is None
-    assert "nowhere" in marey.device_trouble("nowhere")
+    assert "nowhere" in marey.device_error("nowhere")
     abax.trouble = "its beads are missing"
-    assert marey.device_trouble("abax") == "its beads are missing"
+    assert marey.device_error("abax") == "its beads are missing"
     assert not device.enabled()
 
 
@@ -135,7 +135,7 @@ def test_a_session_is_told_of_each_kind_that_it_asked_for():
 def test_allocations_and_losses_of_a_device_are_in_the_trace():
     with recording(devices=["abax"], profile_memory=True) as recorded:
         log = abax.activities.log
-        assert log.wants_memory
+        assert log.needs_memory
         log.memory(4096, 512, total_allocated=512, total_reserved=1024)
         log.lost(3)
     assert [event.name for event in recorded.trace.events(use_device="abax")] == ["[memory]"]

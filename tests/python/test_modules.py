@@ -9,7 +9,7 @@ import weakref
 from pathlib import Path
 
 import pytest
-from conftest import needs_own_memory
+from conftest import needs_plain_allocator
 
 import marey
 from marey._tree import depth_first
@@ -17,7 +17,7 @@ from marey._tree import depth_first
 numpy = pytest.importorskip("numpy")
 
 MODES = pytest.mark.parametrize("c_calls", [False, True], ids=["python", "with_c"])
-DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "python_modules.md"
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "guide" / "python_modules.md"
 
 
 class Layer:
@@ -93,7 +93,7 @@ def test_objects_are_numbered_by_class_name_in_order_of_their_first_calls(layers
     assert [child.name.rpartition(": ")[2] for child in inner.children] == ["Layer.forward"]
 
 
-@needs_own_memory
+@needs_plain_allocator
 @MODES
 def test_a_new_object_at_an_old_address_gets_a_new_number(layers, c_calls):
     """(P19)"""

@@ -11,7 +11,7 @@ import sys
 import threading
 
 import pytest
-from conftest import needs_own_memory
+from conftest import needs_plain_allocator
 from recorded import names, work
 
 import marey
@@ -474,7 +474,7 @@ def test_the_native_results_have_upstreams_shape():
     assert result.experimental_event_tree()[0].name == "outer"
 
 
-@needs_own_memory
+@needs_plain_allocator
 def test_sessions_leave_no_memory_behind(run_python):
     """upstream: test_mem_leak"""
     printed = run_python(

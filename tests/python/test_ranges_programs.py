@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import needs_own_memory
+from conftest import needs_plain_allocator
 
 import marey
 from marey import _marey
@@ -156,7 +156,7 @@ print(len(session.stop()))
     assert (code, out, err) == (0, "0\n1\n", "")
 
 
-@needs_own_memory
+@needs_plain_allocator
 def test_memory_stays_flat_over_a_thousand_sessions(run_python):
     out = run_python("""
 import gc, sys

@@ -427,7 +427,7 @@ def test_a_capture_that_cannot_be_made_is_not_told_as_a_package_that_was_not_loa
 
 
 def test_what_a_program_can_notice_is_what_the_documents_say(tmp_path):
-    """docs/marey_run.md, What stays as it is."""
+    """docs/guide/run.md, What stays as it is."""
     script = write(
         tmp_path,
         """

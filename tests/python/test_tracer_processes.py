@@ -48,7 +48,7 @@ def test_what_deep_recursion_leaves_out_is_said_without_a_number_of_calls():
 
 @pytest.mark.skipif(sys.version_info[:2] != (3, 12), reason="other versions count levels of C in other ways")
 def test_recursion_through_c_is_shorter_only_where_the_documents_say_so():
-    """docs/python_tracer.md, Depth of recursion."""
+    """docs/reference/python_tracer.md, Depth of recursion."""
     printed = run_program("""
         import functools, sys, threading, marey
         sys.setrecursionlimit(100000)

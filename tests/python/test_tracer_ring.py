@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from conftest import needs_own_memory
+from conftest import needs_plain_allocator
 
 import marey
 
@@ -24,7 +24,7 @@ def resident():
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-@needs_own_memory
+@needs_plain_allocator
 @pytest.mark.parametrize("ring", [512 << 20, 16 << 20])
 def test_ten_million_calls_stay_within_their_ring_and_drops_are_counted(ring):
     with marey.profile(with_stack=True, c_calls=False, max_bytes=ring, policy="ring") as prof:

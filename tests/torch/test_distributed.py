@@ -67,7 +67,7 @@ def test_without_ranks_the_path_is_as_asked(tmp_path, monkeypatch):
     from marey.torch import _ranks
 
     monkeypatch.delenv("RANK", raising=False)
-    assert _ranks.own_path("app.marey") == "app.marey"
+    assert _ranks.path_for_rank("app.marey") == "app.marey"
     monkeypatch.setenv("RANK", "3")
     monkeypatch.setenv("WORLD_SIZE", "4")
-    assert _ranks.own_path("out/app.marey") == "out/app.rank3.marey" and _ranks.rank() == 3
+    assert _ranks.path_for_rank("out/app.marey") == "out/app.rank3.marey" and _ranks.rank() == 3

@@ -44,9 +44,9 @@ inline constexpr std::uint32_t kInlineDepth = 256;   ///< what a compact record 
 inline constexpr std::size_t kPrefetchAhead = 128;   ///< bytes
 
 /// The out-of-line halves. None throws; observers are called from here.
-MAREY_API Opened open_slowly(Site& site, std::uint32_t side) noexcept;
-MAREY_API Opened open_site_slowly(std::uint32_t site, Scope scope, std::uint32_t side) noexcept;
-MAREY_API void close_slowly(std::uint32_t index, std::uint64_t start) noexcept;
+MAREY_API Opened open_slow(Site& site, std::uint32_t side) noexcept;
+MAREY_API Opened open_site_slow(std::uint32_t site, Scope scope, std::uint32_t side) noexcept;
+MAREY_API void close_slow(std::uint32_t index, std::uint64_t start) noexcept;
 /// Of a range that is watched: its `start` is its frame.
 MAREY_API void close_observed(std::uint64_t frame) noexcept;
 /// The same for a thread that has set `busy` already. `now` is 0 when the counter has not been read yet.
@@ -71,21 +71,21 @@ MAREY_API std::uint32_t dynamic_site(std::string_view name, Scope scope) noexcep
 MAREY_API std::uint32_t operator_site(std::string_view name, std::string_view overload, Scope scope) noexcept;
 
 /// True when an observer that will see the next range of this scope on this thread asks for inputs.
-MAREY_API bool observers_want_inputs(Scope scope) noexcept;
+MAREY_API bool observers_need_inputs(Scope scope) noexcept;
 
 inline constexpr std::uint64_t scope_bit(Scope scope) noexcept {
     return std::uint64_t{1} << static_cast<unsigned>(scope);
 }
 
 /// True when a range of this scope that opens now would be recorded or observed.
-inline bool is_wanted(Scope scope) noexcept {
+inline bool should_record(Scope scope) noexcept {
     return (load_relaxed(current_thread->armed) & scope_bit(scope)) != 0;
 }
 /// True when values attached to a range of this scope would be kept: the macros evaluate them only then.
 inline bool values_wanted(Scope scope) noexcept {
     const std::uint64_t armed = load_relaxed(current_thread->armed);
     if ((armed & scope_bit(scope)) == 0) return false;
-    return (armed & kArmedValues) != 0 || ((armed & kArmedObservers) != 0 && observers_want_inputs(scope));
+    return (armed & kArmedValues) != 0 || ((armed & kArmedObservers) != 0 && observers_need_inputs(scope));
 }
 
 /// True when a range may be opened inline.
@@ -122,7 +122,7 @@ inline bool may_skip(ThreadState* thread, std::uint64_t armed, Scope scope) noex
     if ((armed & scope_bit(scope)) == 0) return {0, kNotOpen};
     if (may_open(thread, site)) return open_slot(thread, site);
     if (may_skip(thread, armed, scope)) return {0, kNotOpen};
-    return open_site_slowly(site, scope, 0);
+    return open_site_slow(site, scope, 0);
 }
 
 /// Records the end of the innermost slot, which is `index`, as one compact record, for which there is room;
@@ -157,12 +157,12 @@ inline bool may_skip(ThreadState* thread, std::uint64_t armed, Scope scope) noex
     store_relaxed(thread->busy, 1u);
     std::atomic_signal_fence(std::memory_order_seq_cst);
     OpenSlot& slot = thread->slots[opened.index];
-    const bool is_usual = thread->depth == opened.index + 1 && thread->cursor != thread->limit &&
-                          load_relaxed(slot.start) == opened.start &&
-                          write_compact(thread, opened.index, load_relaxed(slot.what), opened.start) == 0;
+    const bool is_fast_path = thread->depth == opened.index + 1 && thread->cursor != thread->limit &&
+                              load_relaxed(slot.start) == opened.start &&
+                              write_compact(thread, opened.index, load_relaxed(slot.what), opened.start) == 0;
     std::atomic_signal_fence(std::memory_order_seq_cst);
     store_relaxed(thread->busy, 0u);
-    return is_usual;
+    return is_fast_path;
 }
 
 /// Closes what was opened on this thread (and is open: not kNotOpen). A reader looks at the open stack first
@@ -172,7 +172,7 @@ inline bool may_skip(ThreadState* thread, std::uint64_t armed, Scope scope) noex
     const std::uint32_t index = opened.index;
     const std::uint64_t start = opened.start;
     if (load_relaxed(thread->is_inline) == 0 || load_relaxed(thread->busy) != 0) [[unlikely]] {
-        return index == kOpenObserved ? close_observed(start) : close_slowly(index, start);
+        return index == kOpenObserved ? close_observed(start) : close_slow(index, start);
     }
     // From here on a signal handler records nothing on this thread: nothing read below can change.
     store_relaxed(thread->busy, 1u);
@@ -196,7 +196,7 @@ inline bool may_skip(ThreadState* thread, std::uint64_t armed, Scope scope) noex
 /// marey_begin where nothing is unusual. False: nothing was done, call that.
 [[gnu::always_inline]] inline bool begin_inline(std::uint32_t site, Scope scope) noexcept {
     ThreadState* const thread = current_thread;
-    if (!is_wanted(scope) || !may_open(thread, site)) return false;
+    if (!should_record(scope) || !may_open(thread, site)) return false;
     open_slot(thread, site | std::uint64_t{kSlotObjectless} << kSiteBits);
     return true;
 }
@@ -233,7 +233,7 @@ class ScopedRange {
             if (may_open(thread, id)) {
                 open(thread, id);
             } else if (!may_skip(thread, armed, scope)) {
-                take(open_slowly(site, 0));
+                take(open_slow(site, 0));
             }
         }
     }
@@ -246,10 +246,10 @@ class ScopedRange {
                 open(thread, id | std::uint64_t{side} << 32);
                 index_ = kOpenUnusual;
             } else {
-                take(open_slowly(site, side));
+                take(open_slow(site, side));
             }
-        } else if (is_wanted(scope)) {
-            take(open_slowly(site, 0));
+        } else if (should_record(scope)) {
+            take(open_slow(site, 0));
         }
     }
     /// With a name made at run time.
@@ -261,7 +261,7 @@ class ScopedRange {
             if (side == 0 && may_open(thread, id)) {
                 open(thread, id);
             } else {
-                take(open_site_slowly(id, scope, side));
+                take(open_site_slow(id, scope, side));
             }
         }
     }

@@ -1,4 +1,4 @@
-// log_format.h: the binary layout of logs and captures. docs/capture_format.md is the document; this is its
+// log_format.h: the binary layout of logs and captures. docs/formats/capture.md is the document; this is its
 // code. Here, and not in src/, because the inlined recording path writes it and every reader reads it.
 #pragma once
 
@@ -289,9 +289,9 @@ struct ModuleRecord {
 };
 
 enum class JournalKind : std::uint16_t {
-    ThreadBorn = 1,
+    ThreadStarted = 1,
     ThreadNamed = 2,
-    ThreadDied = 3,
+    ThreadEnded = 3,
     Clock = 4,
     SessionStart = 5,
     SessionStop = 6,
@@ -306,7 +306,7 @@ enum class JournalKind : std::uint16_t {
     SiteValues = 15,
 };
 
-struct ThreadBornRecord {
+struct ThreadStartedRecord {
     StreamRecord head;
     std::uint32_t thread;
     std::uint32_t name;
@@ -319,7 +319,7 @@ struct ThreadNamedRecord {
     std::uint32_t thread;
     std::uint32_t name;
 };
-struct ThreadDiedRecord {
+struct ThreadEndedRecord {
     StreamRecord head;
     std::uint32_t thread;
     std::uint32_t reserved;

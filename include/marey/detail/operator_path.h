@@ -9,7 +9,7 @@ namespace marey::detail {
 inline namespace layout1 {
 
 /// Closes a range of the calling thread, or of thread `thread`, with facts that nobody has been told yet.
-MAREY_API void close_with_facts_slowly(Opened opened, std::uint32_t thread, const RangeFacts& facts) noexcept;
+MAREY_API void close_with_facts_slow(Opened opened, std::uint32_t thread, const RangeFacts& facts) noexcept;
 
 /// Whether a range may be opened inline by somebody who keeps its facts, and `scope` is wanted.
 [[gnu::always_inline]] inline bool may_open_operator(const ThreadState* thread, Scope scope) noexcept {
@@ -25,23 +25,23 @@ MAREY_API void close_with_facts_slowly(Opened opened, std::uint32_t thread, cons
     ThreadState* const thread = current_thread;
     if (load_relaxed(thread->is_inline) == 0 || load_relaxed(thread->busy) != 0 ||
         thread->block.thread != number) [[unlikely]] {
-        return close_with_facts_slowly(opened, number, facts);
+        return close_with_facts_slow(opened, number, facts);
     }
     store_relaxed(thread->busy, 1u);
     std::atomic_signal_fence(std::memory_order_seq_cst);
     OpenSlot& slot = thread->slots[opened.index];
     const std::uint64_t what = load_relaxed(slot.what);
     const auto sequence = static_cast<std::uint64_t>(facts.sequence);
-    bool is_usual = thread->depth == opened.index + 1 && load_relaxed(slot.start) == opened.start &&
-                    what < kMaxSites && thread->limit - thread->cursor >= std::ptrdiff_t{kBytes} &&
-                    facts.id == 0;
-    if (is_usual) [[likely]] {
+    bool is_fast_path = thread->depth == opened.index + 1 && load_relaxed(slot.start) == opened.start &&
+                        what < kMaxSites && thread->limit - thread->cursor >= std::ptrdiff_t{kBytes} &&
+                        facts.id == 0;
+    if (is_fast_path) [[likely]] {
         std::byte* const place = thread->cursor;
         const std::uint64_t head = static_cast<std::uint64_t>(RecordKind::SequencedRange) |
                                    std::uint64_t{opened.index} << 8 | kBytes / kRecordUnit << 16 | what << 32;
         const std::uint64_t duration = read_counter() - opened.start;
-        is_usual = (duration | sequence | facts.forward_thread) >> 32 == 0;
-        if (is_usual) [[likely]] {
+        is_fast_path = (duration | sequence | facts.forward_thread) >> 32 == 0;
+        if (is_fast_path) [[likely]] {
             const std::uint64_t words[] = {head, opened.start, duration | sequence << 32,
                                            facts.forward_thread};
             static_assert(sizeof words == kBytes && kInlineDepth <= 256);
@@ -56,8 +56,8 @@ MAREY_API void close_with_facts_slowly(Opened opened, std::uint32_t thread, cons
     }
     std::atomic_signal_fence(std::memory_order_seq_cst);
     store_relaxed(thread->busy, 0u);
-    if (!is_usual) [[unlikely]]
-        close_with_facts_slowly(opened, number, facts);
+    if (!is_fast_path) [[unlikely]]
+        close_with_facts_slow(opened, number, facts);
 }
 
 /// Whether a range may be opened by open_with_inputs() (operation.h), and `scope` is wanted.
@@ -134,14 +134,14 @@ MAREY_API void close_with_facts_slowly(Opened opened, std::uint32_t thread, cons
         return close_elsewhere(opened, number);
     if (opened.index != kOpenUnusual) return close_range(opened);
     if (load_relaxed(thread->is_inline) == 0 || load_relaxed(thread->busy) != 0) [[unlikely]]
-        return close_slowly(opened.index, opened.start);
+        return close_slow(opened.index, opened.start);
     store_relaxed(thread->busy, 1u);
     std::atomic_signal_fence(std::memory_order_seq_cst);
     const bool done = close_valued(*thread, opened.start);
     std::atomic_signal_fence(std::memory_order_seq_cst);
     store_relaxed(thread->busy, 0u);
     if (!done) [[unlikely]]
-        close_slowly(opened.index, opened.start);
+        close_slow(opened.index, opened.start);
 }
 
 }  // namespace layout1

@@ -59,7 +59,7 @@ class ValueEncoder {
     MAREY_API void add_nested(std::uint32_t key, std::uint8_t flags, const Value& value, ValueNeeds needs,
                               int nesting) noexcept;
 
-    static constexpr std::size_t kMostDimensions = 64;
+    static constexpr std::size_t kMaxDimensions = 64;
 
     std::byte* cursor_;
     std::byte* limit_;
@@ -87,8 +87,8 @@ inline void ValueEncoder::mark_cut() noexcept {
 [[gnu::always_inline]] inline void ValueEncoder::put_array(std::uint32_t key, std::uint8_t flags,
                                                            const ArrayView& array) noexcept {
     std::size_t dimensions = array.sizes.size();
-    if (dimensions > kMostDimensions) [[unlikely]] {
-        dimensions = kMostDimensions;
+    if (dimensions > kMaxDimensions) [[unlikely]] {
+        dimensions = kMaxDimensions;
         flags |= kValueTruncated;
     }
     constexpr std::size_t kHeads = sizeof(ValueHeader) + sizeof(ArrayHeader);

@@ -28,20 +28,20 @@ MAREY_API std::uint32_t intern_string(std::string_view text) noexcept;
 /// Room for the values of one range at the top of this thread's side stack. While it is open nothing else may
 /// be pushed there by this thread, which counts as busy. `place` is null when nothing can be kept (then
 /// writes vanish).
-struct SideRoom {
+struct SideBuffer {
     std::byte* place = nullptr;
     std::byte* limit = nullptr;
     bool is_inline = false;
 };
-MAREY_API SideRoom open_side_slowly() noexcept;
-MAREY_API std::uint32_t close_side_slowly(std::byte* end) noexcept;
-inline constexpr std::size_t kLeastSideRoom = 1024;  ///< for an entry in the thread's own block
+MAREY_API SideBuffer open_side_slow() noexcept;
+MAREY_API std::uint32_t close_side_slow(std::byte* end) noexcept;
+inline constexpr std::size_t kMinSideBytes = 1024;  ///< for an entry in the thread's own block
 
-inline SideRoom open_side() noexcept {
+inline SideBuffer open_side() noexcept {
     ThreadState* const thread = current_thread;
     if (load_relaxed(thread->is_inline) == 0 || load_relaxed(thread->busy) != 0 ||
-        thread->side_used + kLeastSideRoom > kSideBytes) [[unlikely]] {
-        return open_side_slowly();
+        thread->side_used + kMinSideBytes > kSideBytes) [[unlikely]] {
+        return open_side_slow();
     }
     store_relaxed(thread->busy, 1u);
     std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -49,9 +49,9 @@ inline SideRoom open_side() noexcept {
     return {place, thread->side + kSideBytes, true};
 }
 /// Ends the entry and gives its handle (0: there is none). `end` is one past the last byte written.
-inline std::uint32_t close_side(const SideRoom& room, std::byte* end) noexcept {
+inline std::uint32_t close_side(const SideBuffer& room, std::byte* end) noexcept {
     if (!room.is_inline) [[unlikely]]
-        return close_side_slowly(end);
+        return close_side_slow(end);
     ThreadState* const thread = current_thread;
     const std::uint32_t offset = thread->side_used;
     const SideEntry head{static_cast<std::uint32_t>(end - room.place), thread->depth};
@@ -64,7 +64,7 @@ inline std::uint32_t close_side(const SideRoom& room, std::byte* end) noexcept {
 }
 
 /// Leaves it without an entry. Only of a room that is inline.
-inline void drop_side_room() noexcept {
+inline void drop_side_buffer() noexcept {
     std::atomic_signal_fence(std::memory_order_seq_cst);
     store_relaxed(current_thread->busy, 0u);
 }
@@ -80,10 +80,10 @@ concept StackLike = requires(const T& stack) {
 template <class T>
 concept ListLike = std::ranges::sized_range<const T> && !TextLike<T>;
 
-/// Appends values to a SideRoom. What does not fit is cut and marked so; nothing fails.
+/// Appends values to a SideBuffer. What does not fit is cut and marked so; nothing fails.
 class ValueWriter {
   public:
-    explicit ValueWriter(SideRoom room) noexcept : cursor_(room.place), limit_(room.limit) {}
+    explicit ValueWriter(SideBuffer room) noexcept : cursor_(room.place), limit_(room.limit) {}
     std::byte* end() const noexcept { return cursor_; }
 
     template <class T>
@@ -200,13 +200,13 @@ inline void write_pairs(ValueWriter& writer, KeyIds& keys, std::index_sequence<I
     (writer.add(key_id(keys.ids[I], std::string_view(std::get<2 * I>(all))), std::get<2 * I + 1>(all)), ...);
 }
 
-/// Pushes "key", value, "key", value, ... and gives the handle that open_slowly takes; 0 when nothing was
+/// Pushes "key", value, "key", value, ... and gives the handle that open_slow takes; 0 when nothing was
 /// kept.
 template <class... Args>
 inline std::uint32_t push_values(KeyIds& keys, const Args&... args) noexcept {
     static_assert(sizeof...(Args) % 2 == 0, "values come in pairs: \"key\", value");
     static_assert(sizeof...(Args) / 2 <= kMaxValues, "at most 16 values for one range");
-    const SideRoom room = open_side();
+    const SideBuffer room = open_side();
     if (room.place == nullptr) return 0;
     ValueWriter writer(room);
     write_pairs(writer, keys, std::make_index_sequence<sizeof...(Args) / 2>(), args...);

@@ -6,8 +6,8 @@ from marey import _activities
 from marey._activities import ProfilerActivity, _ExperimentalConfig
 from marey._schedule import ProfilerAction
 
-_THEIRS = torch.profiler.ProfilerActivity
-_THEIR_ACTION = torch.profiler.ProfilerAction
+_TORCH_ACTIVITY = torch.profiler.ProfilerActivity
+_TORCH_ACTION = torch.profiler.ProfilerAction
 
 
 def supported_activities():
@@ -15,38 +15,38 @@ def supported_activities():
     return _activities.supported_activities()
 
 
-def own_activity(item):
+def to_marey_activity(item):
     """Marey's activity of the same name; what is none of PyTorch's passes."""
-    if isinstance(item, _THEIRS):
+    if isinstance(item, _TORCH_ACTIVITY):
         return ProfilerActivity[item.name]
     if isinstance(item, dict):
-        return {own_activity(key): value for key, value in item.items()}
+        return {to_marey_activity(key): value for key, value in item.items()}
     return item
 
 
-def own_activities(items):
+def to_marey_activities(items):
     if items is None:
         return None
-    own = [own_activity(item) for item in items]
+    own = [to_marey_activity(item) for item in items]
     if not own and torch.__version__ >= (2, 13):  # before, none were all
         raise AssertionError("No valid profiler activities found")
     return own
 
 
-def own_config(config):
+def to_marey_config(config):
     """Marey's options of PyTorch's."""
     if isinstance(config, torch._C._profiler._ExperimentalConfig):
         return _ExperimentalConfig(*config.__getstate__())
     return config
 
 
-def own_schedule(schedule):
+def to_marey_schedule(schedule):
     """A schedule that gives Marey's actions where this one gives PyTorch's."""
     if not callable(schedule):
         return schedule
 
     def own(step):
         action = schedule(step)
-        return ProfilerAction[action.name] if isinstance(action, _THEIR_ACTION) else action
+        return ProfilerAction[action.name] if isinstance(action, _TORCH_ACTION) else action
 
     return own

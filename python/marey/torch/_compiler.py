@@ -4,7 +4,7 @@ from marey._marey import record_function
 from marey._torch_import import when_imported
 
 
-def _tell_the_compiler():
+def _register_with_compiler():
     try:
         from torch._dynamo.decorators import substitute_in_graph
 
@@ -19,4 +19,4 @@ def _tell_the_compiler():
 
 def register():
     """The compiler is a large part of PyTorch, which most programs never import."""
-    when_imported("torch._dynamo", _tell_the_compiler)
+    when_imported("torch._dynamo", _register_with_compiler)

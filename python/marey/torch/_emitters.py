@@ -8,7 +8,7 @@ from marey.torch import _flag, _ranks
 from marey.torch._observer import load
 
 
-class _OverOperators:
+class _OperatorEmitter:
     """What both emitters have in common."""
 
     def __enter__(self):
@@ -48,11 +48,11 @@ def _wait_for_device():
         torch.cuda.synchronize()
 
 
-class emit_nvtx(_OverOperators, _emitters.emit_nvtx):
+class emit_nvtx(_OperatorEmitter, _emitters.emit_nvtx):
     """``marey.emit_nvtx`` with every operator and backward node."""
 
 
-class emit_itt(_OverOperators, _emitters.emit_itt):
+class emit_itt(_OperatorEmitter, _emitters.emit_itt):
     """``marey.emit_itt`` with every operator and backward node."""
 
 

@@ -8,7 +8,7 @@ from marey.torch import _activities, _emitters, _profile
 
 # record_function, ProfilerActivity and _ExperimentalConfig stay PyTorch's: its ranges are recorded as they are, also
 # those that it opens itself, and Marey's profiler takes its enumerations.
-_OF_PROFILER = {
+_PROFILER_NAMES = {
     "profile": _profile.profile,
     "_KinetoProfile": _profile.profile,
     "schedule": _schedule.schedule,
@@ -18,16 +18,16 @@ _OF_PROFILER = {
     "ExecutionTraceObserver": _emitters.ExecutionTraceObserver,
     "KinetoStepTracker": _steps.KinetoStepTracker,
 }
-_OF_AUTOGRAD = {
+_AUTOGRAD_NAMES = {
     "profile": _profile.profile,
     "emit_nvtx": _emitters.emit_nvtx,
     "emit_itt": _emitters.emit_itt,
     "KinetoStepTracker": _steps.KinetoStepTracker,
 }
 _PLACES = (
-    (torch.profiler, _OF_PROFILER),
-    (torch.profiler.profiler, _OF_PROFILER),
-    (torch.autograd.profiler, _OF_AUTOGRAD),
+    (torch.profiler, _PROFILER_NAMES),
+    (torch.profiler.profiler, _PROFILER_NAMES),
+    (torch.autograd.profiler, _AUTOGRAD_NAMES),
 )
 _originals = []  # (module, name, what it was)
 

@@ -5,7 +5,7 @@ import torch
 from marey import _profile
 from marey._marey import torch as native
 from marey.torch import _flag, _ranks, _steps
-from marey.torch._activities import own_activities, own_activity, own_config, own_schedule
+from marey.torch._activities import to_marey_activities, to_marey_activity, to_marey_config, to_marey_schedule
 from marey.torch._emitters import ExecutionTraceObserver
 from marey.torch._observer import load
 
@@ -28,10 +28,10 @@ class profile(_profile.profile):
     ):
         super().__init__(
             enabled,
-            activities=own_activities(activities),
-            schedule=own_schedule(schedule),
-            experimental_config=own_config(experimental_config),
-            activity_filters={own_activity(key): names for key, names in (activity_filters or {}).items()} or None,
+            activities=to_marey_activities(activities),
+            schedule=to_marey_schedule(schedule),
+            experimental_config=to_marey_config(experimental_config),
+            activity_filters={to_marey_activity(key): names for key, names in (activity_filters or {}).items()} or None,
             **options,
         )
         self._output = self.output  # as it was asked for
@@ -54,7 +54,7 @@ class profile(_profile.profile):
     def _start_session(self):
         load()
         _ranks.take_node_id()
-        self.output = _ranks.own_path(self._output)
+        self.output = _ranks.path_for_rank(self._output)
         held = native.NEEDS_OVERLOADS if self.experimental_config.capture_overload_names else 0
         native.hold(held)
         try:

@@ -26,7 +26,7 @@ def take_node_id():
         _marey.set_node_id(own)
 
 
-def own_path(path):
+def path_for_rank(path):
     """Where this rank's capture goes: "app.marey" is "app.rank3.marey" for rank 3."""
     own = rank()
     if own is None or not path:

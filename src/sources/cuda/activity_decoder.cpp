@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include "base/cuda_words.h"
+#include "base/device_names.h"
 #include "sources/cuda/call_names.h"
 
 namespace marey::cuda {
@@ -164,9 +164,9 @@ void ActivityDecoder::decode_kernel(const KernelRecord& record, DeviceLog& log) 
 }
 
 std::uint32_t ActivityDecoder::call_site(std::uint32_t domain, std::uint32_t callback) {
-    constexpr std::uint32_t kMostCallbacks = 1 << 16;
+    constexpr std::uint32_t kMaxCallbacks = 1 << 16;
     std::vector<std::uint32_t>& sites = call_sites_[domain];
-    const std::uint32_t index = std::min(callback, kMostCallbacks);
+    const std::uint32_t index = std::min(callback, kMaxCallbacks);
     if (index >= sites.size()) sites.resize(index + 64);
     if (sites[index] == 0) {
         const char* name = nullptr;

@@ -11,7 +11,7 @@
 #include <marey/range.h>
 #include <marey/session.h>
 
-#include "sources/cuda/cuda_stand_in.h"
+#include "sources/cuda/fake_cuda.h"
 
 namespace marey::cuda {
 namespace {

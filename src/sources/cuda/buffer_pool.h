@@ -24,7 +24,7 @@ class BufferPool {
   public:
     static constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
 
-    explicit BufferPool(std::size_t most_bytes) noexcept : most_(most_bytes / kBufferBytes) {}
+    explicit BufferPool(std::size_t max_bytes) noexcept : most_(max_bytes / kBufferBytes) {}
 
     /// Null: the ceiling is reached; CUPTI drops records then and counts them.
     std::uint8_t* take() noexcept {
@@ -55,7 +55,7 @@ class BufferPool {
         filled_.pop_front();
         return true;
     }
-    void give_back(std::uint8_t* data) noexcept {
+    void recycle(std::uint8_t* data) noexcept {
         std::lock_guard lock(mutex_);
         free_.push_back(data);
     }

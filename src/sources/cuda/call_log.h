@@ -35,7 +35,7 @@ struct CallChunk {
 /// where a chunk begins; nothing throws.
 class CallLog {
   public:
-    explicit CallLog(std::size_t most_bytes) noexcept : most_(most_bytes / sizeof(CallChunk)) {}
+    explicit CallLog(std::size_t max_bytes) noexcept : most_(max_bytes / sizeof(CallChunk)) {}
     ~CallLog() {
         while (all_ != nullptr) delete std::exchange(all_, all_->next);
     }
@@ -75,7 +75,7 @@ class CallLog {
             const bool is_closed = chunk->is_closed.load(std::memory_order_acquire);  // before the last look
             const std::uint32_t written = chunk->written.load(std::memory_order_acquire);
             for (; chunk->taken < written; ++chunk->taken) visit(chunk->os_tid, chunk->calls[chunk->taken]);
-            if (is_closed) give_back(chunk);
+            if (is_closed) recycle(chunk);
         }
     }
 
@@ -84,7 +84,7 @@ class CallLog {
         const std::lock_guard lock(mutex_);
         return all_;
     }
-    void give_back(CallChunk* chunk) noexcept {
+    void recycle(CallChunk* chunk) noexcept {
         chunk->taken = 0;
         chunk->written.store(0, std::memory_order_relaxed);
         chunk->is_closed.store(false, std::memory_order_relaxed);

@@ -53,13 +53,13 @@ std::string plain_call_name(std::string_view name) {
     return std::string(name);
 }
 
-bool is_told_runtime_call(std::string_view name) {
+bool is_traced_runtime_call(std::string_view name) {
     // What the compiler puts into programs registers and prepares, but for the launch.
     if (name.starts_with("__")) return name.starts_with("__cudaLaunch");
     return std::find(std::begin(kAsking), std::end(kAsking), name) == std::end(kAsking);
 }
 
-bool is_told_driver_call(std::string_view name) {
+bool is_traced_driver_call(std::string_view name) {
     return std::any_of(std::begin(kDriverWork), std::end(kDriverWork),
                        [&](std::string_view start) { return name.starts_with(start); });
 }

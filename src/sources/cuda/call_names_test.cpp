@@ -17,20 +17,20 @@ TEST(CallNames, LoseTheirVersions) {
 }
 
 TEST(CallNames, OfTheRuntimeAllAreToldButThoseThatOnlyAsk) {
-    EXPECT_TRUE(is_told_runtime_call("cudaLaunchKernel"));
-    EXPECT_TRUE(is_told_runtime_call("cudaEventRecord"));
-    EXPECT_TRUE(is_told_runtime_call("cudaOfTomorrow"));
-    EXPECT_FALSE(is_told_runtime_call("cudaGetDevice"));
-    EXPECT_FALSE(is_told_runtime_call("cudaGetErrorString"));
-    EXPECT_TRUE(is_told_runtime_call("__cudaLaunchKernel"));
-    EXPECT_FALSE(is_told_runtime_call("__cudaPushCallConfiguration"));
+    EXPECT_TRUE(is_traced_runtime_call("cudaLaunchKernel"));
+    EXPECT_TRUE(is_traced_runtime_call("cudaEventRecord"));
+    EXPECT_TRUE(is_traced_runtime_call("cudaOfTomorrow"));
+    EXPECT_FALSE(is_traced_runtime_call("cudaGetDevice"));
+    EXPECT_FALSE(is_traced_runtime_call("cudaGetErrorString"));
+    EXPECT_TRUE(is_traced_runtime_call("__cudaLaunchKernel"));
+    EXPECT_FALSE(is_traced_runtime_call("__cudaPushCallConfiguration"));
 }
 
 TEST(CallNames, OfTheDriverOnlyThoseAreToldThatGiveWorkOrWait) {
-    EXPECT_TRUE(is_told_driver_call("cuLaunchKernelEx"));
-    EXPECT_TRUE(is_told_driver_call("cuCtxSynchronize"));
-    EXPECT_FALSE(is_told_driver_call("cuCtxGetDevice"));
-    EXPECT_FALSE(is_told_driver_call("cuOfTomorrow"));
+    EXPECT_TRUE(is_traced_driver_call("cuLaunchKernelEx"));
+    EXPECT_TRUE(is_traced_driver_call("cuCtxSynchronize"));
+    EXPECT_FALSE(is_traced_driver_call("cuCtxGetDevice"));
+    EXPECT_FALSE(is_traced_driver_call("cuOfTomorrow"));
 }
 
 }  // namespace

@@ -17,15 +17,15 @@
 namespace marey::cuda {
 namespace {
 
-constexpr std::size_t kMostBytes = std::size_t{128} << 20;
-constexpr std::uint32_t kMostCallbacks = 2048;
+constexpr std::size_t kMaxBytes = std::size_t{128} << 20;
+constexpr std::uint32_t kMaxCallbacks = 2048;
 
 thread_local int left_out = 0;
 
 }  // namespace
 
 /// What is known of a thread. Lives until the thread ends.
-struct CallRecorder::OfThread {
+struct CallRecorder::PerThread {
     CallRecorder& recorder;
     const std::int32_t os_tid = static_cast<std::int32_t>(gettid());
     bool is_attached = false;  ///< the recorder knows it, and so its name
@@ -39,30 +39,30 @@ struct CallRecorder::OfThread {
 
 // A key of POSIX and not a C++ object: CUDA may be called by destructors of the thread that come after ours,
 // and a key is destroyed once more then.
-CallRecorder::OfThread* CallRecorder::this_thread(CallRecorder& recorder) noexcept {
-    static thread_local OfThread* mine = nullptr;
+CallRecorder::PerThread* CallRecorder::this_thread(CallRecorder& recorder) noexcept {
+    static thread_local PerThread* mine = nullptr;
     if (mine != nullptr) return mine;
     static pthread_key_t key;
     static const bool has_key = pthread_key_create(&key, [](void* thread) {
-                                    const std::unique_ptr<OfThread> ended(static_cast<OfThread*>(thread));
+                                    const std::unique_ptr<PerThread> ended(static_cast<PerThread*>(thread));
                                     mine = nullptr;
                                     if (ended->chunk != nullptr) ended->recorder.log_.close(ended->chunk);
                                 }) == 0;
     if (!has_key) return nullptr;
-    std::unique_ptr<OfThread> made(new (std::nothrow) OfThread{.recorder = recorder});
+    std::unique_ptr<PerThread> made(new (std::nothrow) PerThread{.recorder = recorder});
     if (made == nullptr || pthread_setspecific(key, made.get()) != 0) return nullptr;
     return mine = made.release();
 }
 
 CallRecorder::CallRecorder(const Cupti& cupti, std::function<void()> on_full,
                            std::function<void()> on_context)
-    : cupti_(cupti), on_full_(std::move(on_full)), on_context_(std::move(on_context)), log_(kMostBytes) {}
+    : cupti_(cupti), on_full_(std::move(on_full)), on_context_(std::move(on_context)), log_(kMaxBytes) {}
 
-CallsLeftOut::CallsLeftOut() noexcept {
+SuppressCalls::SuppressCalls() noexcept {
     ++left_out;
 }
 
-CallsLeftOut::~CallsLeftOut() {
+SuppressCalls::~SuppressCalls() {
     --left_out;
 }
 
@@ -103,13 +103,13 @@ std::string CallRecorder::start() {
 void CallRecorder::stop() noexcept {
     is_on_.store(false);
     unsubscribe();
-    for (bool& is_told : is_told_) is_told = false;
+    for (bool& is_told : is_traced_) is_told = false;
     forget_contexts();
 }
 
 CuptiResult CallRecorder::tell(std::uint32_t domain) {
-    if (std::exchange(is_told_[domain], true)) return kCuptiSuccess;
-    if (functions_[domain].empty()) functions_[domain] = told_functions(domain);
+    if (std::exchange(is_traced_[domain], true)) return kCuptiSuccess;
+    if (functions_[domain].empty()) functions_[domain] = traced_functions(domain);
     CuptiResult trouble = kCuptiSuccess;
     std::size_t refused = 0;  // single ones: functions that this driver does not have
     for (const std::uint32_t callback : functions_[domain]) {
@@ -121,13 +121,13 @@ CuptiResult CallRecorder::tell(std::uint32_t domain) {
     return refused == functions_[domain].size() ? trouble : kCuptiSuccess;
 }
 
-std::vector<std::uint32_t> CallRecorder::told_functions(std::uint32_t domain) const {
+std::vector<std::uint32_t> CallRecorder::traced_functions(std::uint32_t domain) const {
     std::vector<std::uint32_t> told;
-    for (std::uint32_t callback = 1; callback < kMostCallbacks; ++callback) {
+    for (std::uint32_t callback = 1; callback < kMaxCallbacks; ++callback) {
         const char* name = nullptr;
         if (cupti_.callback_name(domain, callback, &name) != kCuptiSuccess || name == nullptr) break;
         const std::string plain = plain_call_name(name);
-        if (domain == kDriverCalls ? is_told_driver_call(plain) : is_told_runtime_call(plain))
+        if (domain == kDriverCalls ? is_traced_driver_call(plain) : is_traced_runtime_call(plain))
             told.push_back(callback);
     }
     return told;
@@ -141,13 +141,13 @@ void CallRecorder::called(void* self, std::uint32_t domain, std::uint32_t callba
     if (domain == kResourceEvents) {
         context_ends(static_cast<const ResourceData*>(data)->context);
     } else if (left_out == 0) {
-        recorder.take_down(domain, callback, *static_cast<const CallbackData*>(data));
+        recorder.record_call(domain, callback, *static_cast<const CallbackData*>(data));
     }
 }
 
-void CallRecorder::take_down(std::uint32_t domain, std::uint32_t callback,
-                             const CallbackData& data) noexcept {
-    OfThread* const thread = this_thread(*this);
+void CallRecorder::record_call(std::uint32_t domain, std::uint32_t callback,
+                               const CallbackData& data) noexcept {
+    PerThread* const thread = this_thread(*this);
     if (thread == nullptr) {
         if (data.site == kCallEnds) log_.count_lost();
         return;
@@ -174,7 +174,7 @@ void CallRecorder::take_down(std::uint32_t domain, std::uint32_t callback,
 }
 
 // The call was well, so the context was; unless the call itself has ended it, as cudaDeviceReset does.
-void CallRecorder::note(OfThread& thread, void* context) noexcept {
+void CallRecorder::note(PerThread& thread, void* context) noexcept {
     const std::uint32_t forgotten = contexts_forgotten();
     if (forgotten != thread.forgotten_before) return;
     if (context == thread.noted && forgotten == thread.noted_at) return;

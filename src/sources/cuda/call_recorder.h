@@ -14,12 +14,12 @@
 namespace marey::cuda {
 
 /// While it lives, calls of its thread are ours and not told.
-class CallsLeftOut {
+class SuppressCalls {
   public:
-    CallsLeftOut() noexcept;
-    ~CallsLeftOut();
-    CallsLeftOut(const CallsLeftOut&) = delete;
-    CallsLeftOut& operator=(const CallsLeftOut&) = delete;
+    SuppressCalls() noexcept;
+    ~SuppressCalls();
+    SuppressCalls(const SuppressCalls&) = delete;
+    SuppressCalls& operator=(const SuppressCalls&) = delete;
 };
 
 /// Subscribes to CUPTI and is called back by the functions that were chosen. (CUPTI would write records of
@@ -49,21 +49,21 @@ class CallRecorder {
     }
 
   private:
-    struct OfThread;
+    struct PerThread;
     std::string subscribe();
     void unsubscribe() noexcept;
     static void called(void* self, std::uint32_t domain, std::uint32_t callback, const void* data);
-    void take_down(std::uint32_t domain, std::uint32_t callback, const CallbackData& data) noexcept;
-    static OfThread* this_thread(CallRecorder& recorder) noexcept;
-    void note(OfThread& thread, void* context) noexcept;
-    std::vector<std::uint32_t> told_functions(std::uint32_t domain) const;
+    void record_call(std::uint32_t domain, std::uint32_t callback, const CallbackData& data) noexcept;
+    static PerThread* this_thread(CallRecorder& recorder) noexcept;
+    void note(PerThread& thread, void* context) noexcept;
+    std::vector<std::uint32_t> traced_functions(std::uint32_t domain) const;
 
     const Cupti& cupti_;
     std::function<void()> on_full_;
     std::function<void()> on_context_;
     CallLog log_;
     void* subscriber_ = nullptr;
-    bool is_told_[kCallDomains] = {};
+    bool is_traced_[kCallDomains] = {};
     std::vector<std::uint32_t> functions_[kCallDomains];  ///< once they are known: a start is quick
     std::atomic<bool> is_on_{false};
     std::atomic<std::uint32_t> round_{0};  ///< of starts

@@ -14,7 +14,7 @@
 
 #include <marey/device.h>
 
-#include "sources/cuda/cuda_stand_in.h"
+#include "sources/cuda/fake_cuda.h"
 
 namespace marey::cuda {
 namespace {
@@ -30,7 +30,7 @@ struct Subscription {
     CuptiResult refusal = kCuptiSuccess;  ///< what enabling a callback gives
 } subscription;
 
-Cupti made_by_hand() {
+Cupti fake_cupti() {
     Cupti cupti{};
     cupti.subscribe = [](void** subscriber, SubscriberCallback callback, void* user,
                          SubscriberParams* params) {
@@ -74,7 +74,7 @@ class CallRecording : public ::testing::Test {
     }
     /// One of the process, as it is meant.
     static CallRecorder& recorder() {
-        static const Cupti cupti = made_by_hand();
+        static const Cupti cupti = fake_cupti();
         static auto& made = *new CallRecorder(
             cupti, [] { ++full; }, [] { ++contexts; });
         return made;
@@ -276,7 +276,7 @@ TEST_F(CallRecording, TheFirstCallThatEndsWellInAContextIsTold) {
 TEST_F(CallRecording, OfAThreadThatIsLeftOutNothingIsTold) {
     start();
     std::thread([] {
-        const CallsLeftOut ours;
+        const SuppressCalls ours;
         launch(1);
     }).join();
     EXPECT_TRUE(take().empty());

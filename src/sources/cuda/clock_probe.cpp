@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint32_t kRounds = 8;
 constexpr int kRuns = 6;
-constexpr std::uint64_t kPatienceNs = 2'000'000;
+constexpr std::uint64_t kTimeoutNs = 2'000'000;
 
 // box.first = globaltimer
 // for i in 1..rounds: wait until box.ask >= i; box.clock = globaltimer; box.answer = i
@@ -97,7 +97,7 @@ void ClockProbe::run_on(int device, InContext& in_context) {
         kCudaSuccess)
         return;
     ExchangedRun measured;
-    const std::uint64_t give_up = now_ns() + kPatienceNs;
+    const std::uint64_t give_up = now_ns() + kTimeoutNs;
     const auto waits_until = [&](auto is_so) {
         while (!is_so()) {
             if (now_ns() > give_up) return false;

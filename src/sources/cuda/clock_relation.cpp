@@ -11,7 +11,7 @@ namespace {
 constexpr double kFarNs = 5'000'000;       // no run is that long: another one
 constexpr double kSpreadNs = 1'000'000;    // runs of which all are off by the same
 constexpr double kContradictionNs = 2000;  // bounds that exclude each other by more are of wrong pairs
-constexpr std::size_t kMostWaiting = 1024;
+constexpr std::size_t kMaxWaiting = 1024;
 
 std::uint64_t middle_ns(const ProbeRun& run) {
     return run.start_ns + (run.end_ns - run.start_ns) / 2;
@@ -34,8 +34,8 @@ ClockOffset clock_offset(const std::vector<ClockExchange>& exchanges, std::uint6
         most = std::min(most, static_cast<double>(exchange.after_ns) - gpu);
     }
     ClockOffset offset{};
-    offset.least_ns = static_cast<double>(last_gpu_ns) + least - static_cast<double>(run.end_ns);
-    offset.most_ns = static_cast<double>(first_gpu_ns) + most - static_cast<double>(run.start_ns);
+    offset.min_ns = static_cast<double>(last_gpu_ns) + least - static_cast<double>(run.end_ns);
+    offset.max_ns = static_cast<double>(first_gpu_ns) + most - static_cast<double>(run.start_ns);
     return offset;
 }
 
@@ -97,15 +97,15 @@ std::vector<ClockMeasurement> ClockRelation::measure(const std::vector<ProbeRun>
                 measurements
                     .try_emplace({ours.round, device}, ClockMeasurement{device, middle_ns(run), offset})
                     .first->second.offset;
-            known.least_ns = std::max(known.least_ns, offset.least_ns);
-            known.most_ns = std::min(known.most_ns, offset.most_ns);
+            known.min_ns = std::max(known.min_ns, offset.min_ns);
+            known.max_ns = std::min(known.max_ns, offset.max_ns);
             done.insert(place);
         }
     }
     for (const std::size_t place : done)
         waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(place));
-    if (waiting_.size() > kMostWaiting)  // what CUPTI has not told by now it lost
-        waiting_.erase(waiting_.begin(), waiting_.end() - kMostWaiting);
+    if (waiting_.size() > kMaxWaiting)  // what CUPTI has not told by now it lost
+        waiting_.erase(waiting_.begin(), waiting_.end() - kMaxWaiting);
     std::vector<ClockMeasurement> all;
     for (const auto& [key, measurement] : measurements) {
         const auto [least, most] = measurement.offset;

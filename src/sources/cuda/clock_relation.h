@@ -19,8 +19,8 @@ struct ClockExchange {
 
 /// How much must be added to CUPTI's times to be true: something between the two.
 struct ClockOffset {
-    double least_ns;
-    double most_ns;
+    double min_ns;
+    double max_ns;
 };
 
 /// CUPTI relates the clocks once, and goes on with the slope that it found then: its times run away from the

@@ -12,9 +12,9 @@ TEST(ClockOffsets, AreBoundByTheExchangesAndTheKernelsRun) {
     // The GPU's clock is 1000 ahead of the host's; CUPTI gives times that are 300 late.
     const std::vector<ClockExchange> exchanges = {{100, 1150, 200}, {300, 1310, 360}, {400, 1480, 490}};
     const ClockOffset offset = clock_offset(exchanges, 1090, 1500, {1, 0, 80 + 300, 510 + 300});
-    EXPECT_LE(offset.least_ns, -300);
-    EXPECT_GE(offset.most_ns, -300);
-    EXPECT_LT(offset.most_ns - offset.least_ns, 200);
+    EXPECT_LE(offset.min_ns, -300);
+    EXPECT_GE(offset.max_ns, -300);
+    EXPECT_LT(offset.max_ns - offset.min_ns, 200);
 }
 
 /// A host and a GPU whose clocks are known; CUPTI's times need `offset` added to be true.
@@ -60,9 +60,9 @@ class Rounds {
 void expect_holds(const std::vector<ClockMeasurement>& measured, std::int64_t offset, std::size_t count = 1) {
     ASSERT_EQ(measured.size(), count) << offset;
     for (const ClockMeasurement& each : measured) {
-        EXPECT_LE(each.offset.least_ns, double(offset));
-        EXPECT_GE(each.offset.most_ns, double(offset));
-        EXPECT_LT(each.offset.most_ns - each.offset.least_ns, 10'000);
+        EXPECT_LE(each.offset.min_ns, double(offset));
+        EXPECT_GE(each.offset.max_ns, double(offset));
+        EXPECT_LT(each.offset.max_ns - each.offset.min_ns, 10'000);
     }
 }
 
@@ -93,8 +93,8 @@ TEST(ClockRelation, FollowsTimesThatRunAwayAlsoWhereSomeAreToldLate) {
             const auto measured = relation.measure(now);
             ASSERT_EQ(measured.size(), has_late ? 2u : 1u) << second;
             const ClockMeasurement& newest = measured.back();
-            EXPECT_LE(newest.offset.least_ns, double(offset)) << second;
-            EXPECT_GE(newest.offset.most_ns, double(offset)) << second;
+            EXPECT_LE(newest.offset.min_ns, double(offset)) << second;
+            EXPECT_GE(newest.offset.max_ns, double(offset)) << second;
         }
     }
 }

@@ -11,11 +11,11 @@
 
 namespace marey::cuda {
 
-OutsideOfCaptures::OutsideOfCaptures(const Driver& driver) noexcept : driver_(driver), mode_(2) {
+RelaxedCaptureMode::RelaxedCaptureMode(const Driver& driver) noexcept : driver_(driver), mode_(2) {
     driver_.capture_mode(&mode_);  // relaxed; gives the mode that it was
 }
 
-OutsideOfCaptures::~OutsideOfCaptures() {
+RelaxedCaptureMode::~RelaxedCaptureMode() {
     driver_.capture_mode(&mode_);
 }
 

@@ -11,12 +11,12 @@
 namespace marey::cuda {
 
 /// What this thread does while it lives is kept out of any stream capture that the program may have going.
-class OutsideOfCaptures {
+class RelaxedCaptureMode {
   public:
-    explicit OutsideOfCaptures(const Driver& driver) noexcept;
-    ~OutsideOfCaptures();
-    OutsideOfCaptures(const OutsideOfCaptures&) = delete;
-    OutsideOfCaptures& operator=(const OutsideOfCaptures&) = delete;
+    explicit RelaxedCaptureMode(const Driver& driver) noexcept;
+    ~RelaxedCaptureMode();
+    RelaxedCaptureMode(const RelaxedCaptureMode&) = delete;
+    RelaxedCaptureMode& operator=(const RelaxedCaptureMode&) = delete;
 
   private:
     const Driver& driver_;
@@ -35,7 +35,7 @@ class CurrentContext {
   private:
     const Driver& driver_;
     bool is_pushed_;
-    OutsideOfCaptures outside_;
+    RelaxedCaptureMode outside_;
 };
 
 /// A call was made in it: it is a context of the program, be it that of a device (the primary one, which

@@ -5,17 +5,17 @@
 
 #include <thread>
 
-#include "sources/cuda/cuda_stand_in.h"
+#include "sources/cuda/fake_cuda.h"
 
 namespace marey::cuda {
 namespace {
 
-void* const kOwn = reinterpret_cast<void*>(std::uintptr_t{0x2000});
+void* const kUserContext = reinterpret_cast<void*>(std::uintptr_t{0x2000});
 void* const kOther = reinterpret_cast<void*>(std::uintptr_t{0x3000});
 
 class Contexts : public ::testing::Test {
   protected:
-    Contexts() : state_(StandIn::begin()) { forget_contexts(); }
+    Contexts() : state_(FakeCuda::begin()) { forget_contexts(); }
     ~Contexts() override { forget_contexts(); }
 
     static std::vector<void*> visited() {
@@ -23,51 +23,51 @@ class Contexts : public ::testing::Test {
         for_each_context([&](int, void* context) { found.push_back(context); });
         return found;
     }
-    StandIn& state_;
+    FakeCuda& state_;
 };
 
 using List = std::vector<void*>;
 
 TEST_F(Contexts, ThePrimaryOneComesFirstAndEachOnce) {
-    note_context(kOwn);
-    note_context(StandIn::primary());
-    note_context(kOwn);
+    note_context(kUserContext);
+    note_context(FakeCuda::primary());
+    note_context(kUserContext);
     note_context(nullptr);
-    EXPECT_EQ(visited(), (List{StandIn::primary(), kOwn}));
+    EXPECT_EQ(visited(), (List{FakeCuda::primary(), kUserContext}));
     state_.has_primary = false;
-    EXPECT_EQ(visited(), (List{kOwn, StandIn::primary()}));  // somebody works there all the same
+    EXPECT_EQ(visited(), (List{kUserContext, FakeCuda::primary()}));  // somebody works there all the same
 }
 
 TEST_F(Contexts, WhatHasEndedOrIsForgottenIsNotTouched) {
     const std::uint32_t before = contexts_forgotten();
-    note_context(kOwn);
+    note_context(kUserContext);
     note_context(kOther);
-    context_ends(kOwn);
+    context_ends(kUserContext);
     EXPECT_NE(contexts_forgotten(), before);
-    EXPECT_EQ(visited(), (List{StandIn::primary(), kOther}));
+    EXPECT_EQ(visited(), (List{FakeCuda::primary(), kOther}));
     forget_contexts();
-    EXPECT_EQ(visited(), (List{StandIn::primary()}));
-    note_context(kOwn);  // another one at the same address
-    EXPECT_EQ(visited(), (List{StandIn::primary(), kOwn}));
+    EXPECT_EQ(visited(), (List{FakeCuda::primary()}));
+    note_context(kUserContext);  // another one at the same address
+    EXPECT_EQ(visited(), (List{FakeCuda::primary(), kUserContext}));
 }
 
 TEST_F(Contexts, OneThatIsDestroyedUnheardIsNotVisited) {
-    note_context(kOwn);
-    state_.destroyed.insert(kOwn);
-    EXPECT_EQ(visited(), (List{StandIn::primary()}));
+    note_context(kUserContext);
+    state_.destroyed.insert(kUserContext);
+    EXPECT_EQ(visited(), (List{FakeCuda::primary()}));
 }
 
 TEST_F(Contexts, TheEndOfAContextWaitsForWhoeverUsesIt) {
-    note_context(kOwn);
+    note_context(kUserContext);
     state_.is_hung = true;
     state_.has_primary = false;
     std::thread waiting([] { EXPECT_EQ(synchronize_contexts(), ""); });
-    ASSERT_TRUE(state_.wait_until([&] { return state_.waiting_in[kOwn] != 0; }));
+    ASSERT_TRUE(state_.wait_until([&] { return state_.waiting_in[kUserContext] != 0; }));
     std::atomic<bool> has_ended{false};
     std::thread ending([&] {
-        context_ends(kOwn);
+        context_ends(kUserContext);
         std::lock_guard lock(state_.mutex);
-        EXPECT_EQ(state_.waiting_in[kOwn], 0);
+        EXPECT_EQ(state_.waiting_in[kUserContext], 0);
         has_ended = true;
     });
     std::this_thread::sleep_for(std::chrono::milliseconds(20));  // so that it could be wrong
@@ -83,13 +83,13 @@ TEST_F(Contexts, TheEndOfAContextWaitsForWhoeverUsesIt) {
 }
 
 TEST_F(Contexts, OneThatIsForgottenWhileInUseIsNotUsedAgain) {
-    note_context(kOwn);
+    note_context(kUserContext);
     state_.has_primary = false;
     List again;
     for_each_context([&](int, void* context) {
         forget_contexts();
         again = visited();
-        EXPECT_EQ(context, kOwn);
+        EXPECT_EQ(context, kUserContext);
     });
     EXPECT_TRUE(again.empty());
     EXPECT_TRUE(visited().empty());

@@ -40,7 +40,7 @@ class EventPool {
         check(libraries().driver.event_create(&event, 0), "cuEventCreate");
         return event;
     }
-    void give_back(std::uint64_t context, void* event) noexcept {
+    void recycle(std::uint64_t context, void* event) noexcept {
         std::lock_guard lock(mutex_);
         free_[context].push_back(event);
     }
@@ -62,7 +62,7 @@ class CudaEvent final : public DeviceEvent {
           context_id_(context_id(context)),
           event_(events().take(context_id_)),
           device_(device) {}
-    ~CudaEvent() override { events().give_back(context_id_, event_); }
+    ~CudaEvent() override { events().recycle(context_id_, event_); }
     CudaEvent(const CudaEvent&) = delete;
     CudaEvent& operator=(const CudaEvent&) = delete;
     std::int32_t device() const noexcept override { return device_; }
@@ -84,7 +84,7 @@ class CudaDevice final : public DeviceRuntime {
     std::string unavailable() const override { return libraries().trouble; }
 
     std::unique_ptr<DeviceEvent> record() override {
-        const CallsLeftOut ours;
+        const SuppressCalls ours;
         const Driver& driver = usable_driver();
         void* context = nullptr;
         // A thread may be there before CUDA is.
@@ -106,9 +106,9 @@ class CudaDevice final : public DeviceRuntime {
                         std::to_string(to.device()));
         }
         if (first->is_gone() || last->is_gone()) throw Error("the context of an event has been destroyed");
-        const CallsLeftOut ours;
+        const SuppressCalls ours;
         const Driver& driver = usable_driver();
-        const OutsideOfCaptures outside(driver);
+        const RelaxedCaptureMode outside(driver);
         check(driver.event_synchronize(first->event()), "cuEventSynchronize");
         check(driver.event_synchronize(last->event()), "cuEventSynchronize");
         float milliseconds = 0;
@@ -120,7 +120,7 @@ class CudaDevice final : public DeviceRuntime {
         const auto* const event = dynamic_cast<const CudaEvent*>(&point);
         if (event == nullptr) return std::nullopt;
         if (event->is_gone()) return true;  // there is nothing to wait for
-        const OutsideOfCaptures outside(usable_driver());
+        const RelaxedCaptureMode outside(usable_driver());
         return usable_driver().event_query(event->event()) != kCudaNotReady;
     }
 
@@ -137,7 +137,7 @@ class CudaDevice final : public DeviceRuntime {
     }
 
     void synchronize() override {
-        const CallsLeftOut ours;
+        const SuppressCalls ours;
         if (const std::string trouble = synchronize_contexts(); !trouble.empty())
             throw Error("waiting for the GPU failed: " + trouble);
     }
@@ -146,7 +146,7 @@ class CudaDevice final : public DeviceRuntime {
 
     DeviceActivitySource* activities() override { return will_begin() || find_cupti() ? &source() : nullptr; }
 
-    std::string activities_trouble() const override {
+    std::string activities_error() const override {
         find_cupti();
         return libraries().cupti_trouble;
     }

@@ -200,7 +200,7 @@ struct ResourceData {
 };
 
 using TimestampFunction = std::uint64_t (*)();
-using RequestBuffer = void (*)(std::uint8_t** buffer, std::size_t* bytes, std::size_t* most_records);
+using RequestBuffer = void (*)(std::uint8_t** buffer, std::size_t* bytes, std::size_t* max_records);
 using CompleteBuffer = void (*)(void* context, std::uint32_t stream, std::uint8_t* buffer, std::size_t bytes,
                                 std::size_t valid_bytes);
 using SubscriberCallback = void (*)(void* user, std::uint32_t domain, std::uint32_t callback,

@@ -14,7 +14,7 @@
 namespace marey::cuda {
 namespace {
 
-constexpr std::size_t kMostBufferBytes = std::size_t{128} << 20;
+constexpr std::size_t kMaxBufferBytes = std::size_t{128} << 20;
 constexpr auto kFlushPeriod = std::chrono::seconds(1);
 /// Soon, when all that was asked for is switched on: then the clocks are measured.
 constexpr auto kFirstFlush = std::chrono::milliseconds(10);
@@ -29,7 +29,7 @@ CuptiSource::CuptiSource(std::chrono::milliseconds linger)
     : linger_(linger),
       cupti_(libraries().cupti),
       clock_(device_ticks_per_second()),
-      pool_(kMostBufferBytes),
+      pool_(kMaxBufferBytes),
       calls_(
           cupti_, [this] { wake_worker(); }, [this] { measure_soon(); }),
       records_(cupti_),
@@ -44,8 +44,8 @@ std::uint64_t CuptiSource::timestamp() {
     return instance_->clock_.to_ns(device_ticks());
 }
 
-void CuptiSource::request_buffer(std::uint8_t** buffer, std::size_t* bytes, std::size_t* most_records) {
-    *most_records = 0;
+void CuptiSource::request_buffer(std::uint8_t** buffer, std::size_t* bytes, std::size_t* max_records) {
+    *max_records = 0;
     *buffer = instance_->pool_.take();
     *bytes = *buffer != nullptr ? BufferPool::kBufferBytes : 0;
 }
@@ -223,15 +223,15 @@ bool CuptiSource::flush(std::uint64_t timeout_ns, bool wait_for_work) noexcept {
     if (log == nullptr) return true;
     if (!is_on_) {  // what CUPTI has is another one's
         lock.unlock();
-        tell_facts(*log);
+        write_device_facts(*log);
         return true;
     }
-    const std::uint64_t asked = ++flushes_asked_;
+    const std::uint64_t asked = ++flushes_requested_;
     flush_waits_ = flush_waits_ || wait_for_work;
     pool_.changed().notify_all();
     const bool is_done = pool_.changed().wait_for(lock, std::chrono::nanoseconds(timeout_ns),
                                                   [&] { return flushes_done_ >= asked; });
-    const bool is_whole = is_done && sync_trouble_.empty();
+    const bool is_whole = is_done && sync_error_.empty();
     lock.unlock();
     // Not by the worker: looking for a library waits for threads that are loading one, such as this one.
     if (const int version = runtime_version(); version != 0)
@@ -241,12 +241,12 @@ bool CuptiSource::flush(std::uint64_t timeout_ns, bool wait_for_work) noexcept {
 
 void CuptiSource::run_worker() {
     using Clock = std::chrono::steady_clock;
-    const CallsLeftOut ours;
+    const SuppressCalls ours;
     auto next_flush = Clock::now() + kFirstFlush;
     std::unique_lock lock(pool_.mutex());
     const auto has_something = [&] {
         return has_started_ || measures_soon_ || pool_.has_filled() || calls_.has_full() ||
-               flushes_asked_ != flushes_done_;
+               flushes_requested_ != flushes_done_;
     };
     while (!is_over_.load()) {
         if (is_on_ || off_at_.has_value()) {
@@ -263,22 +263,22 @@ void CuptiSource::run_worker() {
         const bool is_on = is_on_;
         const bool goes_off = off_at_.has_value() && Clock::now() >= *off_at_;
         if (goes_off) off_at_.reset();
-        const std::uint64_t asked = flushes_asked_;
-        const bool is_asked = asked != flushes_done_;
+        const std::uint64_t asked = flushes_requested_;
+        const bool is_requested = asked != flushes_done_;
         const bool waits = std::exchange(flush_waits_, false);
         lock.unlock();
         if (goes_off) switch_off();
-        if (is_asked || (is_on && Clock::now() >= next_flush)) {
-            flush_on_worker(is_asked && waits, !is_asked || waits);
+        if (is_requested || (is_on && Clock::now() >= next_flush)) {
+            flush_on_worker(is_requested && waits, !is_requested || waits);
             next_flush = Clock::now() + kFlushPeriod;
         }
-        if (is_on || is_asked) {
+        if (is_on || is_requested) {
             decode_filled();
         } else {
             discard_filled();
         }
         lock.lock();
-        if (is_asked) {
+        if (is_requested) {
             flushes_done_ = asked;
             pool_.changed().notify_all();
         }
@@ -293,16 +293,16 @@ void CuptiSource::flush_on_worker(bool wait_for_work, bool measure_clocks) {
         enable_unified_memory();
     }
     if (const std::uint64_t lost = take_lost()) log_->count_lost(lost);
-    tell_facts(*log_);
+    write_device_facts(*log_);
     if (wait_for_work) trouble = synchronize_contexts();
     if (measure_clocks) probe_.run();  // which may have to wait for the GPU
-    hand_over(kFinished);
+    deliver_records(kFinished);
     // A program that goes on launching holds back what was launched before: CUPTI hands over no buffer that
     // has unfinished work in it. What is unfinished by now was launched since: lost, if something records on.
-    if (wait_for_work) hand_over(kAll);
+    if (wait_for_work) deliver_records(kAll);
     std::lock_guard lock(pool_.mutex());
     lost_ += decoder_.take_unfinished();
-    sync_trouble_ = std::move(trouble);
+    sync_error_ = std::move(trouble);
 }
 
 std::uint64_t CuptiSource::take_lost() {
@@ -311,7 +311,7 @@ std::uint64_t CuptiSource::take_lost() {
 }
 
 // From the first flush on: a program may end, and CUDA with it, at any time.
-void CuptiSource::tell_facts(DeviceLog& log) {
+void CuptiSource::write_device_facts(DeviceLog& log) {
     const auto tell = [&log](std::string_view key, const std::string& json) {
         log.write_fact(DeviceType::Cuda, key, json);
     };
@@ -325,7 +325,7 @@ void CuptiSource::tell_facts(DeviceLog& log) {
     if (const std::uint32_t cupti = cupti_version(); cupti != 0) tell("cupti_version", std::to_string(cupti));
 }
 
-void CuptiSource::hand_over(std::uint32_t which) {
+void CuptiSource::deliver_records(std::uint32_t which) {
     cupti_.flush_all(which);
     decode_filled();
     for (const ClockMeasurement& measured : probe_.measure(decoder_.take_probe_runs())) {
@@ -347,7 +347,7 @@ void CuptiSource::decode_filled() {
         ActivityRecord* record = nullptr;
         while (records_.next(filled.data, filled.bytes, record)) decoder_.decode(*record, *log_);
         count_dropped(filled.context, filled.stream);
-        pool_.give_back(filled.data);
+        pool_.recycle(filled.data);
     }
     calls_.take(
         [&](std::int32_t os_tid, const RecordedCall& call) { decoder_.decode_call(os_tid, call, *log_); });
@@ -358,7 +358,7 @@ void CuptiSource::decode_filled() {
 void CuptiSource::discard_filled() {
     const std::lock_guard lock(kinds_mutex_);
     if (needs_.activities != 0) return;
-    for (FilledBuffer filled; pool_.next(filled);) pool_.give_back(filled.data);
+    for (FilledBuffer filled; pool_.next(filled);) pool_.recycle(filled.data);
     calls_.take([](std::int32_t, const RecordedCall&) {});
     calls_.take_lost();
 }

@@ -20,7 +20,7 @@
 #include "sources/cuda/call_recorder.h"
 #include "sources/cuda/clock_probe.h"
 #include "sources/cuda/cuda_libraries.h"
-#include "sources/cuda/record_walk.h"
+#include "sources/cuda/record_iterator.h"
 
 namespace marey::cuda {
 
@@ -45,7 +45,7 @@ class CuptiSource final : public DeviceActivitySource {
   private:
     static CuptiSource* instance_;  ///< for CUPTI's callbacks, which carry no pointer of ours
     static std::uint64_t timestamp();
-    static void request_buffer(std::uint8_t** buffer, std::size_t* bytes, std::size_t* most_records);
+    static void request_buffer(std::uint8_t** buffer, std::size_t* bytes, std::size_t* max_records);
     static void complete_buffer(void* context, std::uint32_t stream, std::uint8_t* buffer, std::size_t bytes,
                                 std::size_t valid_bytes);
 
@@ -62,8 +62,8 @@ class CuptiSource final : public DeviceActivitySource {
 
     void run_worker();
     void flush_on_worker(bool wait_for_work, bool measure_clocks);
-    void tell_facts(DeviceLog& log);
-    void hand_over(std::uint32_t which);
+    void write_device_facts(DeviceLog& log);
+    void deliver_records(std::uint32_t which);
     std::uint64_t take_lost();
     void decode_filled();
     void discard_filled();
@@ -92,7 +92,7 @@ class CuptiSource final : public DeviceActivitySource {
 
     // Of the worker, under the pool's mutex where others ask.
     DeviceLog* log_ = nullptr;
-    RecordWalk records_;
+    RecordIterator records_;
     ActivityDecoder decoder_;
     ClockProbe probe_;
     bool is_on_ = false;           ///< something is recorded
@@ -100,11 +100,11 @@ class CuptiSource final : public DeviceActivitySource {
     bool measures_soon_ = false;
     bool has_started_ = false;                                     ///< since the worker last looked
     std::optional<std::chrono::steady_clock::time_point> off_at_;  ///< CUPTI is on still, for nobody
-    std::uint64_t flushes_asked_ = 0;
+    std::uint64_t flushes_requested_ = 0;
     std::uint64_t flushes_done_ = 0;
     bool flush_waits_ = false;
     std::uint64_t lost_ = 0;  ///< work whose record was taken before it ended
-    std::string sync_trouble_;
+    std::string sync_error_;
     std::atomic<bool> is_over_{false};  ///< CUDA is being taken down
 };
 

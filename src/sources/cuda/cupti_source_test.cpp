@@ -11,15 +11,15 @@
 #include <marey/nvtx.h>
 
 #include "sources/cuda/cuda_contexts.h"
-#include "sources/cuda/cuda_stand_in.h"
+#include "sources/cuda/fake_cuda.h"
 
 namespace marey::cuda {
 namespace {
 
 using Kinds = std::set<std::uint32_t>;
 constexpr std::uint64_t kSecond = 1'000'000'000;
-const Kinds kUsual = {kActivityKernel, kActivityMemcpy, kActivityMemcpyPeer, kActivityMemset,
-                      kActivityOverhead};
+const Kinds kDefaultKinds = {kActivityKernel, kActivityMemcpy, kActivityMemcpyPeer, kActivityMemset,
+                             kActivityOverhead};
 
 bool has_fact(const Trace& trace, std::string_view key) {
     return std::any_of(trace.metadata().begin(), trace.metadata().end(),
@@ -29,7 +29,7 @@ bool has_fact(const Trace& trace, std::string_view key) {
 class CuptiSources : public ::testing::Test {
   protected:
     explicit CuptiSources(std::chrono::milliseconds linger = std::chrono::hours(1))
-        : state_(StandIn::begin()), log_("stand-in") {
+        : state_(FakeCuda::begin()), log_("stand-in") {
         // Never destroyed, as in programs: its thread stays.
         static auto& made = *new std::vector<std::unique_ptr<CuptiSource>>;
         made.push_back(std::make_unique<CuptiSource>(linger));
@@ -49,7 +49,7 @@ class CuptiSources : public ::testing::Test {
         return state_.kinds;
     }
 
-    StandIn& state_;
+    FakeCuda& state_;
     DeviceLog log_;
     CuptiSource* source_ = nullptr;
 };
@@ -62,17 +62,17 @@ class BriefCuptiSources : public CuptiSources {
 
 TEST_F(CuptiSources, EnablesWhatIsAskedForAndGivesCuptiBackAtTheStop) {
     EXPECT_EQ(start(), "");
-    EXPECT_EQ(kinds(), kUsual);
+    EXPECT_EQ(kinds(), kDefaultKinds);
     EXPECT_TRUE(state_.is_subscribed);
     stop();
     EXPECT_FALSE(state_.is_subscribed);
-    EXPECT_EQ(kinds(), kUsual);  // for a while
+    EXPECT_EQ(kinds(), kDefaultKinds);  // for a while
 }
 
 TEST_F(CuptiSources, DisablesNothingWhileSomethingRecords) {
     start();
     start(kDeviceKernels);
-    EXPECT_EQ(kinds(), kUsual);
+    EXPECT_EQ(kinds(), kDefaultKinds);
     start(kDeviceAll);
     EXPECT_EQ(kinds().count(kActivitySynchronization), 1u);
     EXPECT_EQ(state_.disabled, 0);
@@ -96,7 +96,7 @@ TEST_F(BriefCuptiSources, LeavesTheKindsOfTheNextProfilerAlone) {
     stop();
     EXPECT_TRUE(state_.wait_until([&] { return state_.subscriptions > asked; }));
     EXPECT_NE(start(), "");  // which comes behind the worker
-    EXPECT_EQ(kinds(), kUsual);
+    EXPECT_EQ(kinds(), kDefaultKinds);
     EXPECT_EQ(state_.disabled, 0);
     {
         std::lock_guard lock(state_.mutex);
@@ -104,7 +104,7 @@ TEST_F(BriefCuptiSources, LeavesTheKindsOfTheNextProfilerAlone) {
         state_.kinds.clear();
     }
     EXPECT_EQ(start(), "");
-    EXPECT_EQ(kinds(), kUsual);
+    EXPECT_EQ(kinds(), kDefaultKinds);
     EXPECT_EQ(state_.buffers_given, 2);
 }
 
@@ -197,7 +197,7 @@ TEST_F(EarlyCuptiSources, LeaveCuptiAloneUntilCudaBegins) {
     EXPECT_FALSE(is_cupti_touched());
     source_->begins();
     EXPECT_TRUE(state_.is_subscribed);
-    EXPECT_EQ(kinds(), kUsual);
+    EXPECT_EQ(kinds(), kDefaultKinds);
     stop();
     EXPECT_FALSE(state_.is_subscribed);
     EXPECT_EQ(start(), "");  // the driver tells it once
@@ -210,13 +210,13 @@ TEST_F(EarlyCuptiSources, DoNotBeginForSessionsThatHaveEnded) {
     source_->begins();
     EXPECT_FALSE(is_cupti_touched());
     EXPECT_EQ(start(), "");
-    EXPECT_EQ(kinds(), kUsual);
+    EXPECT_EQ(kinds(), kDefaultKinds);
 }
 
 TEST_F(EarlyCuptiSources, BeginAtOnceWhereTheDriverTellsAnotherTool) {
     setenv("CUDA_INJECTION64_PATH", "/opt/other/libother.so", 1);
     EXPECT_EQ(start(), "");
-    EXPECT_EQ(kinds(), kUsual);
+    EXPECT_EQ(kinds(), kDefaultKinds);
 }
 
 TEST_F(EarlyCuptiSources, RecordInTheChildOfAForkThatCameBeforeCuda) {
@@ -224,7 +224,7 @@ TEST_F(EarlyCuptiSources, RecordInTheChildOfAForkThatCameBeforeCuda) {
     source_->forked();
     EXPECT_EQ(start(), "");
     source_->begins();
-    EXPECT_EQ(kinds(), kUsual);
+    EXPECT_EQ(kinds(), kDefaultKinds);
 }
 
 TEST_F(EarlyCuptiSources, DoNotBeginInAChildThatRecordsNothing) {
@@ -289,7 +289,7 @@ TEST_F(CuptiSources, SessionsThatStartAndStopOnSeveralThreadsWhileOthersFlush) {
     }
     is_over = true;
     flushing.join();
-    EXPECT_EQ(kinds(), kUsual);
+    EXPECT_EQ(kinds(), kDefaultKinds);
 }
 
 }  // namespace

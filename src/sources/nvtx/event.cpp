@@ -73,13 +73,13 @@ NvtxPayload payload_of(const EventAttributes& attributes) noexcept {
 }  // namespace
 
 std::string_view nvtx_text(const char* text) noexcept {
-    return text != nullptr ? std::string_view(text, strnlen(text, kMostNvtxBytes)) : std::string_view();
+    return text != nullptr ? std::string_view(text, strnlen(text, kMaxNvtxBytes)) : std::string_view();
 }
 
 NvtxWideText::NvtxWideText(const wchar_t* text) noexcept {
     static_assert(sizeof(wchar_t) == 4, "a wide character is a code point");
     if (text == nullptr) return;
-    for (; *text != 0 && length_ + 4 <= kMostNvtxBytes; ++text)
+    for (; *text != 0 && length_ + 4 <= kMaxNvtxBytes; ++text)
         length_ += encode(static_cast<std::uint32_t>(*text), text_ + length_);
 }
 

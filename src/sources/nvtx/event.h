@@ -10,7 +10,7 @@
 namespace marey {
 
 /// Longer texts are cut, as names of ranges are.
-inline constexpr std::size_t kMostNvtxBytes = 8192;
+inline constexpr std::size_t kMaxNvtxBytes = 8192;
 
 /// Null is no text.
 std::string_view nvtx_text(const char* text) noexcept;
@@ -25,7 +25,7 @@ class NvtxWideText {
 
   private:
     std::size_t length_ = 0;
-    char text_[kMostNvtxBytes];
+    char text_[kMaxNvtxBytes];
 };
 
 struct NvtxPayload {

@@ -108,11 +108,11 @@ TEST(NvtxText, OfWideCharactersIsUtf8) {
 }
 
 TEST(NvtxText, ThatIsVeryLongIsCut) {
-    EXPECT_EQ(nvtx_text(std::string(100'000, 'x').c_str()).size(), kMostNvtxBytes);
+    EXPECT_EQ(nvtx_text(std::string(100'000, 'x').c_str()).size(), kMaxNvtxBytes);
     const std::wstring wide(100'000, L'\U0001f600');
     const NvtxWideText text(wide.c_str());
-    EXPECT_EQ(text.view().size(), kMostNvtxBytes);
-    EXPECT_EQ(text.view().substr(kMostNvtxBytes - 4), "\xf0\x9f\x98\x80");  // between characters
+    EXPECT_EQ(text.view().size(), kMaxNvtxBytes);
+    EXPECT_EQ(text.view().substr(kMaxNvtxBytes - 4), "\xf0\x9f\x98\x80");  // between characters
 }
 
 }  // namespace

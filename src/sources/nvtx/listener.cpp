@@ -14,7 +14,7 @@
 #include <marey/detail/values.h>
 #include <marey/range.h>
 
-#include "record/nvtx_hearing.h"
+#include "record/nvtx_injection.h"
 #include "record/recorder.h"
 #include "record/source_writer.h"
 #include "record/thread_log.h"
@@ -58,21 +58,21 @@ StartedRanges& started_ranges() {
 }
 
 /// Keeps calls out that come while the thread is in the listener, or that an emitter of ours makes.
-class Inside {
+class ListenerScope {
   public:
-    Inside() noexcept {
+    ListenerScope() noexcept {
         ThreadRanges* const ranges = EmitterCall::is_inside ? nullptr : ThreadRanges::own();
         if (ranges == nullptr || ranges->is_inside) return;
         ranges_ = ranges;
         ranges_->is_inside = true;
         std::atomic_signal_fence(std::memory_order_seq_cst);
     }
-    ~Inside() {
+    ~ListenerScope() {
         std::atomic_signal_fence(std::memory_order_seq_cst);
         if (ranges_ != nullptr) ranges_->is_inside = false;
     }
-    Inside(const Inside&) = delete;
-    Inside& operator=(const Inside&) = delete;
+    ListenerScope(const ListenerScope&) = delete;
+    ListenerScope& operator=(const ListenerScope&) = delete;
     explicit operator bool() const noexcept { return ranges_ != nullptr; }
     ThreadRanges* operator->() const noexcept { return ranges_; }
 
@@ -150,7 +150,7 @@ std::uint32_t push_values(std::uint32_t domain, const NvtxEvent& event) noexcept
     const std::uint32_t category_key = intern_once(keys.ids[0], "category");
     const std::uint32_t color_key = intern_once(keys.ids[1], "color");
     const std::uint32_t payload_key = intern_once(keys.ids[2], "payload");
-    const detail::SideRoom room = detail::open_side();
+    const detail::SideBuffer room = detail::open_side();
     if (room.place == nullptr) return 0;
     detail::ValueWriter writer(room);
     if (event.category != 0) {
@@ -173,21 +173,21 @@ template <class Message>
     const std::uint32_t site = site_of(domain, event);
     const std::uint32_t side = push_values(domain, event);
     if (side == 0) return detail::open_range(site, Scope::User);
-    return detail::open_site_slowly(site, Scope::User, side);
+    return detail::open_site_slow(site, Scope::User, side);
 }
 
 template <class Message>
 int push(Handle domain, Message message) noexcept {
-    const Inside inside;
+    const ListenerScope inside;
     if (!inside) return kNotTracked;
     OpenStack* const stack = inside->stack(domain);
     if (stack == nullptr || !stack->has_room()) return kError;
-    const bool is_wanted = detail::is_wanted(Scope::User);
-    return stack->push(is_wanted ? open(domain, message) : Opened{0, detail::kNotOpen});
+    const bool should_record = detail::should_record(Scope::User);
+    return stack->push(should_record ? open(domain, message) : Opened{0, detail::kNotOpen});
 }
 
 int pop(Handle domain) noexcept {
-    const Inside inside;
+    const ListenerScope inside;
     if (!inside) return kNotTracked;
     OpenStack* const stack = inside->stack(domain);
     if (stack == nullptr || stack->empty()) return kError;
@@ -200,14 +200,14 @@ int pop(Handle domain) noexcept {
 /// Numbers of ranges that are recorded are odd.
 template <class Message>
 std::uint64_t start(Handle domain_handle, Message message) noexcept {
-    const Inside inside;
+    const ListenerScope inside;
     if (!inside) return 0;
     const std::uint64_t number = inside->next_number();
-    if (!detail::is_wanted(Scope::User)) return number;
+    if (!detail::should_record(Scope::User)) return number;
     const NvtxEvent event(message);
     const std::uint32_t domain = domain_name(domain_handle);
     const std::uint32_t site = site_of(domain, event);
-    Range range = RangeOfSite::apart(site, Scope::User, push_values(domain, event));
+    Range range = SiteRange::apart(site, Scope::User, push_values(domain, event));
     if (!range.is_open()) return number;
     try {
         started_ranges().add(number | 1, std::move(range));
@@ -219,14 +219,14 @@ std::uint64_t start(Handle domain_handle, Message message) noexcept {
 
 void end(std::uint64_t number) noexcept {
     if ((number & 1) == 0) return;
-    const Inside inside;
+    const ListenerScope inside;
     if (inside) started_ranges().take(number).end();
 }
 
 template <class Message>
 void mark(Handle domain_handle, Message message) noexcept {
-    if (!detail::is_wanted(Scope::User)) return;
-    const Inside inside;
+    if (!detail::should_record(Scope::User)) return;
+    const ListenerScope inside;
     if (!inside) return;
     const NvtxEvent event(message);
     const std::uint32_t domain = domain_name(domain_handle);
@@ -352,7 +352,7 @@ bool answer(const nvtx_protocol::CallbacksTable& callbacks, nvtx_protocol::Modul
 
 }  // namespace
 
-bool listen_to_nvtx(NvtxGetTable get_table) noexcept {
+bool attach_nvtx(NvtxGetTable get_table) noexcept {
     using namespace nvtx_protocol;
     if (get_table == nullptr) return false;
     const auto* const callbacks = static_cast<const CallbacksTable*>(get_table(kCallbacksTable));
@@ -390,7 +390,7 @@ bool listen_to_nvtx(NvtxGetTable get_table) noexcept {
                                      {kDomainDestroy, plain(on_domain_destroy)}});
     if (!has_core && !has_domains) return false;
     started_ranges();  // made now: its locks belong to forks from here on
-    nvtx_is_heard.store(true, std::memory_order_relaxed);
+    nvtx_attached.store(true, std::memory_order_relaxed);
     return true;
 }
 
@@ -399,7 +399,7 @@ bool listen_to_nvtx(NvtxGetTable get_table) noexcept {
 /// What NVTX looks for in the library that NVTX_INJECTION64_PATH names. Once for each library that holds
 /// NVTX. 0: it does nothing then.
 extern "C" MAREY_API int InitializeInjectionNvtx2(marey::NvtxGetTable get_table) {
-    if (!marey::is_second_copy) return marey::listen_to_nvtx(get_table) ? 1 : 0;
+    if (!marey::is_second_copy) return marey::attach_nvtx(get_table) ? 1 : 0;
     const marey::NvtxEntry other = marey::entry_of_first_copy;
     return other != nullptr ? other(get_table) : 0;
 }

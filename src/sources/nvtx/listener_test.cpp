@@ -35,7 +35,7 @@ using nvtx_protocol::kNotTracked;
 
 class NvtxListener : public ::testing::Test {
   protected:
-    void SetUp() override { ASSERT_TRUE(HandMadeNvtx::attach()); }
+    void SetUp() override { ASSERT_TRUE(FakeNvtx::attach()); }
 };
 
 TEST_F(NvtxListener, RecordsNestedRangesAndGivesTheirDepths) {
@@ -111,7 +111,7 @@ TEST_F(NvtxListener, KeepsAStackForEachDomainSoThatTheirRangesMayCross) {
     EXPECT_EQ(pop(one), 1);
     EXPECT_EQ(pop(one), 0);  // before what was pushed in it
     EXPECT_EQ(pop(), 0);
-    HandMadeNvtx::call<void>(kCore2, nvtx_protocol::kDomainDestroy, one);
+    FakeNvtx::call<void>(kCore2, nvtx_protocol::kDomainDestroy, one);
     Lines lines = described(session.stop());
     std::sort(lines.begin(), lines.end());
     EXPECT_EQ(lines, (Lines{".one:b", "nvtx:default", "one:a async"}));
@@ -154,8 +154,8 @@ TEST_F(NvtxListener, HasRegisteredStringsUnderTheirDomain) {
 
 TEST_F(NvtxListener, KeepsCategoryColorAndPayload) {
     const std::uintptr_t one = domain("one");
-    HandMadeNvtx::call<void>(kCore2, nvtx_protocol::kDomainNameCategoryA, one, 2u, "second");
-    HandMadeNvtx::call<void>(kCore, nvtx_protocol::kNameCategoryW, 3u, static_cast<const wchar_t*>(L"drei"));
+    FakeNvtx::call<void>(kCore2, nvtx_protocol::kDomainNameCategoryA, one, 2u, "second");
+    FakeNvtx::call<void>(kCore, nvtx_protocol::kNameCategoryW, 3u, static_cast<const wchar_t*>(L"drei"));
     Session session;
     session.start();
     EventAttributes event = attributes("a");
@@ -171,7 +171,7 @@ TEST_F(NvtxListener, KeepsCategoryColorAndPayload) {
     push(0, &event);  // its category has a name in the other domain only
     event.category = 3;
     event.payload.unsigned64 = ~std::uint64_t{0};
-    HandMadeNvtx::call<void>(kCore, nvtx_protocol::kMarkEx, static_cast<const EventAttributes*>(&event));
+    FakeNvtx::call<void>(kCore, nvtx_protocol::kMarkEx, static_cast<const EventAttributes*>(&event));
     pop();
     pop(one);
     const Trace trace = session.stop();
@@ -215,8 +215,8 @@ TEST_F(NvtxListener, NamesThreads) {
     Session session;
     session.start();
     std::thread([] {
-        HandMadeNvtx::call<void>(kCore, nvtx_protocol::kNameOsThreadA,
-                                 static_cast<std::uint32_t>(syscall(SYS_gettid)), "worker");
+        FakeNvtx::call<void>(kCore, nvtx_protocol::kNameOsThreadA,
+                             static_cast<std::uint32_t>(syscall(SYS_gettid)), "worker");
         push("work");
         pop();
     }).join();
@@ -224,9 +224,9 @@ TEST_F(NvtxListener, NamesThreads) {
     pop();
     const auto main_thread = static_cast<std::uint32_t>(syscall(SYS_gettid));
     std::thread([main_thread] {  // one names another
-        HandMadeNvtx::call<void>(kCore, nvtx_protocol::kNameOsThreadW, main_thread,
-                                 static_cast<const wchar_t*>(L"first"));
-        HandMadeNvtx::call<void>(kCore, nvtx_protocol::kNameOsThreadA, 4'000'000'000u, "nobody");
+        FakeNvtx::call<void>(kCore, nvtx_protocol::kNameOsThreadW, main_thread,
+                             static_cast<const wchar_t*>(L"first"));
+        FakeNvtx::call<void>(kCore, nvtx_protocol::kNameOsThreadA, 4'000'000'000u, "nobody");
     })
         .join();
     const Trace trace = session.stop();
@@ -354,13 +354,13 @@ TEST_F(NvtxListener, OutlivesManyDomains) {
 }
 
 TEST(NvtxListening, RefusesTablesThatItDoesNotUnderstand) {
-    EXPECT_FALSE(listen_to_nvtx(nullptr));
-    EXPECT_FALSE(listen_to_nvtx([](std::uint32_t) -> const void* { return nullptr; }));
-    EXPECT_FALSE(listen_to_nvtx([](std::uint32_t) -> const void* {
-        static const nvtx_protocol::CallbacksTable none{8, HandMadeNvtx::functions};
+    EXPECT_FALSE(attach_nvtx(nullptr));
+    EXPECT_FALSE(attach_nvtx([](std::uint32_t) -> const void* { return nullptr; }));
+    EXPECT_FALSE(attach_nvtx([](std::uint32_t) -> const void* {
+        static const nvtx_protocol::CallbacksTable none{8, FakeNvtx::functions};
         return &none;
     }));
-    EXPECT_FALSE(listen_to_nvtx([](std::uint32_t) -> const void* {
+    EXPECT_FALSE(attach_nvtx([](std::uint32_t) -> const void* {
         static const nvtx_protocol::CallbacksTable none{
             sizeof none, [](int, nvtx_protocol::FunctionTable*, unsigned*) { return 0; }};
         return &none;
@@ -371,7 +371,7 @@ TEST(NvtxListening, RefusesTablesThatItDoesNotUnderstand) {
 TEST(NvtxListening, FillsInNoMoreSlotsThanThereAre) {
     static nvtx_protocol::Function functions[4] = {};
     static nvtx_protocol::Function* places[4] = {nullptr, &functions[1], nullptr, &functions[3]};
-    EXPECT_TRUE(listen_to_nvtx([](std::uint32_t) -> const void* {
+    EXPECT_TRUE(attach_nvtx([](std::uint32_t) -> const void* {
         static const nvtx_protocol::CallbacksTable few{
             sizeof few, [](int module, nvtx_protocol::FunctionTable* table, unsigned* slots) {
                 if (module != kCore) return 0;
@@ -393,7 +393,7 @@ TEST(NvtxListening, ASessionThatExpectsNvtxSaysWhenItCannotHear) {
         for (const ProblemInfo& problem : trace.problems()) text += problem.code + ": " + problem.text;
         return text;
     };
-    nvtx_is_heard = false;  // other tests have attached
+    nvtx_attached = false;  // other tests have attached
     unsetenv("NVTX_INJECTION64_PATH");
     EXPECT_FALSE(nvtx::is_listening());
     EXPECT_EQ(problems(false), "");
@@ -404,7 +404,7 @@ TEST(NvtxListening, ASessionThatExpectsNvtxSaysWhenItCannotHear) {
     EXPECT_TRUE(nvtx::is_listening());
     EXPECT_EQ(problems(true), "");
     unsetenv("NVTX_INJECTION64_PATH");
-    ASSERT_TRUE(HandMadeNvtx::attach());
+    ASSERT_TRUE(FakeNvtx::attach());
     EXPECT_TRUE(nvtx::is_listening());
     EXPECT_EQ(problems(true), "");
 }

@@ -13,11 +13,11 @@
 namespace marey {
 
 /// The tables of one library's NVTX. There is one of them: tables are given by functions without data.
-class HandMadeNvtx {
+class FakeNvtx {
   public:
     static constexpr unsigned kSlots = 16;
 
-    static bool attach() { return listen_to_nvtx(table); }
+    static bool attach() { return attach_nvtx(table); }
 
     template <class Result, class... Arguments>
     static Result call(nvtx_protocol::Module module, unsigned slot, Arguments... arguments) {
@@ -57,32 +57,32 @@ inline nvtx_protocol::EventAttributes attributes(const char* text = nullptr) {
 
 // The functions of NVTX, by their names there.
 inline int push(const char* text) {
-    return HandMadeNvtx::call<int>(nvtx_protocol::kCore, nvtx_protocol::kRangePushA, text);
+    return FakeNvtx::call<int>(nvtx_protocol::kCore, nvtx_protocol::kRangePushA, text);
 }
 inline int pop() {
-    return HandMadeNvtx::call<int>(nvtx_protocol::kCore, nvtx_protocol::kRangePop);
+    return FakeNvtx::call<int>(nvtx_protocol::kCore, nvtx_protocol::kRangePop);
 }
 inline int push(std::uintptr_t domain, const nvtx_protocol::EventAttributes* event) {
-    return HandMadeNvtx::call<int>(nvtx_protocol::kCore2, nvtx_protocol::kDomainRangePushEx, domain, event);
+    return FakeNvtx::call<int>(nvtx_protocol::kCore2, nvtx_protocol::kDomainRangePushEx, domain, event);
 }
 inline int pop(std::uintptr_t domain) {
-    return HandMadeNvtx::call<int>(nvtx_protocol::kCore2, nvtx_protocol::kDomainRangePop, domain);
+    return FakeNvtx::call<int>(nvtx_protocol::kCore2, nvtx_protocol::kDomainRangePop, domain);
 }
 inline std::uint64_t start(const char* text) {
-    return HandMadeNvtx::call<std::uint64_t>(nvtx_protocol::kCore, nvtx_protocol::kRangeStartA, text);
+    return FakeNvtx::call<std::uint64_t>(nvtx_protocol::kCore, nvtx_protocol::kRangeStartA, text);
 }
 inline void end(std::uint64_t number) {
-    HandMadeNvtx::call<void>(nvtx_protocol::kCore, nvtx_protocol::kRangeEnd, number);
+    FakeNvtx::call<void>(nvtx_protocol::kCore, nvtx_protocol::kRangeEnd, number);
 }
 inline void mark(const char* text) {
-    HandMadeNvtx::call<void>(nvtx_protocol::kCore, nvtx_protocol::kMarkA, text);
+    FakeNvtx::call<void>(nvtx_protocol::kCore, nvtx_protocol::kMarkA, text);
 }
 inline std::uintptr_t domain(const char* name) {
-    return HandMadeNvtx::call<std::uintptr_t>(nvtx_protocol::kCore2, nvtx_protocol::kDomainCreateA, name);
+    return FakeNvtx::call<std::uintptr_t>(nvtx_protocol::kCore2, nvtx_protocol::kDomainCreateA, name);
 }
 inline std::uintptr_t registered(std::uintptr_t domain_handle, const char* text) {
-    return HandMadeNvtx::call<std::uintptr_t>(nvtx_protocol::kCore2, nvtx_protocol::kDomainRegisterStringA,
-                                              domain_handle, text);
+    return FakeNvtx::call<std::uintptr_t>(nvtx_protocol::kCore2, nvtx_protocol::kDomainRegisterStringA,
+                                          domain_handle, text);
 }
 
 /// " key=value" for each.

@@ -115,7 +115,7 @@ PyObject* ask(const Asyncio& asyncio, PyObject* task, PyObject* method, const ch
 }  // namespace
 
 void note_task(PyObject* coroutine, std::uint64_t call) noexcept {
-    const KeptError error;
+    const SavedError error;
     const Asyncio asyncio = load_asyncio();
     if (!asyncio.is_whole()) return;
     PyObject* const task = running_task(asyncio);

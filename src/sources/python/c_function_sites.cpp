@@ -63,7 +63,7 @@ std::string_view module_text(const std::string& module) {
 struct Described {
     std::string name;
     std::string module;
-    bool is_lasting;  ///< its definition is a constant of the library that holds it
+    bool is_static;  ///< its definition is a constant of the library that holds it
 };
 
 // What functions of pybind11 have as their self: a capsule, from version 3.0.2 on an object of a class of its
@@ -131,7 +131,7 @@ void CFunctionSites::remember(const void* key, std::uint32_t site, PyObject* own
 }
 
 std::uint32_t CFunctionSites::learn(PyObject* object) noexcept {
-    const KeptError error;
+    const SavedError error;
     auto* const function = reinterpret_cast<PyCFunctionObject*>(object);
     const bool is_new = function->m_self != nullptr && PyType_Check(function->m_self) &&
                         std::string_view(function->m_ml->ml_name) == "__new__";
@@ -147,7 +147,7 @@ std::uint32_t CFunctionSites::learn(PyObject* object) noexcept {
         if (is_new)
             remember(key_of_new(function->m_self), site, object);
         else if (function->m_ml != unknown_)
-            remember(function->m_ml, site, described.is_lasting ? nullptr : object);
+            remember(function->m_ml, site, described.is_static ? nullptr : object);
         return site;
     } catch (const std::bad_alloc&) {
         return 0;
@@ -157,7 +157,7 @@ std::uint32_t CFunctionSites::learn(PyObject* object) noexcept {
 #if PY_VERSION_HEX >= 0x030C0000
 void CFunctionSites::prepare() noexcept {
     if (python_call_ != nullptr) return;
-    const KeptError error;
+    const SavedError error;
     PyObject* const sample = PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyType_Type), "s(){sO}",
                                                    "Sample", "__call__", Py_None);
     if (sample == nullptr) return;
@@ -216,7 +216,7 @@ Described describe_callable(PyObject* callable) {
 
 }  // namespace
 
-std::uint32_t CFunctionSites::learn_callable(PyObject* callable, const void* key) noexcept {
+std::uint32_t CFunctionSites::register_callable(PyObject* callable, const void* key) noexcept {
     PyTypeObject* const type = Py_TYPE(callable);
     if (key == key_of_objects(type) && are_functions(type)) {
         if (sites_.find(key) == nullptr) remember(key, kByObject, reinterpret_cast<PyObject*>(type));
@@ -227,7 +227,7 @@ std::uint32_t CFunctionSites::learn_callable(PyObject* callable, const void* key
 }
 
 std::uint32_t CFunctionSites::make_callable_site(PyObject* callable, const void* key) noexcept {
-    const KeptError error;
+    const SavedError error;
     try {
         const Described described = describe_callable(callable);
         const bool is_left_out =

@@ -53,12 +53,12 @@ class CFunctionSites {
         }
         const Sites::Entry* const entry = sites_.find(key);
         if (entry == nullptr || entry->number == kByObject) [[unlikely]]
-            return learn_callable(callable, key);
+            return register_callable(callable, key);
         return entry->number;
     }
 #endif
     /// Of this one known_site() never tells: its calls are to be noticed.
-    void never_know(const PyMethodDef* method) noexcept {
+    void never_cache(const PyMethodDef* method) noexcept {
         unknown_ = method;
     }
     /// Lets go of everything held.
@@ -87,7 +87,7 @@ class CFunctionSites {
         return reinterpret_cast<const char*>(type) + 2;
     }
     std::uint32_t learn(PyObject* function) noexcept;
-    std::uint32_t learn_callable(PyObject* callable, const void* key) noexcept;
+    std::uint32_t register_callable(PyObject* callable, const void* key) noexcept;
     std::uint32_t make_callable_site(PyObject* callable, const void* key) noexcept;
     void remember(const void* key, std::uint32_t site, PyObject* owner) noexcept;
 

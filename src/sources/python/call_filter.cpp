@@ -29,7 +29,7 @@ struct Patterns {
 // None of these is ever destroyed: calls and sessions may come until the process is gone.
 
 // What the sessions ask for; written without the GIL.
-std::mutex wanted_mutex;
+std::mutex requested_mutex;
 auto& wanted = *new std::vector<SessionCalls>;
 
 // Guarded by the GIL.
@@ -81,7 +81,7 @@ struct Subject {
 
 bool takes(const std::vector<CallPattern>& list, const Subject& subject) {
     return std::any_of(list.begin(), list.end(), [&](const CallPattern& pattern) {
-        if (pattern.is_of_file()) return !subject.file.empty() && pattern.matches(subject.file);
+        if (pattern.is_file_pattern()) return !subject.file.empty() && pattern.matches(subject.file);
         return pattern.matches(subject.module) ||
                (!subject.other_module.empty() && pattern.matches(subject.other_module));
     });
@@ -99,7 +99,7 @@ bool has_patterns() noexcept {
            !patterns.empty();
 }
 
-bool is_of_notebook(std::string_view file) noexcept {
+bool is_notebook_file(std::string_view file) noexcept {
     return file.starts_with("<ipython-input") || file.find("/ipykernel_") != std::string_view::npos;
 }
 
@@ -110,14 +110,14 @@ bool is_excluded(PyCodeObject* code, PyObject* globals, const std::string& file)
     if (name != nullptr && PyUnicode_Check(name))
         with_text(name, [&](std::string_view text) { module = text; });
     if (module.empty() || module == "__main__")
-        from_file = is_of_notebook(file) ? "__main__" : module_of_file(file);
+        from_file = is_notebook_file(file) ? "__main__" : module_of_file(file);
     (void)code;
     return !is_taken({file, module, from_file});
 }
 
 // The widest of what the sessions ask for.
 void merge() {
-    const std::uint32_t generation = call_filter.generation % kMostGenerations + 1;
+    const std::uint32_t generation = call_filter.generation % kMaxGenerations + 1;
     const std::uint64_t recorded = call_filter.recorded;
     call_filter = {};
     call_filter.generation = generation;
@@ -126,7 +126,7 @@ void merge() {
     bool folds = !present.empty();
     bool is_unlimited = present.empty();
     std::uint32_t depth = 0;
-    std::uint64_t least_ns = kNoLimit;
+    std::uint64_t min_ns = kNoLimit;
     std::uint64_t limit = 0;
     std::map<std::uint64_t, std::uint64_t> new_limits;
     for (const SessionCalls& session : present) {
@@ -135,7 +135,7 @@ void merge() {
         folds = folds && options.fold_libraries;
         call_filter.has_lines = call_filter.has_lines || options.lines;
         depth = std::max(depth, options.max_depth == 0 ? ~0u : options.max_depth);
-        least_ns = std::min(least_ns, options.min_duration_ns);
+        min_ns = std::min(min_ns, options.min_duration_ns);
         if (options.budget == 0) {
             is_unlimited = true;
             continue;
@@ -150,11 +150,11 @@ void merge() {
     limits = std::move(new_limits);
     call_filter.folds = folds;
     call_filter.max_depth = depth == 0 ? ~0u : depth;
-    call_filter.least_ticks = least_ns == kNoLimit ? 0 : source_ticks_of(least_ns);
+    call_filter.min_ticks = min_ns == kNoLimit ? 0 : source_ticks_of(min_ns);
     call_filter.limit = is_unlimited ? kNoLimit : limit;
     if (folds) library_folders = find_library_folders();
     call_filter.is_on = has_patterns() || folds || call_filter.has_lines || call_filter.max_depth != ~0u ||
-                        call_filter.least_ticks != 0 || call_filter.limit != kNoLimit;
+                        call_filter.min_ticks != 0 || call_filter.limit != kNoLimit;
     const bool is_one = std::all_of(present.begin(), present.end(), [](const SessionCalls& each) {
         return each.options == present.front().options;
     });
@@ -166,24 +166,24 @@ void merge() {
 
 }  // namespace
 
-void set_wanted_calls(const std::vector<SessionCalls>& sessions) noexcept {
+void set_requested_calls(const std::vector<SessionCalls>& sessions) noexcept {
     try {
-        std::lock_guard lock(wanted_mutex);
+        std::lock_guard lock(requested_mutex);
         wanted = sessions;
     } catch (const std::bad_alloc&) {  // the filter stays as it is
     }
 }
 
-void forget_wanted_calls() noexcept {
-    std::construct_at(&wanted_mutex);
+void clear_requested_calls() noexcept {
+    std::construct_at(&requested_mutex);
     std::construct_at(&wanted);
 }
 
 bool renew_call_filter() noexcept {
-    const KeptError error;
+    const SavedError error;
     try {
         {
-            std::lock_guard lock(wanted_mutex);
+            std::lock_guard lock(requested_mutex);
             if (wanted == present) return false;
             present = wanted;
         }
@@ -196,8 +196,8 @@ bool renew_call_filter() noexcept {
     }
 }
 
-CodeWord judge_code(PyCodeObject* code, PyObject* globals) noexcept {
-    const KeptError error;
+CodeWord classify_code(PyCodeObject* code, PyObject* globals) noexcept {
+    const SavedError error;
     constexpr CodeWord kOurs = kCodeExcluded | kCodeLibrary | ~CodeWord{0} << kCodeGenerationShift;
     CodeWord word = code_word(code) & ~kOurs;
     word |= CodeWord{call_filter.generation} << kCodeGenerationShift;

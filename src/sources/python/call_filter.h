@@ -15,7 +15,7 @@ namespace marey::python {
 inline constexpr CodeWord kCodeExcluded = 64;  ///< its calls are not recorded; those that it makes are
 inline constexpr CodeWord kCodeLibrary = 128;  ///< of the standard library, or of an installed package
 inline constexpr unsigned kCodeGenerationShift = 40;
-inline constexpr std::uint32_t kMostGenerations = (1u << 24) - 1;
+inline constexpr std::uint32_t kMaxGenerations = (1u << 24) - 1;
 
 /// What the hooks look at. Guarded by the GIL.
 struct CallFilter {
@@ -24,7 +24,7 @@ struct CallFilter {
     bool has_lines = false;
     std::uint32_t generation = 0;
     std::uint32_t max_depth = ~0u;
-    std::uint64_t least_ticks = 0;
+    std::uint64_t min_ticks = 0;
     std::uint64_t recorded = 0;  ///< calls, while `limit` counts
     std::uint64_t limit = ~std::uint64_t{0};
     bool is_spent() const noexcept { return recorded >= limit; }
@@ -32,20 +32,20 @@ struct CallFilter {
 [[gnu::visibility("hidden")]] extern CallFilter call_filter;
 
 /// The sessions that record calls. Any thread.
-void set_wanted_calls(const std::vector<SessionCalls>& sessions) noexcept;
+void set_requested_calls(const std::vector<SessionCalls>& sessions) noexcept;
 
 /// In the child of a fork, whatever other threads were doing.
-void forget_wanted_calls() noexcept;
+void clear_requested_calls() noexcept;
 
 /// Takes over what was set. True: the filter is another one now. Needs the GIL.
 bool renew_call_filter() noexcept;
 
 /// The word of a code object with the answer of the present filter. `globals`: of a frame of it, or null.
 /// Never fails and never changes the error indicator.
-CodeWord judge_code(PyCodeObject* code, PyObject* globals) noexcept;
+CodeWord classify_code(PyCodeObject* code, PyObject* globals) noexcept;
 inline CodeWord filtered_word(PyCodeObject* code, PyObject* globals) noexcept {
     const CodeWord known = known_code(code);
-    return known >> kCodeGenerationShift == call_filter.generation ? known : judge_code(code, globals);
+    return known >> kCodeGenerationShift == call_filter.generation ? known : classify_code(code, globals);
 }
 
 /// Whether calls of C functions of a module are recorded.

@@ -14,10 +14,10 @@ bool is_file_pattern(std::string_view text) noexcept {
 }  // namespace
 
 CallPattern::CallPattern(std::string_view text)
-    : is_of_file_(is_file_pattern(text)), separator_(is_of_file_ ? '/' : '.') {
+    : is_file_pattern_(is_file_pattern(text)), separator_(is_file_pattern_ ? '/' : '.') {
     while (text.starts_with("./")) text.remove_prefix(2);
     while (text.size() > 1 && text.back() == separator_) text.remove_suffix(1);
-    is_anchored_ = !is_of_file_ || text.starts_with('/') || text.starts_with('<');
+    is_anchored_ = !is_file_pattern_ || text.starts_with('/') || text.starts_with('<');
     for (std::size_t i = 0; i < text.size(); ++i) {
         Token token{Token::Kind::Text, text[i]};
         if (text[i] == '?') {

@@ -15,7 +15,7 @@ namespace marey::python {
 class CallPattern {
   public:
     explicit CallPattern(std::string_view text);
-    bool is_of_file() const noexcept { return is_of_file_; }
+    bool is_file_pattern() const noexcept { return is_file_pattern_; }
     bool matches(std::string_view text) const;
 
   private:
@@ -29,7 +29,7 @@ class CallPattern {
     void add(std::vector<bool>& states, std::size_t at) const;
 
     std::vector<Token> tokens_;
-    bool is_of_file_;
+    bool is_file_pattern_;
     bool is_anchored_;
     char separator_;
 };

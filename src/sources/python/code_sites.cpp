@@ -28,10 +28,10 @@ bool claim_code_slot() noexcept {
 
 namespace {
 
-auto& own_folder = *new std::string;  // with a `/` at its end; guarded by the GIL; never destroyed
+auto& package_folder = *new std::string;  // with a `/` at its end; guarded by the GIL; never destroyed
 
-void find_own_folder() noexcept {
-    if (!own_folder.empty()) return;
+void find_package_folder() noexcept {
+    if (!package_folder.empty()) return;
     PyObject* const modules = PyImport_GetModuleDict();  // borrowed
     PyObject* const package =
         modules != nullptr ? PyDict_GetItemString(modules, "marey") : nullptr;  // borrowed
@@ -39,7 +39,7 @@ void find_own_folder() noexcept {
     if (file != nullptr && PyUnicode_Check(file)) {
         with_text(file, [](std::string_view text) {
             const std::size_t end = text.rfind('/');
-            if (end != std::string_view::npos) own_folder = text.substr(0, end + 1);
+            if (end != std::string_view::npos) package_folder = text.substr(0, end + 1);
         });
     }
     Py_XDECREF(file);
@@ -47,14 +47,14 @@ void find_own_folder() noexcept {
 }
 
 // Of the package itself: what it does to record is no part of the program.
-bool is_own(PyCodeObject* code) {
-    find_own_folder();
-    if (own_folder.empty()) return false;
-    bool is_own = false;
+bool is_marey_code(PyCodeObject* code) {
+    find_package_folder();
+    if (package_folder.empty()) return false;
+    bool is_marey_code = false;
     with_text(code->co_filename, [&](std::string_view file) {
-        is_own = file.starts_with(own_folder) || file == "<internal>";  // nanobind's
+        is_marey_code = file.starts_with(package_folder) || file == "<internal>";  // nanobind's
     });
-    return is_own;
+    return is_marey_code;
 }
 
 std::uint32_t make_site(PyCodeObject* code) {
@@ -71,14 +71,14 @@ std::uint32_t make_site(PyCodeObject* code) {
 
 }  // namespace
 
-CodeWord learn_code(PyCodeObject* code) noexcept {
-    const KeptError error;
+CodeWord register_code(PyCodeObject* code) noexcept {
+    const SavedError error;
     CodeWord word = kCodeKnown;
     if ((code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)) != 0) word |= kCodeGenerator;
     if ((code->co_flags & (CO_COROUTINE | CO_ITERABLE_COROUTINE)) != 0) word |= kCodeCoroutine;
     try {
         with_text(code->co_filename, note_file_for_greenlets);
-        if (is_own(code)) word |= kCodeSkipped;
+        if (is_marey_code(code)) word |= kCodeSkipped;
         word |= CodeWord{make_site(code)} << kCodeSiteShift;
     } catch (const std::bad_alloc&) {
         return word;
@@ -102,7 +102,7 @@ void set_code_word(PyCodeObject* code, CodeWord word) noexcept {
 void mark_code(PyCodeObject* code, CodeWord bit, bool is_set) noexcept {
     const CodeWord word = code_slot >= 0 ? known_code(code) : 0;
     if (word == 0) return;
-    const KeptError error;
+    const SavedError error;
     set_code_word(code, is_set ? word | bit : word & ~bit);
 }
 

@@ -56,7 +56,7 @@ inline CodeWord known_code(PyCodeObject* code) noexcept {
 
 /// Makes its site and remembers it. Never fails and never changes the error indicator: without room the site
 /// is 0.
-CodeWord learn_code(PyCodeObject* code) noexcept;
+CodeWord register_code(PyCodeObject* code) noexcept;
 
 /// Changes what is remembered of a code object.
 void set_code_word(PyCodeObject* code, CodeWord word) noexcept;
@@ -65,7 +65,7 @@ void mark_code(PyCodeObject* code, CodeWord bit, bool is_set) noexcept;
 
 inline CodeWord code_word(PyCodeObject* code) noexcept {
     const CodeWord known = known_code(code);
-    return known != 0 ? known : learn_code(code);
+    return known != 0 ? known : register_code(code);
 }
 
 }  // namespace marey::python

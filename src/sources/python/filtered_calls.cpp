@@ -14,7 +14,7 @@ using detail::ThreadState;
 std::uint32_t put_line(Scope scope, int line) noexcept {
     if (line <= 0 || !detail::values_wanted(scope)) return 0;
     static const std::uint32_t key = detail::intern_string("line");
-    const detail::SideRoom room = detail::open_side();
+    const detail::SideBuffer room = detail::open_side();
     if (room.place == nullptr) return 0;
     detail::ValueWriter writer(room);
     writer.add(key, line);
@@ -25,7 +25,7 @@ Opened open_with_line(std::uint32_t site, Scope scope, int line) noexcept {
     const std::uint32_t side = put_line(scope, line);
     if (side == 0) return detail::open_range(site, scope);
     ThreadState* const thread = detail::current_thread;
-    if (!detail::may_open(thread, site)) return detail::open_site_slowly(site, scope, side);
+    if (!detail::may_open(thread, site)) return detail::open_site_slow(site, scope, side);
     const Opened opened = detail::open_slot(thread, site | std::uint64_t{side} << 32);
     return {opened.start, detail::kOpenUnusual};
 }
@@ -33,7 +33,7 @@ Opened open_with_line(std::uint32_t site, Scope scope, int line) noexcept {
 bool leave_out(Opened opened, std::uint32_t place) noexcept {
     if (opened.index == detail::kOpenObserved) return false;
     const std::uint64_t now = source_ticks();
-    if (now - opened.start >= call_filter.least_ticks && now >= opened.start) return false;
+    if (now - opened.start >= call_filter.min_ticks && now >= opened.start) return false;
     if (call_filter.recorded != 0 && !call_filter.is_spent()) --call_filter.recorded;
     ThreadState* const thread = detail::current_thread;
     const std::uint32_t index = opened.index;

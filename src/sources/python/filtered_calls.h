@@ -40,7 +40,7 @@ bool leave_out(detail::Opened opened, std::uint32_t place) noexcept;
 
 /// Closes what that has opened.
 inline void close_filtered(detail::Opened opened, std::uint32_t place) noexcept {
-    if (call_filter.least_ticks == 0 || !leave_out(opened, place)) detail::close_range(opened);
+    if (call_filter.min_ticks == 0 || !leave_out(opened, place)) detail::close_range(opened);
 }
 
 }  // namespace marey::python

@@ -29,7 +29,7 @@ using detail::ThreadState;
 
 namespace {
 
-constexpr std::uintptr_t kToDo = ~std::uintptr_t{0};
+constexpr std::uintptr_t kUninitialized = ~std::uintptr_t{0};
 
 // Guarded by the GIL.
 _PyFrameEvalFunction inner_eval = _PyEval_EvalFrameDefault;  // what the hook stands in front of
@@ -41,16 +41,16 @@ std::atomic<std::uint64_t> gaps{0};
 std::mutex threads_mutex;
 auto& threads = *new std::vector<FrameThread*>;  // never destroyed: threads may outlast us
 
-struct OwnThread {
+struct ThreadHolder {
     std::unique_ptr<FrameThread> trace;
-    ~OwnThread() {
+    ~ThreadHolder() {
         if (trace == nullptr) return;
         if (detail::current_thread->tracer == trace.get()) detail::current_thread->tracer = nullptr;
         std::lock_guard lock(threads_mutex);
         std::erase(threads, trace.get());
     }
 };
-thread_local OwnThread own_thread;
+thread_local ThreadHolder thread_holder;
 
 // From where on a thread's C stack is left to the program: half of it, so that what recurses in C has room
 // too.
@@ -65,23 +65,23 @@ std::uintptr_t middle_of_stack() noexcept {
 }
 
 // Makes the calling thread's FrameThread, or brings it up to date. Null: the thread cannot record.
-[[gnu::noinline]] FrameThread* attend(PyThreadState* state) noexcept {
+[[gnu::noinline]] FrameThread* ready_frame_thread(PyThreadState* state) noexcept {
     if (!attach_thread()) return nullptr;
     ThreadState& thread = *detail::current_thread;
     try {
         if (thread.tracer == nullptr) {
-            if (own_thread.trace == nullptr) {
-                own_thread.trace = std::make_unique<FrameThread>();
+            if (thread_holder.trace == nullptr) {
+                thread_holder.trace = std::make_unique<FrameThread>();
                 std::lock_guard lock(threads_mutex);
-                threads.push_back(own_thread.trace.get());
+                threads.push_back(thread_holder.trace.get());
             }
-            thread.tracer = own_thread.trace.get();
+            thread.tracer = thread_holder.trace.get();
         }
         auto& trace = *static_cast<FrameThread*>(thread.tracer);
-        if (trace.stack_floor != kToDo) return &trace;
+        if (trace.stack_floor != kUninitialized) return &trace;
         trace.thread = detail::thread_number();
         trace.stack_floor = trace.stack_middle = middle_of_stack();
-        if (!watch_greenlets(nullptr, nullptr)) trace.stack_floor = kToDo;
+        if (!watch_greenlets(nullptr, nullptr)) trace.stack_floor = kUninitialized;
         std::vector<AdoptedFrame> adopted = start_frames.adopt(state);
         if (!adopted.empty()) {
             // Adoption has ended those of before: nobody else will close them.
@@ -98,7 +98,7 @@ std::uintptr_t middle_of_stack() noexcept {
 }
 
 // Ends adopted calls that are not running any more.
-[[gnu::noinline]] void settle(const _PyInterpreterFrame* current, FrameThread& trace) noexcept {
+[[gnu::noinline]] void end_stale_frames(const _PyInterpreterFrame* current, FrameThread& trace) noexcept {
     while (!trace.adopted.empty()) {
         const AdoptedFrame& top = trace.adopted.back();
         const _PyInterpreterFrame* frame = current;
@@ -119,7 +119,7 @@ PyObject* run_filtered(PyThreadState* state, _PyInterpreterFrame* frame, int is_
 bool is_ours(_PyFrameEvalFunction hook) noexcept {
     return hook == run_frame || hook == run_filtered;
 }
-_PyFrameEvalFunction present_hook() noexcept {
+_PyFrameEvalFunction current_hook() noexcept {
     return call_filter.is_on ? run_filtered : run_frame;
 }
 
@@ -194,12 +194,12 @@ class FrameRange {
 template <bool kFiltered>
 [[gnu::noinline]] PyObject* run_unusual(PyThreadState* state, _PyInterpreterFrame* frame, int is_throw) {
     auto* trace = static_cast<FrameThread*>(detail::current_thread->tracer);
-    if (trace == nullptr || trace->stack_floor == kToDo) trace = attend(state);
+    if (trace == nullptr || trace->stack_floor == kUninitialized) trace = ready_frame_thread(state);
     const CodeWord word =
         kFiltered ? filtered_word(frame->f_code, frame->f_globals) : code_word(frame->f_code);
     if (trace == nullptr || is_no_call(word, frame)) return inner_eval(state, frame, is_throw);
     if (trace->adopted_top != nullptr && trace->adopted_top != current_frame(state))
-        settle(current_frame(state), *trace);
+        end_stale_frames(current_frame(state), *trace);
     const void* const top = std::exchange(trace->adopted_top, nullptr);
     PyObject* result;
     {
@@ -216,7 +216,7 @@ template <bool kFiltered>
             result = inner_eval(state, frame, is_throw);
             // Somebody else's function that has come meanwhile stays.
             if (is_alone && is_on && _PyInterpreterState_GetEvalFrameFunc(interpreter) == inner_eval)
-                _PyInterpreterState_SetEvalFrameFunc(interpreter, present_hook());
+                _PyInterpreterState_SetEvalFrameFunc(interpreter, current_hook());
         }
     }
     leave(*trace, top);
@@ -292,8 +292,8 @@ bool start_frame_hook(void (*cannot_follow)(PyObject* origin) noexcept) noexcept
     {
         std::lock_guard lock(threads_mutex);
         for (FrameThread* const thread : threads) {
-            thread->stack_floor = kToDo;
-            thread->is_unsettled = false;
+            thread->stack_floor = kUninitialized;
+            thread->has_stale_frames = false;
             thread->depth = 0;
         }
     }
@@ -301,18 +301,18 @@ bool start_frame_hook(void (*cannot_follow)(PyObject* origin) noexcept) noexcept
     follow_greenlets(
         []() noexcept {
             std::lock_guard lock(threads_mutex);
-            for (FrameThread* const thread : threads) thread->stack_floor = kToDo;
+            for (FrameThread* const thread : threads) thread->stack_floor = kUninitialized;
         },
         cannot_follow);
-    _PyInterpreterState_SetEvalFrameFunc(interpreter, present_hook());
-    attend(PyThreadState_Get());  // its next call may be another greenlet's
+    _PyInterpreterState_SetEvalFrameFunc(interpreter, current_hook());
+    ready_frame_thread(PyThreadState_Get());  // its next call may be another greenlet's
     return true;
 }
 
 void refilter_frame_hook() noexcept {
     PyInterpreterState* const interpreter = PyInterpreterState_Main();
     if (is_on && is_ours(_PyInterpreterState_GetEvalFrameFunc(interpreter)))
-        _PyInterpreterState_SetEvalFrameFunc(interpreter, present_hook());
+        _PyInterpreterState_SetEvalFrameFunc(interpreter, current_hook());
 }
 
 void pause_frame_hook() noexcept {
@@ -320,13 +320,13 @@ void pause_frame_hook() noexcept {
     is_on = false;
     follow_greenlets(nullptr);
     std::lock_guard lock(threads_mutex);
-    for (FrameThread* const thread : threads) thread->is_unsettled = true;
+    for (FrameThread* const thread : threads) thread->has_stale_frames = true;
     if (is_ours(_PyInterpreterState_GetEvalFrameFunc(interpreter)))
         _PyInterpreterState_SetEvalFrameFunc(interpreter, inner_eval);
 }
 
 void end_adopted_frame(_PyInterpreterFrame* frame) noexcept {
-    FrameThread* const trace = own_thread.trace.get();
+    FrameThread* const trace = thread_holder.trace.get();
     if (trace == nullptr) return;
     std::vector<AdoptedFrame>& adopted = trace->adopted;
     std::size_t at = adopted.size();
@@ -342,15 +342,16 @@ void end_adopted_frame(_PyInterpreterFrame* frame) noexcept {
     detail::close_range(ended.opened);
 }
 
-void settle_frame_thread(const _PyInterpreterFrame* innermost) noexcept {
-    FrameThread* const trace = own_thread.trace.get();
-    if (trace != nullptr && std::exchange(trace->is_unsettled, false)) settle(innermost, *trace);
+void end_stale_thread_frames(const _PyInterpreterFrame* innermost) noexcept {
+    FrameThread* const trace = thread_holder.trace.get();
+    if (trace != nullptr && std::exchange(trace->has_stale_frames, false))
+        end_stale_frames(innermost, *trace);
 }
 
-void stop_frame_hook(bool is_for_now) noexcept {
+void stop_frame_hook(bool will_restart) noexcept {
     // Somebody who came later has us behind his own hook: we stay, and pass everything on.
     pause_frame_hook();
-    if (is_for_now) return;
+    if (will_restart) return;
     std::lock_guard lock(threads_mutex);
     for (FrameThread* const thread : threads) {
         while (!thread->adopted.empty()) {
@@ -367,7 +368,7 @@ void frame_hook_forked() noexcept {
     std::construct_at(&threads_mutex);
     std::construct_at(&threads);
     try {
-        if (own_thread.trace != nullptr) threads.push_back(own_thread.trace.get());
+        if (thread_holder.trace != nullptr) threads.push_back(thread_holder.trace.get());
     } catch (const std::bad_alloc&) {
     }
 }
@@ -376,12 +377,12 @@ std::uint64_t frame_hook_gaps() noexcept {
     return gaps.exchange(0, std::memory_order_relaxed);
 }
 
-void meet_frame_thread() noexcept {
+void prepare_frame_thread() noexcept {
     PyThreadState* const state = PyThreadState_Get();
     auto* trace = static_cast<FrameThread*>(detail::current_thread->tracer);
-    if (trace == nullptr || trace->stack_floor == kToDo) trace = attend(state);
+    if (trace == nullptr || trace->stack_floor == kUninitialized) trace = ready_frame_thread(state);
     if (trace == nullptr || trace->adopted_top == nullptr) return;
-    if (trace->adopted_top != current_frame(state)) settle(current_frame(state), *trace);
+    if (trace->adopted_top != current_frame(state)) end_stale_frames(current_frame(state), *trace);
 }
 
 }  // namespace marey::python

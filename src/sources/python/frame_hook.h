@@ -25,7 +25,7 @@ struct FrameThread {
     /// null.
     const void* adopted_top = nullptr;
     std::vector<AdoptedFrame> adopted;  ///< those running calls, the outermost first
-    bool is_unsettled = false;          ///< the hook was taken out: some of them may have ended before
+    bool has_stale_frames = false;      ///< the hook was taken out: some of them may have ended before
     std::uint32_t thread = 0;           ///< the recorder's number
     std::uint32_t depth = 0;            ///< with a filter: recorded calls that have begun since tracing did
 };
@@ -42,9 +42,9 @@ void pause_frame_hook() noexcept;
 void end_adopted_frame(_PyInterpreterFrame* frame) noexcept;
 /// Those that have ended before it was taken out end now. `innermost`: what ran then. Does nothing when
 /// called again.
-void settle_frame_thread(const _PyInterpreterFrame* innermost) noexcept;
-/// `is_for_now`: a hook is started right after, and what is open ends when its thread comes to that.
-void stop_frame_hook(bool is_for_now) noexcept;
+void end_stale_thread_frames(const _PyInterpreterFrame* innermost) noexcept;
+/// `will_restart`: a hook is started right after, and what is open ends when its thread comes to that.
+void stop_frame_hook(bool will_restart) noexcept;
 /// In the child of a fork: the other threads are not there, whatever they were doing.
 void frame_hook_forked() noexcept;
 /// How often recording had to pause near the end of a thread's C stack, since this was last asked. Any
@@ -52,6 +52,6 @@ void frame_hook_forked() noexcept;
 std::uint64_t frame_hook_gaps() noexcept;
 
 /// The calling thread is about to open a range: its calls from before are opened, those that have ended end.
-void meet_frame_thread() noexcept;
+void prepare_frame_thread() noexcept;
 
 }  // namespace marey::python

@@ -60,7 +60,7 @@ bool is_ending() noexcept {
 // phase, info
 PyObject* on_collection(PyObject*, PyObject* const* args, Py_ssize_t count) {
     if (count >= 2 && callbacks != nullptr && !is_ending() && PyUnicode_Check(args[0])) {
-        const KeptError error;
+        const SavedError error;
         if (PyUnicode_CompareWithASCIIString(args[0], "start") == 0) {
             begin_collection();
         } else if (PyUnicode_CompareWithASCIIString(args[0], "stop") == 0) {
@@ -84,7 +84,7 @@ Py_ssize_t place_in(PyObject* list) noexcept {
 }  // namespace
 
 void start_gc_ranges() noexcept {
-    const KeptError error;
+    const SavedError error;
     if (callbacks != nullptr) return;
     if (callback == nullptr) callback = PyCFunction_New(&method, nullptr);
     PyObject* const module = PyImport_ImportModule("gc");
@@ -101,7 +101,7 @@ void start_gc_ranges() noexcept {
 }
 
 void stop_gc_ranges() noexcept {
-    const KeptError error;
+    const SavedError error;
     PyObject* const list = std::exchange(callbacks, nullptr);
     if (list == nullptr) return;
     if (const Py_ssize_t place = place_in(list); place >= 0) PyList_SetSlice(list, place, place + 1, nullptr);

@@ -19,18 +19,18 @@ std::uint64_t tracing_period = 0;  // counts starts: what was put aside in anoth
 
 /// The calls of a greenlet that does not run. The reference to it is weak: its address may be another's
 /// later.
-struct Aside {
+struct SavedStack {
     PyObject* greenlet = nullptr;
     std::vector<SuspendedCall> calls;
     FilteredStack::Suspended filtered;
-    ~Aside() { Py_XDECREF(greenlet); }
+    ~SavedStack() { Py_XDECREF(greenlet); }
 };
 
 struct ThreadGreenlets {
     ShadowStack* stack = nullptr;  ///< null, as the next: the calls are not known
     FilteredStack* filtered = nullptr;
     std::uint64_t period = 0;  ///< the start of tracing in which these were given
-    std::map<PyObject*, Aside> aside;
+    std::map<PyObject*, SavedStack> aside;
 };
 // Never destroyed: a thread ends without the GIL, and holds next to nothing by then.
 thread_local ThreadGreenlets* own = nullptr;
@@ -48,7 +48,7 @@ bool refers_to(PyObject* reference, const PyObject* object) noexcept {
 }
 
 // The calls of a greenlet that stops running.
-void put_aside(PyObject* greenlet) {
+void save_stack(PyObject* greenlet) {
     own->aside.erase(greenlet);
     // What has begun last ends first: with a filter, or without.
     FilteredStack::Suspended filtered;
@@ -62,14 +62,14 @@ void put_aside(PyObject* greenlet) {
                       [](const auto& each) { return !refers_to(each.second.greenlet, each.first); });
     PyObject* const reference = PyWeakref_NewRef(greenlet, nullptr);
     if (reference == nullptr) return PyErr_Clear();
-    Aside& aside = own->aside[greenlet];
+    SavedStack& aside = own->aside[greenlet];
     aside.greenlet = reference;
     aside.calls = std::move(calls);
     aside.filtered = std::move(filtered);
 }
 
 // Those of one that runs again.
-void bring_back(const Aside& aside) noexcept {
+void restore_stack(const SavedStack& aside) noexcept {
     if (!call_filter.is_on) own->filtered->resume(aside.filtered);
     own->stack->resume(aside.calls);
     if (call_filter.is_on) own->filtered->resume(aside.filtered);
@@ -77,16 +77,16 @@ void bring_back(const Aside& aside) noexcept {
 
 void switch_calls(PyObject* origin, PyObject* target) noexcept {
     if (own == nullptr || own->period != tracing_period || expect_greenlets == nullptr) return;
-    const KeptError error;
+    const SavedError error;
     if (own->stack == nullptr) {
         if (cannot_follow_greenlets != nullptr) cannot_follow_greenlets(origin);
         return;
     }
     try {
-        put_aside(origin);
+        save_stack(origin);
         const auto found = own->aside.find(target);
         if (found == own->aside.end()) return;
-        if (refers_to(found->second.greenlet, target)) bring_back(found->second);
+        if (refers_to(found->second.greenlet, target)) restore_stack(found->second);
         own->aside.erase(found);
     } catch (const std::bad_alloc&) {  // then some stretches are missing
     }
@@ -129,7 +129,7 @@ void follow_greenlets(void (*expect)() noexcept, void (*cannot_follow)(PyObject*
 }
 
 bool watch_greenlets(ShadowStack* stack, FilteredStack* filtered) noexcept {
-    const KeptError error;
+    const SavedError error;
     PyObject* const found = PyDict_GetItemString(PyImport_GetModuleDict(), "greenlet");  // borrowed
     if (found == nullptr || !PyModule_Check(found)) return true;
     // What is asked may run anything: that may drop the module.

@@ -72,7 +72,7 @@ std::string module_of_file(std::string_view file) {
     return name;
 }
 
-void ImportPrefixes::look_again() {
+void ImportPrefixes::rescan() {
     Py_XDECREF(std::exchange(seen_, import_path()));
     folders_.clear();
     has_relative_ = false;
@@ -111,7 +111,7 @@ std::size_t ImportPrefixes::longest(std::string_view file) const noexcept {
 std::string ImportPrefixes::shortened(std::string_view file) {
     if (!is_path(file)) return std::string(file);
     if (!is_same(PySys_GetObject("path"), seen_) || (has_relative_ && working_folder_ != working_folder()))
-        look_again();
+        rescan();
     const std::string path = absolute_file(file);
     if (const std::size_t cut = longest(path)) return path.substr(cut);
     const std::string real = real_path(path);

@@ -18,7 +18,7 @@ class ImportPrefixes {
     std::string shortened(std::string_view file);
 
   private:
-    void look_again();
+    void rescan();
     std::size_t longest(std::string_view file) const noexcept;
 
     PyObject* seen_ = nullptr;  ///< sys.path as a tuple

@@ -53,10 +53,10 @@ inline int line_of(_PyInterpreterFrame* frame) noexcept {
 /// Calls visit(frame, code, globals, line) for every call that a thread is in, the innermost first. `line`:
 /// that it is at, where lines are wanted.
 template <class Visit>
-void visit_frames(PyThreadState* state, bool wants_lines, Visit visit) {
+void visit_frames(PyThreadState* state, bool with_lines, Visit visit) {
     for (_PyInterpreterFrame* frame = current_frame(state); frame != nullptr; frame = frame->previous) {
         if (_PyFrame_IsIncomplete(frame)) continue;
-        visit(frame, frame->f_code, frame->f_globals, wants_lines ? line_of(frame) : -1);
+        visit(frame, frame->f_code, frame->f_globals, with_lines ? line_of(frame) : -1);
     }
 }
 
@@ -84,12 +84,12 @@ inline PyObject* generator_of(const void* frame) noexcept {
 
 /// The same; events of sys.monitoring know calls by their code, so the frame given is the code.
 template <class Visit>
-void visit_frames(PyThreadState* state, bool wants_lines, Visit visit) {
+void visit_frames(PyThreadState* state, bool with_lines, Visit visit) {
     PyFrameObject* frame = PyThreadState_GetFrame(state);
     while (frame != nullptr) {
         PyCodeObject* const code = PyFrame_GetCode(frame);
         PyObject* const globals = PyFrame_GetGlobals(frame);
-        visit(static_cast<const void*>(code), code, globals, wants_lines ? PyFrame_GetLineNumber(frame) : -1);
+        visit(static_cast<const void*>(code), code, globals, with_lines ? PyFrame_GetLineNumber(frame) : -1);
         Py_XDECREF(globals);
         Py_DECREF(code);
         PyFrameObject* const outer = PyFrame_GetBack(frame);

@@ -32,7 +32,7 @@ class Numbers {
         free_.pop_back();
         return number;
     }
-    void give_back(std::uint32_t number) noexcept { free_.push_back(number); }
+    void recycle(std::uint32_t number) noexcept { free_.push_back(number); }
     /// The round in which an object of that number was described last.
     std::uint64_t& described(std::uint32_t number) noexcept { return described_[number]; }
 
@@ -57,14 +57,14 @@ auto& types = *new std::vector<std::shared_ptr<const ModuleType>>;
 auto& known_objects = *new std::unordered_map<PyObject*, Known>;
 auto& numbers_of = *new std::unordered_map<std::string, Numbers>;  // by prefix and name
 constexpr std::size_t kFewKnown = 1024;
-std::size_t look_through_at = kFewKnown;  // how many are known when those that have gone are next looked for
+std::size_t next_sweep_size = kFewKnown;  // how many are known when those that have gone are next looked for
 std::uint64_t round_number = 1;
 std::uint64_t times_forgotten = 0;
 DescribeModule describe_module = nullptr;
-MeetCode meet_code = nullptr;
-thread_local bool is_asking = false;
+NewCodeCallback on_new_code = nullptr;
+thread_local bool is_describing = false;
 
-std::atomic<bool> wants_children{false};
+std::atomic<bool> with_children{false};
 
 bool is_alive(const Known& known, PyObject* object) noexcept {
     if (!known.is_weak) return true;
@@ -86,11 +86,11 @@ void forget_gone() noexcept {
             ++at;
             continue;
         }
-        known.numbers->give_back(known.number);
+        known.numbers->recycle(known.number);
         Py_CLEAR(known.reference);
         at = known_objects.erase(at);
     }
-    look_through_at = std::max(kFewKnown, known_objects.size() * 2);
+    next_sweep_size = std::max(kFewKnown, known_objects.size() * 2);
 }
 
 // What an object's class is called.
@@ -125,11 +125,11 @@ Known* learn(const ModuleType& type, PyObject* self) {
     const std::unique_ptr<PyObject, void (*)(PyObject*)> held(reference,
                                                               [](PyObject* own) { Py_DECREF(own); });
     if (times_forgotten != forgotten) return nullptr;
-    if (known_objects.size() >= look_through_at) forget_gone();
+    if (known_objects.size() >= next_sweep_size) forget_gone();
     // Asking may have let another thread come here first; one that has gone may have had the address.
     if (const auto found = known_objects.find(self); found != known_objects.end()) {
         if (is_alive(found->second, self)) return &found->second;
-        found->second.numbers->give_back(found->second.number);
+        found->second.numbers->recycle(found->second.number);
         Py_CLEAR(found->second.reference);
         known_objects.erase(found);
     }
@@ -153,7 +153,7 @@ void describe(const ModuleType& type, PyObject* self, const Known& known) {
     const std::uint64_t ticks = source_ticks();
     std::vector<KeyedValue> values;
     std::shared_ptr<void> held;
-    const ModuleInstance instance{type, self, known.class_name, known.number, wants_children.load()};
+    const ModuleInstance instance{type, self, known.class_name, known.number, with_children.load()};
     {
         const EnableGuard off(false);
         describe_module(instance, values, held);
@@ -174,14 +174,14 @@ std::uint32_t site_of_object(PyCodeObject* code, PyObject* self) {
     if (known == nullptr) return 0;
     const std::uint32_t site = known->site;
     std::uint64_t& described = known->numbers->described(known->number);
-    if (described != round_number && site != 0 && describe_module != nullptr && !is_asking) {
+    if (described != round_number && site != 0 && describe_module != nullptr && !is_describing) {
         described = round_number;
-        is_asking = true;
+        is_describing = true;
         try {
             describe(*type, self, *known);
         } catch (const std::exception&) {  // then only its name is known
         }
-        is_asking = false;
+        is_describing = false;
     }
     return site;
 }
@@ -194,9 +194,9 @@ ModuleType::~ModuleType() {
     for (PyObject* const object : {name, parameters, gradients, state, children, arrays}) Py_XDECREF(object);
 }
 
-void set_module_callbacks(DescribeModule describe, MeetCode meet) noexcept {
+void set_module_callbacks(DescribeModule describe, NewCodeCallback meet) noexcept {
     describe_module = describe;
-    meet_code = meet;
+    on_new_code = meet;
 }
 
 void add_module_type(std::shared_ptr<const ModuleType> type) {
@@ -243,10 +243,10 @@ bool is_module_code(PyCodeObject* code) noexcept {
         return std::any_of(types.begin(), types.end(), [&](const auto& type) { return type->code == code; });
     };
     if (is_registered()) return true;
-    if (meet_code == nullptr || is_asking) return false;
-    is_asking = true;
-    meet_code(code);
-    is_asking = false;
+    if (on_new_code == nullptr || is_describing) return false;
+    is_describing = true;
+    on_new_code(code);
+    is_describing = false;
     return is_registered();
 }
 
@@ -256,7 +256,7 @@ std::uint32_t module_site(CodeWord word, PyCodeObject* code, PyObject* self) noe
         return site_of(word);
     }
     if (self == nullptr) return site_of(word);
-    const KeptError error;
+    const SavedError error;
     std::uint32_t site = 0;
     Py_INCREF(self);
     try {
@@ -272,17 +272,17 @@ void describe_modules_again() noexcept {
     ++round_number;
 }
 
-void want_module_children(bool wanted) noexcept {
-    wants_children.store(wanted);
+void set_module_children(bool wanted) noexcept {
+    with_children.store(wanted);
 }
 
 void forget_modules() noexcept {
-    const KeptError error;
+    const SavedError error;
     ++times_forgotten;
     std::unordered_map<PyObject*, Known> dropped;
     dropped.swap(known_objects);
     numbers_of.clear();
-    look_through_at = kFewKnown;
+    next_sweep_size = kFewKnown;
     for (auto& [object, known] : dropped) Py_CLEAR(known.reference);
 }
 

@@ -42,18 +42,18 @@ struct ModuleInstance {
     const ModuleType& type;
     PyObject* self;
     std::string class_name;
-    std::uint32_t number = 0;     ///< among those of that name, from 0
-    bool wants_children = false;  ///< a session asks for the hierarchy of modules
+    std::uint32_t number = 0;    ///< among those of that name, from 0
+    bool with_children = false;  ///< a session asks for the hierarchy of modules
 };
 /// Fills in values that view what `held` keeps. Runs with recording switched off on this thread; may leave an
 /// error set. Its strings and arrays live as long as `held`.
 using DescribeModule = void (*)(const ModuleInstance& instance, std::vector<KeyedValue>& values,
                                 std::shared_ptr<void>& held);
 /// Is told of code that may be a known library's call, so that it can be registered.
-using MeetCode = void (*)(PyCodeObject* code);
+using NewCodeCallback = void (*)(PyCodeObject* code);
 
 /// All of these need the GIL.
-void set_module_callbacks(DescribeModule describe, MeetCode meet) noexcept;
+void set_module_callbacks(DescribeModule describe, NewCodeCallback meet) noexcept;
 /// One that has the same class and code gives way to it.
 void add_module_type(std::shared_ptr<const ModuleType> type);
 /// Drops the types of a class. How many there were.
@@ -71,7 +71,7 @@ std::uint32_t module_site(CodeWord word, PyCodeObject* code, PyObject* self) noe
 /// Sessions begin that are to have every object described again at its next call.
 void describe_modules_again() noexcept;
 /// Whether objects are to say what they hold. Any thread.
-void want_module_children(bool wanted) noexcept;
+void set_module_children(bool wanted) noexcept;
 /// No session asks for calls any more: numbers begin at 0 again.
 void forget_modules() noexcept;
 

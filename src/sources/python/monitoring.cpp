@@ -9,7 +9,7 @@
 #include <mutex>
 #include <vector>
 
-#include "base/rare_looks.h"
+#include "base/backoff.h"
 #include "record/source_writer.h"
 #include "sources/python/asyncio_tasks.h"
 #include "sources/python/c_call_instructions.h"
@@ -45,7 +45,7 @@ std::uint64_t period = 0;
 bool keeps_call_events = false;  // c_calls "all"
 PyObject* disable = nullptr;     // sys.monitoring.DISABLE
 CCallInstructions c_call_instructions;
-RareLooks looks_for_c_calls;  // at codes whose call events cannot be switched off yet
+Backoff looks_for_c_calls;  // at codes whose call events cannot be switched off yet
 
 std::atomic<std::uint64_t> lost_instructions{0};  // switched off though they have called functions of C
 
@@ -53,9 +53,9 @@ std::atomic<std::uint64_t> lost_instructions{0};  // switched off though they ha
 std::mutex threads_mutex;
 auto& threads = *new std::vector<MonitoredThread*>;  // never destroyed: threads may outlast us
 
-struct OwnThread {
+struct ThreadHolder {
     std::unique_ptr<MonitoredThread> trace;
-    ~OwnThread() {
+    ~ThreadHolder() {
         if (trace == nullptr) return;
         if (detail::current_thread->tracer == trace.get()) detail::current_thread->tracer = nullptr;
         forget_greenlets(trace->stack);
@@ -63,22 +63,22 @@ struct OwnThread {
         std::erase(threads, trace.get());
     }
 };
-thread_local OwnThread own_thread;
+thread_local ThreadHolder thread_holder;
 
 [[gnu::noinline]] MonitoredThread* meet() noexcept {
     if (!attach_thread()) return nullptr;
     try {
-        if (own_thread.trace == nullptr) {
-            own_thread.trace = std::make_unique<MonitoredThread>();
+        if (thread_holder.trace == nullptr) {
+            thread_holder.trace = std::make_unique<MonitoredThread>();
             std::lock_guard lock(threads_mutex);
-            threads.push_back(own_thread.trace.get());
+            threads.push_back(thread_holder.trace.get());
         }
-        MonitoredThread& trace = *own_thread.trace;
+        MonitoredThread& trace = *thread_holder.trace;
         detail::current_thread->tracer = &trace;
         trace.thread = detail::thread_number();
-        const bool is_met = watch_greenlets(&trace.stack, &trace.filtered);
+        const bool is_prepared = watch_greenlets(&trace.stack, &trace.filtered);
         if (tool < 0) return nullptr;  // that has ended tracing
-        trace.period = is_met ? period : period - 1;
+        trace.period = is_prepared ? period : period - 1;
         const std::vector<AdoptedFrame> adopted = start_frames.adopt(PyThreadState_Get());
         call_filter.is_on ? trace.filtered.adopt(adopted) : trace.stack.adopt(adopted);
         return &trace;
@@ -153,7 +153,7 @@ bool is_throw_at_start(PyObject* const* args) noexcept {
 // Also of a thread that has been switched off since: what it has open ends all the same.
 // `is_last`: a generator does not go on.
 [[gnu::noinline]] PyObject* end_unusual(std::uintptr_t key, bool is_last) noexcept {
-    MonitoredThread* trace = own_thread.trace.get();
+    MonitoredThread* trace = thread_holder.trace.get();
     if (trace == nullptr || trace->period != period) trace = monitored();
     if (trace == nullptr) Py_RETURN_NONE;
     const auto end_its_part = [=](std::uint64_t start) { end_part(running_frame(), start, is_last); };
@@ -234,7 +234,7 @@ bool is_python_function(PyObject* callable) noexcept {
         for (const MonitoredThread* const thread : threads) {
             if (thread->period != period || !(thread->stack.holds(key) || thread->filtered.holds(key)))
                 continue;
-            looks_for_c_calls.was_in_vain(code);
+            looks_for_c_calls.failed(code);
             Py_RETURN_NONE;
         }
     }
@@ -333,7 +333,7 @@ PyObject* on_filtered_throw(PyObject*, PyObject* const* args, Py_ssize_t count) 
 }
 
 void end_filtered(std::uintptr_t key, bool is_last) noexcept {
-    MonitoredThread* trace = own_thread.trace.get();
+    MonitoredThread* trace = thread_holder.trace.get();
     if (trace == nullptr || trace->period != period) trace = monitored();
     if (trace == nullptr) return;
     const auto end_its_part = [=](std::uint64_t start) { end_part(running_frame(), start, is_last); };
@@ -399,7 +399,7 @@ PyMethodDef c_end_methods[] = {method("on_c_end", on_c_end), method("on_c_end", 
 struct Event {
     const char* name;
     PyMethodDef* methods;
-    bool is_of_c;
+    bool is_c_event;
     bool is_asked_for;  ///< those that come with CALL are not to be asked for
 };
 const Event events[] = {
@@ -473,7 +473,7 @@ long events_of_tool(PyObject* module) noexcept {
 long register_callbacks(PyObject* module, bool c_calls) noexcept {
     long asked = 0;
     for (const Event& event : events) {
-        if (event.is_of_c && !c_calls) continue;
+        if (event.is_c_event && !c_calls) continue;
         const long bit = event_bit(module, event.name);
         PyObject* const callback = PyCFunction_New(event.methods + (call_filter.is_on ? 1 : 0), nullptr);
         if (callback == nullptr || bit == 0) {
@@ -542,11 +542,11 @@ bool start_monitoring(bool c_calls, bool all_c_calls) noexcept {
     return true;
 }
 
-void meet_monitored_thread() noexcept {
+void prepare_monitored_thread() noexcept {
     monitored();
 }
 
-bool is_monitoring_whole() noexcept {
+bool is_monitoring_intact() noexcept {
     PyObject* const module = monitoring_module();
     const bool is_whole = module != nullptr && has_tool(module) &&
                           (events_of_tool(module) & event_bit(module, "PY_START")) != 0;
@@ -563,7 +563,7 @@ void monitoring_forked() noexcept {
     std::construct_at(&threads_mutex);
     std::construct_at(&threads);
     try {
-        if (own_thread.trace != nullptr) threads.push_back(own_thread.trace.get());
+        if (thread_holder.trace != nullptr) threads.push_back(thread_holder.trace.get());
     } catch (const std::bad_alloc&) {
     }
 }

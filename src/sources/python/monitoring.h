@@ -17,9 +17,9 @@ void change_monitoring(bool c_calls, bool all_c_calls) noexcept;
 /// Takes the hook out though sessions run: calls that are open end now, unfinished.
 void pause_monitoring() noexcept;
 /// Whether the program has left the tool id and its events alone. Needs the GIL.
-bool is_monitoring_whole() noexcept;
+bool is_monitoring_intact() noexcept;
 /// The calling thread is about to open a range: its calls from before are opened.
-void meet_monitored_thread() noexcept;
+void prepare_monitored_thread() noexcept;
 /// How many instructions were switched off, since this was last asked, though they have called functions of
 /// C: what they call in C later is missing. Any thread.
 std::uint64_t monitoring_lost_instructions() noexcept;

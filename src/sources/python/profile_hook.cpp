@@ -28,7 +28,7 @@ namespace {
 /// The hook's argument on one thread: goes with the thread state, which holds the only reference.
 struct ProfileThread {
     PyObject_HEAD std::uint32_t thread;  ///< the recorder's number; 0 before the first event
-    bool is_met;                         ///< nothing is to be done first at the next event
+    bool is_prepared;                    ///< nothing is to be done first at the next event
     ProfileThread* next;                 ///< of all of them
     ProfileThread** link;
     ShadowStack stack;
@@ -73,7 +73,7 @@ int on_python_event(PyObject* self, PyFrameObject* frame, int what, PyObject* ar
 bool is_ours(Py_tracefunc hook) noexcept {
     return hook == on_event || hook == on_filtered_event || hook == on_python_event;
 }
-Py_tracefunc present_hook() noexcept {
+Py_tracefunc current_hook() noexcept {
     if (!records_c) return on_python_event;
     return call_filter.is_on ? on_filtered_event : on_event;
 }
@@ -84,7 +84,7 @@ ProfileThread* make_profile_thread() noexcept {
     new (&self->stack) ShadowStack;
     new (&self->filtered) FilteredStack;
     self->thread = 0;
-    self->is_met = false;
+    self->is_prepared = false;
     self->next = first_thread;
     self->link = &first_thread;
     if (first_thread != nullptr) first_thread->link = &self->next;
@@ -98,7 +98,7 @@ void find_start_new_thread() noexcept {
         module != nullptr ? PyObject_GetAttrString(module, "start_new_thread") : nullptr;
     if (function != nullptr && PyCFunction_Check(function)) {
         start_new_thread = PyCFunction_GET_FUNCTION(function);
-        c_function_sites.never_know(reinterpret_cast<PyCFunctionObject*>(function)->m_ml);
+        c_function_sites.never_cache(reinterpret_cast<PyCFunctionObject*>(function)->m_ml);
     }
     Py_XDECREF(function);
     Py_XDECREF(module);
@@ -134,21 +134,21 @@ void set_profile(PyThreadState* state, Py_tracefunc hook, PyObject* thread) noex
         ProfileThread* const thread = make_profile_thread();
         if (thread == nullptr) break;
         auto* const object = reinterpret_cast<PyObject*>(thread);
-        set_profile(state, present_hook(), object);
+        set_profile(state, current_hook(), object);
         Py_DECREF(object);
     }
     return is_free;
 }
 
 // Held for the length of an event: what runs in it may end tracing, and the thread state then lets go.
-class HeldThread {
+class ThreadRef {
   public:
-    explicit HeldThread(ProfileThread* thread) noexcept : object_(reinterpret_cast<PyObject*>(thread)) {
+    explicit ThreadRef(ProfileThread* thread) noexcept : object_(reinterpret_cast<PyObject*>(thread)) {
         Py_INCREF(object_);
     }
-    ~HeldThread() { Py_DECREF(object_); }
-    HeldThread(const HeldThread&) = delete;
-    HeldThread& operator=(const HeldThread&) = delete;
+    ~ThreadRef() { Py_DECREF(object_); }
+    ThreadRef(const ThreadRef&) = delete;
+    ThreadRef& operator=(const ThreadRef&) = delete;
 
   private:
     PyObject* object_;
@@ -163,11 +163,11 @@ bool is_dropped(ProfileThread* self) noexcept {
 void meet(ProfileThread* self) noexcept {
     if (!attach_thread()) return;
     self->thread = detail::thread_number();
-    self->is_met = watch_greenlets(&self->stack, &self->filtered);
+    self->is_prepared = watch_greenlets(&self->stack, &self->filtered);
     if (is_dropped(self)) return;
     try {
         PyThreadState* const state = PyThreadState_Get();
-        settle_frame_thread(current_frame(state));
+        end_stale_thread_frames(current_frame(state));
         const std::vector<AdoptedFrame> adopted = start_frames.adopt(state);
         call_filter.is_on ? self->filtered.adopt(adopted) : self->stack.adopt(adopted);
     } catch (const std::bad_alloc&) {  // then its outer calls are missing
@@ -241,8 +241,8 @@ bool makes_threads(PyObject* function) noexcept {
 // Whatever is not usual about an event.
 [[gnu::noinline]] int on_unusual_event(ProfileThread* self, _PyInterpreterFrame* frame, int what,
                                        PyObject* arg) noexcept {
-    const HeldThread held(self);
-    if (!self->is_met) meet(self);
+    const ThreadRef held(self);
+    if (!self->is_prepared) meet(self);
     if (is_dropped(self)) return 0;
     switch (what) {
         case PyTrace_CALL: {
@@ -307,13 +307,13 @@ int on_event(PyObject* object, PyFrameObject* frame, int what, PyObject* arg) {
     bool is_done = false;
     if (what == PyTrace_C_CALL) {
         const std::uint32_t site = c_function_sites.known_site(arg);
-        is_done = site != 0 && self->is_met && (known_code(place->f_code) & kCodeSkipped) == 0 &&
+        is_done = site != 0 && self->is_prepared && (known_code(place->f_code) & kCodeSkipped) == 0 &&
                   self->stack.try_open(thread, CallKey::c(place), site, Scope::CFunction);
     } else if (what == PyTrace_C_RETURN || what == PyTrace_C_EXCEPTION) {
         is_done = self->stack.try_close(thread, CallKey::c(place));
     } else if (what == PyTrace_CALL) {
         const CodeWord word = known_code(place->f_code);
-        is_done = is_usual(word) && self->is_met &&
+        is_done = is_usual(word) && self->is_prepared &&
                   PyInterpreterState_ThreadHead(interpreter)->id == newest_thread &&
                   self->stack.try_open(thread, CallKey::python(place), site_of(word), Scope::PythonFunction);
     } else if (what == PyTrace_RETURN) {
@@ -352,22 +352,22 @@ bool start_profile_hook(bool c_calls) noexcept {
     records_c = c_calls;
     follow_greenlets([]() noexcept {
         for (ProfileThread* thread = first_thread; thread != nullptr; thread = thread->next)
-            thread->is_met = false;
+            thread->is_prepared = false;
     });
     return hook_threads();
 }
 
-void meet_profile_thread() noexcept {
+void prepare_profile_thread() noexcept {
     PyThreadState* const state = PyThreadState_Get();
     if (!is_ours(state->c_profilefunc)) return;
     auto* const self = reinterpret_cast<ProfileThread*>(state->c_profileobj);
-    if (self->is_met) return;
+    if (self->is_prepared) return;
     Py_INCREF(reinterpret_cast<PyObject*>(self));  // meeting it may end tracing
     meet(self);
     Py_DECREF(reinterpret_cast<PyObject*>(self));
 }
 
-bool is_profile_hook_whole() noexcept {
+bool is_profile_hook_intact() noexcept {
     if (was_replaced || !is_ours(PyThreadState_Get()->c_profilefunc)) return false;
     for (PyThreadState* state = PyInterpreterState_ThreadHead(PyInterpreterState_Main()); state != nullptr;
          state = PyThreadState_Next(state)) {
@@ -377,7 +377,7 @@ bool is_profile_hook_whole() noexcept {
 }
 
 void change_profile_hook(bool c_calls) noexcept {
-    const KeptError error;
+    const SavedError error;
     records_c = c_calls;
     c_function_sites.forget();
     for (ProfileThread* thread = first_thread; thread != nullptr; thread = thread->next) {
@@ -388,7 +388,7 @@ void change_profile_hook(bool c_calls) noexcept {
     }
     for (PyThreadState* state = PyInterpreterState_ThreadHead(PyInterpreterState_Main()); state != nullptr;
          state = PyThreadState_Next(state)) {
-        if (is_ours(state->c_profilefunc)) set_profile(state, present_hook(), state->c_profileobj);
+        if (is_ours(state->c_profilefunc)) set_profile(state, current_hook(), state->c_profileobj);
     }
 }
 
@@ -401,7 +401,7 @@ void pause_profile_hook() noexcept {
 }
 
 void stop_profile_hook() noexcept {
-    const KeptError error;
+    const SavedError error;
     is_on = false;
     follow_greenlets(nullptr);
     for (ProfileThread* thread = first_thread; thread != nullptr; thread = thread->next) {

@@ -16,8 +16,8 @@ void change_profile_hook(bool c_calls) noexcept;
 /// Takes the hook out though sessions run: calls that are open end now, unfinished.
 void pause_profile_hook() noexcept;
 /// Whether no thread has somebody else's hook or none, in place of ours. Needs the GIL.
-bool is_profile_hook_whole() noexcept;
+bool is_profile_hook_intact() noexcept;
 /// The calling thread is about to open a range: its calls from before are opened.
-void meet_profile_thread() noexcept;
+void prepare_profile_thread() noexcept;
 
 }  // namespace marey::python

@@ -40,7 +40,7 @@ void begin_with_program(bool alone) {
     begin();
 }
 
-void begin_again() noexcept {
+void restart_recording() noexcept {
     attach_thread();
     apply_tracer();
 }

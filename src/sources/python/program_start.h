@@ -10,7 +10,7 @@ void begin_with_program(bool alone);
 
 /// In the child of a fork, with the GIL: the session that the environment asks for starts, and calls are
 /// recorded.
-void begin_again() noexcept;
+void restart_recording() noexcept;
 
 /// For a process that ends by _exit(): its captures are complete.
 void finish_program() noexcept;

@@ -8,12 +8,12 @@
 namespace marey::python {
 
 /// Puts the error indicator aside for its lifetime; what is set meanwhile is forgotten.
-class KeptError {
+class SavedError {
   public:
-    KeptError() noexcept { PyErr_Fetch(&type_, &value_, &traceback_); }
-    ~KeptError() { PyErr_Restore(type_, value_, traceback_); }
-    KeptError(const KeptError&) = delete;
-    KeptError& operator=(const KeptError&) = delete;
+    SavedError() noexcept { PyErr_Fetch(&type_, &value_, &traceback_); }
+    ~SavedError() { PyErr_Restore(type_, value_, traceback_); }
+    SavedError(const SavedError&) = delete;
+    SavedError& operator=(const SavedError&) = delete;
 
   private:
     PyObject* type_ = nullptr;

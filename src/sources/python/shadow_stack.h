@@ -215,7 +215,7 @@ class ShadowStack {
 
     void add(detail::Opened opened, std::uintptr_t key) noexcept {
         if (opened.index < detail::kInlineDepth) {
-            if (usual_[opened.index].key != 0) put_aside(opened.index);
+            if (usual_[opened.index].key != 0) spill(opened.index);
             usual_[opened.index] = {key, opened.start};
         } else {
             push({opened, key, 0});
@@ -223,7 +223,7 @@ class ShadowStack {
     }
     // The slot of the call at this place has moved down, since a range below it was ended first: another
     // call needs the place.
-    void put_aside(std::uint32_t index) noexcept {
+    void spill(std::uint32_t index) noexcept {
         if (used_ == capacity_ && !grow()) return;
         list_depth_ = index;
         list_[used_++] = {{usual_[index].start, index}, usual_[index].key, index};

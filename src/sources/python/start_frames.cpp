@@ -18,7 +18,7 @@
 
 namespace marey::python {
 
-StartFramesOfThreads& start_frames = *new StartFramesOfThreads;
+StartFrameTable& start_frames = *new StartFrameTable;
 
 namespace {
 
@@ -34,9 +34,9 @@ struct ModuleFrame {
 
 }  // namespace
 
-void StartFramesOfThreads::take(std::uint64_t start) {
+void StartFrameTable::take(std::uint64_t start) {
     clear();
-    const KeptError error;
+    const SavedError error;
     std::vector<ModuleFrame> modules;
     PyThreadState* const own = PyThreadState_Get();
     for (PyThreadState* state = PyInterpreterState_ThreadHead(PyThreadState_GetInterpreter(own));
@@ -86,11 +86,11 @@ void StartFramesOfThreads::take(std::uint64_t start) {
         Py_XDECREF(module.self);
         Py_DECREF(reinterpret_cast<PyObject*>(module.code));
     }
-    tell_absent(PyThreadState_GetID(own));
+    report_absent(PyThreadState_GetID(own));
 }
 
 // The calls of threads that may never have an event; `own` is the calling one.
-void StartFramesOfThreads::tell_absent(std::uint64_t own) {
+void StartFrameTable::report_absent(std::uint64_t own) {
     std::vector<AbsentStack> absent;
     for (const auto& [id, found] : threads_) {
         if (id == own) continue;
@@ -105,12 +105,12 @@ void StartFramesOfThreads::tell_absent(std::uint64_t own) {
     if (!absent.empty()) set_absent_threads(std::move(absent));
 }
 
-void StartFramesOfThreads::clear() noexcept {
+void StartFrameTable::clear() noexcept {
     if (!threads_.empty()) set_absent_threads({});
     threads_.clear();
 }
 
-std::vector<AdoptedFrame> StartFramesOfThreads::adopt(PyThreadState* state) {
+std::vector<AdoptedFrame> StartFrameTable::adopt(PyThreadState* state) {
     std::vector<AdoptedFrame> adopted;
     const auto place = threads_.find(PyThreadState_GetID(state));
     if (place == threads_.end()) return adopted;

@@ -41,7 +41,7 @@ struct AdoptedFrame {
 
 /// Those of every thread that has not had an event yet, by the number of its thread state. Guarded by the
 /// GIL.
-class StartFramesOfThreads {
+class StartFrameTable {
   public:
     /// Notes the calls of every thread of this interpreter. `start`: ticks.
     void take(std::uint64_t start);
@@ -51,11 +51,11 @@ class StartFramesOfThreads {
     std::vector<AdoptedFrame> adopt(PyThreadState* state);
 
   private:
-    void tell_absent(std::uint64_t own);
+    void report_absent(std::uint64_t own);
     std::map<std::uint64_t, StartFrames> threads_;
 };
 
 /// The process's; never destroyed.
-[[gnu::visibility("hidden")]] extern StartFramesOfThreads& start_frames;
+[[gnu::visibility("hidden")]] extern StartFrameTable& start_frames;
 
 }  // namespace marey::python

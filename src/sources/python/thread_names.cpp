@@ -19,7 +19,7 @@ bool is_thread_code(PyCodeObject* code) noexcept {
 }
 
 std::string name_of_thread(PyObject* thread) {
-    const KeptError error;
+    const SavedError error;
     std::string name;
     if (thread == nullptr) return name;
     PyObject* const members = PyObject_GenericGetDict(thread, nullptr);

@@ -14,7 +14,7 @@ static_assert(offsetof(marey_python_frame, place) == offsetof(marey::detail::Pyt
 namespace marey::python {
 namespace {
 
-enum State : int { kHadIt = -1 };
+enum State : int { kAlreadyHeld = -1 };
 
 PyThreadState* current_thread() noexcept {
 #if PY_VERSION_HEX >= 0x030d0000
@@ -38,7 +38,7 @@ bool enter(int& state) noexcept {
     PyThreadState* own = PyGILState_GetThisThreadState();
     if (own == nullptr) return false;
     if (own == current_thread()) {
-        state = kHadIt;
+        state = kAlreadyHeld;
         return true;
     }
     if (finalizing()) return false;  // who waits for the GIL then never comes back
@@ -47,7 +47,7 @@ bool enter(int& state) noexcept {
 }
 
 void leave(int state) noexcept {
-    if (state != kHadIt) PyGILState_Release(static_cast<PyGILState_STATE>(state));
+    if (state != kAlreadyHeld) PyGILState_Release(static_cast<PyGILState_STATE>(state));
 }
 
 std::size_t capture(detail::PythonFrame* out, std::size_t room, std::size_t skip,

@@ -39,16 +39,16 @@ void forget_other_threads() noexcept {
 enum class Mode : std::uint8_t {
     Off = 0,
     PythonCalls = 1,
-    AlsoC = 2,     ///< calls into C too
-    AlsoAllC = 3,  ///< those of call sites that call Python functions as well too
+    WithC = 2,     ///< calls into C too
+    WithAllC = 3,  ///< those of call sites that call Python functions as well too
 };
 
 // What the sessions ask for. Written by whoever starts or stops one, read with the GIL held.
-std::atomic<Mode> wanted_mode{Mode::Off};
+std::atomic<Mode> requested_mode{Mode::Off};
 std::atomic<bool> wants_all{false};
 std::atomic<std::uint64_t> start_ticks{0};  // of the session that is starting; 0: not known yet
 
-Mode present_mode = Mode::Off;  // guarded by the GIL, as the next
+Mode current_mode = Mode::Off;  // guarded by the GIL, as the next
 bool is_paused = false;         // the budget is spent: the hook is out
 
 // Sessions that are being started by somebody who will call apply_tracer() when all is ready.
@@ -80,11 +80,11 @@ class TracerSource final : public Source {
         Mode mode = Mode::Off;
         if ((needs.option_bits & detail::kOptionStacks) != 0) {
             if (scopes.contains(Scope::PythonFunction)) mode = Mode::PythonCalls;
-            if (scopes.contains(Scope::CFunction)) mode = wants_all.load() ? Mode::AlsoAllC : Mode::AlsoC;
+            if (scopes.contains(Scope::CFunction)) mode = wants_all.load() ? Mode::WithAllC : Mode::WithC;
         }
-        want_module_children((needs.option_bits & detail::kOptionModules) != 0);
-        set_wanted_calls(needs.calls);
-        if (wanted_mode.exchange(mode) == mode && needs.calls.empty()) return;
+        set_module_children((needs.option_bits & detail::kOptionModules) != 0);
+        set_requested_calls(needs.calls);
+        if (requested_mode.exchange(mode) == mode && needs.calls.empty()) return;
         if (start_ticks.load() == 0) start_ticks.store(source_ticks());
         // We may not wait for the GIL here: the interpreter is asked to come by, unless somebody with the GIL
         // does it first.
@@ -108,11 +108,11 @@ class TracerSource final : public Source {
     // The interpreter's locks are as the parent's other threads left them: nothing of it may be called. Its
     // own handler for forks comes later, and unhook_child() with it.
     void forked() noexcept override {
-        wanted_mode.store(Mode::Off);
+        requested_mode.store(Mode::Off);
         wants_all.store(false);
         start_ticks.store(0);
         held.store(0);
-        forget_wanted_calls();
+        clear_requested_calls();
         forget_other_threads();
     }
 };
@@ -144,7 +144,7 @@ void watch_forks() noexcept {
 bool is_profiling = false;  // the hook that is there, guarded by the GIL: the profile hook, or the frame hook
 
 void check_hook() noexcept {
-    if (!is_profiling || is_profile_hook_whole()) return;
+    if (!is_profiling || is_profile_hook_intact()) return;
     note_problem(
         "python_profile_hook",
         "the program has put a profile hook of its own (sys.setprofile, cProfile, ...) in place of "
@@ -167,7 +167,7 @@ bool is_hook_allowed(Mode mode) noexcept {
 
 void start_profiling(Mode mode) noexcept {
     is_profiling = true;
-    if (start_profile_hook(mode >= Mode::AlsoC)) return;
+    if (start_profile_hook(mode >= Mode::WithC)) return;
     note_problem("python_profile_hook",
                  "another profile hook (sys.setprofile, cProfile, ...) is set on a thread: calls of that "
                  "thread are not recorded");
@@ -185,17 +185,17 @@ bool has_foreign_profile_hook() noexcept {
 // them: the profile hook, which knows its calls, takes over. Calls of `origin`, which ran, stay open around
 // those of the others.
 void leave_frame_hook(PyObject* origin) noexcept {
-    if (is_applying || is_profiling || is_paused || present_mode != Mode::PythonCalls) return;
-    const KeptError error;
+    if (is_applying || is_profiling || is_paused || current_mode != Mode::PythonCalls) return;
+    const SavedError error;
     is_applying = true;  // audit hooks run
     const bool is_possible = !has_foreign_profile_hook() && is_profile_hook_allowed();
     if (is_possible) {
         PyObject* const frame = PyObject_GetAttrString(origin, "gr_frame");
         pause_frame_hook();
         if (frame != nullptr && PyFrame_Check(frame))
-            settle_frame_thread(reinterpret_cast<PyFrameObject*>(frame)->f_frame);
+            end_stale_thread_frames(reinterpret_cast<PyFrameObject*>(frame)->f_frame);
         Py_XDECREF(frame);
-        start_profiling(present_mode);
+        start_profiling(current_mode);
     } else {
         follow_greenlets(nullptr);
         note_problem("python_greenlets",
@@ -212,18 +212,18 @@ bool start_hook(Mode mode) noexcept {
     return true;
 }
 
-// `is_for_now`: one is started right after.
-void stop_hook(bool is_for_now) noexcept {
+// `will_restart`: one is started right after.
+void stop_hook(bool will_restart) noexcept {
     if (is_profiling) stop_profile_hook();
     is_profiling = false;
-    stop_frame_hook(is_for_now);  // calls that it has taken over at the start may be open
+    stop_frame_hook(will_restart);  // calls that it has taken over at the start may be open
 }
 
 // The profile hook stays when calls into C are not asked for any more: the frame hook would not see the ends
 // of calls that are open.
 bool change_hook(Mode mode) noexcept {
     if (is_profiling) {
-        change_profile_hook(mode >= Mode::AlsoC);
+        change_profile_hook(mode >= Mode::WithC);
     } else if (mode == Mode::PythonCalls) {
         refilter_frame_hook();
     } else if (is_hook_allowed(mode)) {
@@ -245,7 +245,7 @@ void pause_hook() noexcept {
 #else
 
 void check_hook() noexcept {
-    if (!is_monitoring_whole()) {
+    if (!is_monitoring_intact()) {
         note_problem(
             "python_calls_missing",
             "the program has taken Marey's tool id of sys.monitoring: calls are missing from then on");
@@ -257,13 +257,13 @@ bool is_hook_allowed(Mode) noexcept {
 }
 
 bool start_hook(Mode mode) noexcept {
-    return start_monitoring(mode != Mode::PythonCalls, mode == Mode::AlsoAllC);
+    return start_monitoring(mode != Mode::PythonCalls, mode == Mode::WithAllC);
 }
 void stop_hook(bool) noexcept {
     stop_monitoring();
 }
 bool change_hook(Mode mode) noexcept {
-    change_monitoring(mode != Mode::PythonCalls, mode == Mode::AlsoAllC);
+    change_monitoring(mode != Mode::PythonCalls, mode == Mode::WithAllC);
     return true;
 }
 void pause_hook() noexcept {
@@ -295,8 +295,8 @@ void release_tracer() noexcept {
 }
 
 void check_tracer() noexcept {
-    const KeptError error;
-    if (present_mode != Mode::Off && !is_paused) check_hook();
+    const SavedError error;
+    if (current_mode != Mode::Off && !is_paused) check_hook();
     note_open_parts();
 }
 
@@ -308,32 +308,32 @@ void prepare_tracer(bool all_c_calls) noexcept {
 namespace {
 
 void apply_once() noexcept {
-    const Mode mode = wanted_mode.load(std::memory_order_relaxed);
+    const Mode mode = requested_mode.load(std::memory_order_relaxed);
     const bool is_new_filter = renew_call_filter();
-    const KeptError error;
-    if (mode == present_mode && is_paused == call_filter.is_spent()) {
+    const SavedError error;
+    if (mode == current_mode && is_paused == call_filter.is_spent()) {
         if (is_new_filter && mode != Mode::Off && !is_paused) change_hook(mode);
         return;
     }
-    if (mode == present_mode && !is_paused) {
+    if (mode == current_mode && !is_paused) {
         pause_hook();
         is_paused = true;
         return;
     }
-    if (mode != Mode::Off && present_mode != Mode::Off && !is_paused) {  // calls that are open stay so
+    if (mode != Mode::Off && current_mode != Mode::Off && !is_paused) {  // calls that are open stay so
         start_ticks.store(0);
-        if (change_hook(mode)) present_mode = mode;
+        if (change_hook(mode)) current_mode = mode;
         return;
     }
     is_paused = false;
     if (is_new_filter) c_function_sites.forget();
-    if (present_mode != Mode::Off) {
+    if (current_mode != Mode::Off) {
         stop_gc_ranges();
         stop_hook(mode != Mode::Off);
         start_frames.clear();
         live_calls.clear();
         forget_asyncio();
-        present_mode = Mode::Off;
+        current_mode = Mode::Off;
     }
     if (mode == Mode::Off) {
         wants_all.store(false);
@@ -350,8 +350,8 @@ void apply_once() noexcept {
         start_gc_ranges();  // imports a module, which is to be no part of the program
         live_calls.clear();
         start_frames.take(start_ticks.exchange(0));
-        if (start_hook(mode)) present_mode = mode;
-        if (present_mode == Mode::Off) stop_gc_ranges();
+        if (start_hook(mode)) current_mode = mode;
+        if (current_mode == Mode::Off) stop_gc_ranges();
     } catch (const std::bad_alloc&) {
         note_problem("python_calls_missing", "no memory");
     }
@@ -359,11 +359,11 @@ void apply_once() noexcept {
 
 }  // namespace
 
-void meet_thread() noexcept {
+void prepare_thread() noexcept {
 #if PY_VERSION_HEX < 0x030C0000
-    is_profiling ? meet_profile_thread() : meet_frame_thread();
+    is_profiling ? prepare_profile_thread() : prepare_frame_thread();
 #else
-    meet_monitored_thread();
+    prepare_monitored_thread();
 #endif
 }
 
@@ -375,10 +375,10 @@ void apply_tracer() noexcept {
     is_applying = true;
     while (std::exchange(is_asked, false)) apply_once();
     is_applying = false;
-    is_tracing = present_mode != Mode::Off && !is_paused;
+    is_tracing = current_mode != Mode::Off && !is_paused;
 }
 
-const char* tracer_obstacle(bool c_calls) noexcept {
+const char* tracer_error(bool c_calls) noexcept {
 #if PY_VERSION_HEX < 0x030C0000
     PyThreadState* const state = PyThreadState_Get();
     if (c_calls && !is_profiling && state->c_profilefunc != nullptr)

@@ -27,17 +27,17 @@ void release_tracer() noexcept;
 void check_tracer() noexcept;
 
 /// Why a session that starts now would not get what it asks for; null: it would.
-const char* tracer_obstacle(bool c_calls) noexcept;
+const char* tracer_error(bool c_calls) noexcept;
 
 /// Whether calls are recorded now. Guarded by the GIL.
 [[gnu::visibility("hidden")]] extern bool is_tracing;
-void meet_thread() noexcept;
+void prepare_thread() noexcept;
 
 /// To be called by what opens a range from Python code, with the GIL held: calls that the thread was in when
 /// tracing began are opened first, and those that have ended unseen end first.
 inline void before_range() noexcept {
     if (is_tracing) [[unlikely]]
-        meet_thread();
+        prepare_thread();
 }
 
 }  // namespace marey::python

@@ -28,7 +28,7 @@ bool ActivityBuffers::add(Record record, const Settings& settings) {
     if (static_cast<double>(current_.size()) >= settings.buffer_records) {
         if (settings.hold_buffers != 0 && static_cast<double>(full_.size() + 1) >= settings.buffers) {
             ++lost_;
-            ++untold_;
+            ++unreported_;
             return false;
         }
         full_.push_back(std::exchange(current_, {}));
@@ -37,15 +37,15 @@ bool ActivityBuffers::add(Record record, const Settings& settings) {
     return true;
 }
 
-void ActivityBuffers::hand_over(bool everything, DeviceLog& log, const ClockRelation& relation,
-                                const Settings& settings) {
+void ActivityBuffers::deliver_records(bool everything, DeviceLog& log, const ClockRelation& relation,
+                                      const Settings& settings) {
     if (everything && !current_.empty()) full_.push_back(std::exchange(current_, {}));
     for (; !full_.empty(); full_.pop_front()) {
         Buffer& buffer = full_.front();
         if (settings.shuffle != 0) std::shuffle(buffer.begin(), buffer.end(), random_);
         for (const Record& record : buffer) write(record, log, relation);
     }
-    if (untold_ != 0) log.count_lost(std::exchange(untold_, 0));
+    if (unreported_ != 0) log.count_lost(std::exchange(unreported_, 0));
 }
 
 void ActivityBuffers::write(const Record& record, DeviceLog& log, const ClockRelation& relation) {
@@ -75,7 +75,7 @@ std::uint32_t ActivityBuffers::site_of(DeviceWorkKind kind, const std::string& n
 void ActivityBuffers::forget() {
     current_.clear();
     full_.clear();
-    untold_ = 0;
+    unreported_ = 0;
 }
 
 }  // namespace marey::simulated

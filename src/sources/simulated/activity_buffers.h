@@ -49,7 +49,8 @@ class ActivityBuffers {
     /// Whether buffers are full that need not be held back.
     bool has_full() const noexcept { return !full_.empty(); }
     /// Writes the full ones, or everything, into the log.
-    void hand_over(bool everything, DeviceLog& log, const ClockRelation& relation, const Settings& settings);
+    void deliver_records(bool everything, DeviceLog& log, const ClockRelation& relation,
+                         const Settings& settings);
     std::uint64_t lost() const noexcept { return lost_; }
     /// Leaves what is in them; what was lost stays counted.
     void forget();
@@ -62,7 +63,7 @@ class ActivityBuffers {
     Buffer current_;
     std::deque<Buffer> full_;
     std::uint64_t lost_ = 0;
-    std::uint64_t untold_ = 0;  ///< of the lost ones
+    std::uint64_t unreported_ = 0;  ///< of the lost ones
     std::map<std::pair<DeviceWorkKind, std::string>, std::uint32_t> sites_;
     std::mt19937 random_{1};
 };

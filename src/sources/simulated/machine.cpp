@@ -29,7 +29,7 @@ void Machine::give(std::vector<Job> jobs, std::uint64_t now, const Settings& set
     for (Job& job : jobs) queue.jobs.push_back(std::move(job));
 }
 
-void Machine::let_wait(Job wait, std::uint32_t other, std::uint64_t now) {
+void Machine::add_wait(Job wait, std::uint32_t other, std::uint64_t now) {
     Queue& queue = queues_[{wait.device, wait.stream}];
     wait.start = std::max(queue.end, now);
     wait.end = std::max(wait.start, end_of_queue(wait.device, other, now));
@@ -37,7 +37,7 @@ void Machine::let_wait(Job wait, std::uint32_t other, std::uint64_t now) {
     queue.jobs.push_back(std::move(wait));
 }
 
-std::vector<Job> Machine::take_done(std::uint64_t now) {
+std::vector<Job> Machine::take_finished(std::uint64_t now) {
     std::vector<Job> done;
     for (auto& [place, queue] : queues_) {
         for (; !queue.jobs.empty() && queue.jobs.front().end <= now; queue.jobs.pop_front())

@@ -38,9 +38,9 @@ class Machine {
     /// Gives jobs of one queue; those of a graph may start together.
     void give(std::vector<Job> jobs, std::uint64_t now, const Settings& settings);
     /// A queue waits for another; the wait itself is a job.
-    void let_wait(Job wait, std::uint32_t other, std::uint64_t now);
+    void add_wait(Job wait, std::uint32_t other, std::uint64_t now);
     /// Takes out what is done at `now`, in order of the ends.
-    std::vector<Job> take_done(std::uint64_t now);
+    std::vector<Job> take_finished(std::uint64_t now);
     /// When a device's queue, a device or (-1) every device will have done all; at least `now`.
     std::uint64_t end_of_queue(std::int32_t device, std::uint32_t stream, std::uint64_t now) const;
     std::uint64_t end_of_device(std::int32_t device, std::uint64_t now) const;

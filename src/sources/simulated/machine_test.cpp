@@ -51,17 +51,17 @@ TEST(Machine, AJobStartsWhenItHasArrivedAndItsQueueIsFree) {
     machine.give({job(1, 1'000'000)}, now, settings);
     machine.give({job(1, 2'000'000)}, now, settings);
     machine.give({job(2, 500'000)}, now, settings);
-    machine.let_wait(job(2, 0), 1, now);
+    machine.add_wait(job(2, 0), 1, now);
     machine.give({job(2, 100'000)}, now, settings);
-    EXPECT_TRUE(machine.take_done(now).empty());
-    const std::vector<Job> done = machine.take_done(now + ticks(1e9));
+    EXPECT_TRUE(machine.take_finished(now).empty());
+    const std::vector<Job> done = machine.take_finished(now + ticks(1e9));
     ASSERT_EQ(done.size(), 5u);
     EXPECT_EQ(done[0].stream, 2u);
     EXPECT_EQ(done[0].start, now + ticks(1000));
     EXPECT_EQ(done[1].end, now + ticks(1000) + ticks(1e6));
     EXPECT_EQ(done[2].start, done[1].end);  // the second of queue 1
     EXPECT_EQ(done[4].start, done[2].end);  // queue 2 waited for it
-    EXPECT_TRUE(machine.take_done(kNever).empty());
+    EXPECT_TRUE(machine.take_finished(kNever).empty());
 }
 
 TEST(Machine, WhatNeverEndsHoldsUpItsQueueAlone) {
@@ -74,7 +74,7 @@ TEST(Machine, WhatNeverEndsHoldsUpItsQueueAlone) {
     machine.give({job}, 1000, settings);
     job.stream = 3;
     machine.give({job}, 1000, settings);
-    EXPECT_EQ(machine.take_done(kNever - 1).size(), 1u);
+    EXPECT_EQ(machine.take_finished(kNever - 1).size(), 1u);
     EXPECT_EQ(machine.end_of_device(0, 1000), kNever);
     EXPECT_NE(machine.end_of_queue(0, 3, 1000), kNever);
 }

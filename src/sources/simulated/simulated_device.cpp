@@ -152,7 +152,7 @@ std::uint32_t marey_simulated_graph(std::int32_t device, std::uint32_t stream, c
 }
 
 std::uint32_t marey_simulated_wait(std::int32_t device, std::uint32_t stream, std::uint32_t other) {
-    return Simulation::get().let_wait(make_job(DeviceWorkKind::Wait, "Stream Wait Event", device, stream, 0),
+    return Simulation::get().add_wait(make_job(DeviceWorkKind::Wait, "Stream Wait Event", device, stream, 0),
                                       other);
 }
 

@@ -120,12 +120,12 @@ std::uint32_t Simulation::launch(const char* name, std::vector<Job> jobs) {
     });
 }
 
-std::uint32_t Simulation::let_wait(Job wait, std::uint32_t other) {
+std::uint32_t Simulation::add_wait(Job wait, std::uint32_t other) {
     return call("simStreamWait", wait.device,
                 [&](State& state, std::uint64_t now, std::uint32_t correlation) {
                     wait.correlation = correlation;
                     wait.is_recorded = wants(state.needs, kDeviceWaits);
-                    state.machine.let_wait(std::move(wait), other, now);
+                    state.machine.add_wait(std::move(wait), other, now);
                 });
 }
 
@@ -197,10 +197,10 @@ std::uint64_t Simulation::end_of_queue(std::int32_t device, std::uint32_t stream
     return state_->machine.end_of_queue(device, stream, device_ticks());
 }
 
-bool Simulation::wait_until(std::uint64_t ticks, std::uint64_t most_ns) {
-    const double most = static_cast<double>(device_ticks()) + ns_to_ticks(static_cast<double>(most_ns));
+bool Simulation::wait_until(std::uint64_t ticks, std::uint64_t max_ns) {
+    const double most = static_cast<double>(device_ticks()) + ns_to_ticks(static_cast<double>(max_ns));
     const bool can_be = ticks != kNever && static_cast<double>(ticks) <= most;
-    if (!can_be && most_ns == ~std::uint64_t{0}) return false;
+    if (!can_be && max_ns == ~std::uint64_t{0}) return false;
     sleep_until(can_be ? ticks : static_cast<std::uint64_t>(most));
     return can_be;
 }
@@ -209,7 +209,7 @@ bool Simulation::wait_until(std::uint64_t ticks, std::uint64_t most_ns) {
 
 // What is done goes to the buffers.
 void Simulation::collect(State& state, std::uint64_t now) {
-    for (Job& job : state.machine.take_done(now)) {
+    for (Job& job : state.machine.take_finished(now)) {
         if (!job.is_recorded) continue;
         const double start = state.clock.show(job.start, state.settings);
         const double end = state.clock.show(job.end, state.settings);
@@ -238,7 +238,7 @@ void Simulation::deliver(State& state, bool everything) {
     if (state.log == nullptr) return;
     const std::uint64_t start = device_ticks();
     read_clock(state);
-    state.buffers.hand_over(everything, *state.log, state.relation, state.settings);
+    state.buffers.deliver_records(everything, *state.log, state.relation, state.settings);
     if (!wants(state.needs, kDeviceOverhead)) return;
     DeviceWork work;
     work.kind = DeviceWorkKind::Overhead;
@@ -282,7 +282,7 @@ bool Simulation::flush(std::uint64_t timeout_ns, bool wait_for_work) noexcept {
     if (state.needs == DeviceNeeds()) return true;
     collect(state, device_ticks());
     deliver(state, true);
-    tell_facts(state);
+    report_metadata(state);
     return is_whole;
 }
 
@@ -294,7 +294,7 @@ void Simulation::forked() noexcept {
     }
 }
 
-void Simulation::tell_facts(const State& state) {
+void Simulation::report_metadata(const State& state) {
     if (state.relation.empty()) return;
     state.log->write_fact(kType, "deviceProperties", properties_of(static_cast<int>(state.settings.devices)));
     state.log->write_fact(kType, "simulated_clock", state.relation.report());

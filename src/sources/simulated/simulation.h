@@ -30,7 +30,7 @@ class Simulation final : public DeviceActivitySource {
 
     // Calls of the library: their correlation, 0 where they are refused.
     std::uint32_t launch(const char* call, std::vector<Job> jobs);
-    std::uint32_t let_wait(Job wait, std::uint32_t other);
+    std::uint32_t add_wait(Job wait, std::uint32_t other);
     /// False: it will never be done, or there is no such device.
     bool synchronize(std::int32_t device);
     std::uint64_t allocate(std::int32_t device, std::uint64_t bytes);
@@ -39,7 +39,7 @@ class Simulation final : public DeviceActivitySource {
     /// When a queue will have done what it was given so far: ticks, or kNever.
     std::uint64_t end_of_queue(std::int32_t device, std::uint32_t stream) const;
     /// False: not before then.
-    static bool wait_until(std::uint64_t ticks, std::uint64_t most_ns = ~std::uint64_t{0});
+    static bool wait_until(std::uint64_t ticks, std::uint64_t max_ns = ~std::uint64_t{0});
 
     // DeviceActivitySource
     std::string record(const DeviceNeeds& needs, DeviceLog& log) noexcept override;
@@ -69,7 +69,7 @@ class Simulation final : public DeviceActivitySource {
                        const std::function<void(State&, std::uint64_t now, std::uint32_t correlation)>& body);
     void collect(State& state, std::uint64_t now);
     void deliver(State& state, bool everything);
-    static void tell_facts(const State& state);
+    static void report_metadata(const State& state);
     void read_clock(State& state);
     void report(State& state, std::int32_t device, std::uint64_t address, std::int64_t bytes, bool refused);
 

@@ -21,10 +21,10 @@ namespace {
 constexpr std::uint32_t kScopes = 0x3ff;  // those that PyTorch knows: its numbers are ours
 
 /// What sessions and others ask for, and the observer that is told.
-struct Wishes {
+struct Requests {
     std::mutex mutex;  // guards all of it
     const ObserverTable* table = nullptr;
-    std::uint32_t of_sessions = 0;
+    std::uint32_t session_needs = 0;
     std::array<std::uint32_t, 32> holds{};  // by bit of ObserverNeeds
 
     void hold(std::uint32_t needs) noexcept {
@@ -36,14 +36,14 @@ struct Wishes {
         }
     }
     bool tell() noexcept {
-        std::uint32_t needs = of_sessions;
+        std::uint32_t needs = session_needs;
         for (std::size_t bit = 0; bit < holds.size(); ++bit)
             needs |= holds[bit] != 0 ? std::uint32_t{1} << bit : 0;
         return table == nullptr || table->set_needs(needs);
     }
 };
-Wishes& wishes() noexcept {
-    static auto* const made = new Wishes;  // never destroyed: threads may record until the very end
+Requests& requests() noexcept {
+    static auto* const made = new Requests;  // never destroyed: threads may record until the very end
     return *made;
 }
 
@@ -57,19 +57,19 @@ class OperatorSource final : public Source {
             if ((needs.option_bits & detail::kOptionShapes) != 0) wanted |= kNeedsInputs;
             if ((needs.option_bits & detail::kOptionMemory) != 0) wanted |= kNeedsMemory;
         }
-        Wishes& all = wishes();
+        Requests& all = requests();
         const std::lock_guard lock(all.mutex);
-        all.of_sessions = wanted;
+        all.session_needs = wanted;
         if (!all.tell()) note_problem("torch_operators_missing", "PyTorch did not let itself be observed");
     }
     void flush(std::uint64_t, bool) noexcept override {
         char name[64];
-        while (wishes().table->next_blind_thread(name, sizeof name)) {
+        while (requests().table->next_unobserved_thread(name, sizeof name)) {
             note_problem("torch_memory_missing", std::string("another profiler of PyTorch is on thread ") +
                                                      name + ": its allocations are not seen");
         }
     }
-    void forked() noexcept override { wishes().table->forked(); }
+    void forked() noexcept override { requests().table->forked(); }
 };
 
 std::string load_error(const std::string& path) {
@@ -81,7 +81,7 @@ std::string load_error(const std::string& path) {
 }  // namespace
 
 void load_observer(const std::string& path) {
-    Wishes& all = wishes();
+    Requests& all = requests();
     {
         const std::lock_guard lock(all.mutex);
         if (all.table != nullptr) return;
@@ -98,12 +98,12 @@ void load_observer(const std::string& path) {
 }
 
 bool is_observer_loaded() noexcept {
-    const std::lock_guard lock(wishes().mutex);
-    return wishes().table != nullptr;
+    const std::lock_guard lock(requests().mutex);
+    return requests().table != nullptr;
 }
 
 void hold_needs(std::uint32_t needs) {
-    Wishes& all = wishes();
+    Requests& all = requests();
     const std::lock_guard lock(all.mutex);
     if (all.table == nullptr) throw Error("the observer of PyTorch's operators is not loaded");
     all.hold(needs);
@@ -113,7 +113,7 @@ void hold_needs(std::uint32_t needs) {
 }
 
 void release_needs(std::uint32_t needs) noexcept {
-    Wishes& all = wishes();
+    Requests& all = requests();
     const std::lock_guard lock(all.mutex);
     all.release(needs);
     all.tell();
@@ -122,22 +122,22 @@ void release_needs(std::uint32_t needs) noexcept {
 std::uint64_t enter_thread(bool shapes) {
     const ObserverTable* table = nullptr;
     {
-        const std::lock_guard lock(wishes().mutex);
-        table = wishes().table;
+        const std::lock_guard lock(requests().mutex);
+        table = requests().table;
     }
     if (table == nullptr) throw Error("the observer of PyTorch's operators is not loaded");
     return table->enter(shapes);
 }
 
 void leave_thread(std::uint64_t token) noexcept {
-    if (token != 0) wishes().table->leave(token);
+    if (token != 0) requests().table->leave(token);
 }
 
 bool describe_tensor(std::uintptr_t impl, void (*take)(const ArrayView&, void*), void* context) noexcept {
     const ObserverTable* table = nullptr;
     {
-        const std::lock_guard lock(wishes().mutex);
-        table = wishes().table;
+        const std::lock_guard lock(requests().mutex);
+        table = requests().table;
     }
     return table != nullptr && table->describe_tensor(impl, take, context);
 }

@@ -131,7 +131,7 @@ class InputValues {
     /// Views the arguments, which must outlive it.
     void add(c10::ArrayRef<const c10::IValue> arguments) {
         for (const c10::IValue& argument : arguments) {
-            if (count_ == kMostValues) return;
+            if (count_ == kMaxValues) return;
             new (&values_[count_]) Value(value_of(argument, 0));
             ++count_;
         }
@@ -140,7 +140,7 @@ class InputValues {
     /// null.
     void add_identified(c10::ArrayRef<const c10::IValue> arguments, const c10::FunctionSchema* schema) {
         is_identified_ = true;
-        for (std::size_t i = 0; i < arguments.size() && count_ != kMostValues; ++i) {
+        for (std::size_t i = 0; i < arguments.size() && count_ != kMaxValues; ++i) {
             access_ = ArrayAccess::Unknown;
             if (schema != nullptr && i < schema->arguments().size()) {
                 const c10::AliasInfo* const alias = schema->arguments()[i].alias_info();
@@ -159,11 +159,11 @@ class InputValues {
     }
 
   private:
-    static constexpr std::size_t kMostValues = 64;
-    static constexpr std::size_t kMostItems = 512;
-    static constexpr std::size_t kMostArrays = 256;
-    static constexpr std::size_t kMostInList = 31;  // one more than is kept, so that the cut is seen
-    static constexpr int kMostNesting = 3;
+    static constexpr std::size_t kMaxValues = 64;
+    static constexpr std::size_t kMaxItems = 512;
+    static constexpr std::size_t kMaxArrays = 256;
+    static constexpr std::size_t kMaxInList = 31;  // one more than is kept, so that the cut is seen
+    static constexpr int kMaxNesting = 3;
     template <class T>
     struct alignas(T) Place {
         std::byte bytes[sizeof(T)];
@@ -176,7 +176,7 @@ class InputValues {
         if (argument.isBool()) return argument.toBool();
         if (argument.isString()) return std::string_view(argument.toStringRef());
         if (argument.isList())
-            return nesting < kMostNesting ? list_of(argument.toListRef(), nesting + 1) : Value();
+            return nesting < kMaxNesting ? list_of(argument.toListRef(), nesting + 1) : Value();
         return argument.isNone() ? Value() : other_of(argument);
     }
 
@@ -234,8 +234,8 @@ class InputValues {
     }
 
     Value list_of(c10::ArrayRef<c10::IValue> items, int nesting) {
-        const std::size_t count = std::min(items.size(), kMostInList);
-        if (item_count_ + count > kMostItems) return {};
+        const std::size_t count = std::min(items.size(), kMaxInList);
+        if (item_count_ + count > kMaxItems) return {};
         Place<Value>* const first = &items_[item_count_];
         item_count_ += count;
         for (std::size_t i = 0; i < count; ++i) new (&first[i]) Value(value_of(items[i], nesting));
@@ -244,7 +244,7 @@ class InputValues {
 
     /// Nested tensors and those of symbolic sizes have no metadata that could be read without running code.
     Value array_of(const at::TensorBase& tensor) {
-        if (array_count_ == kMostArrays) return {};
+        if (array_count_ == kMaxArrays) return {};
         auto* const array = new (&arrays_[array_count_++]) ArrayView;
         const c10::TensorImpl* const impl = tensor.unsafeGetTensorImpl();
         if (!tensor.defined() || tensor.is_nested() || impl->has_symbolic_sizes_strides()) {
@@ -281,9 +281,9 @@ class InputValues {
     std::size_t item_count_ = 0;
     std::size_t array_count_ = 0;
     std::size_t text_bytes_ = 0;
-    std::array<Place<Value>, kMostValues> values_;
-    std::array<Place<ArrayView>, kMostArrays> arrays_;  // beside the values: what is usual is in one page
-    std::array<Place<Value>, kMostItems> items_;
+    std::array<Place<Value>, kMaxValues> values_;
+    std::array<Place<ArrayView>, kMaxArrays> arrays_;  // beside the values: what is usual is in one page
+    std::array<Place<Value>, kMaxItems> items_;
     std::array<char, 2048> texts_;
 };
 

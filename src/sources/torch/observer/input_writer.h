@@ -51,16 +51,16 @@ class InputWriter {
         Entry(const Entry&) = delete;
         Entry& operator=(const Entry&) = delete;
         ~Entry() {
-            if (room.is_inline && !is_closed) detail::drop_side_room();
+            if (room.is_inline && !is_closed) detail::drop_side_buffer();
         }
         std::uint32_t close(std::byte* end) noexcept {
             is_closed = true;
             return detail::close_side(room, end);
         }
-        detail::SideRoom room = detail::open_side();
+        detail::SideBuffer room = detail::open_side();
         bool is_closed = false;
     };
-    InputWriter(const detail::SideRoom& room, detail::ValueNeeds needs) noexcept
+    InputWriter(const detail::SideBuffer& room, detail::ValueNeeds needs) noexcept
         : encoder_(room.place, room.limit), needs_(needs) {}
 
     /// Whether nothing but memory is read for what is known of a tensor: its sizes are not made by a program.

@@ -22,7 +22,7 @@ class RangeMemory {
     static void* take(std::size_t bytes) {
         if (first != nullptr) [[likely]]
             return std::exchange(first, first->next);
-        return take_slowly(bytes);
+        return take_slow(bytes);
     }
     static void give(void* place) noexcept {
         if (is_over) [[unlikely]]
@@ -41,7 +41,7 @@ class RangeMemory {
         }
         bool is_here = false;
     };
-    [[gnu::noinline]] static void* take_slowly(std::size_t bytes) {
+    [[gnu::noinline]] static void* take_slow(std::size_t bytes) {
         static thread_local Cleaner cleaner;
         cleaner.is_here = true;  // made when it is first touched
         return ::operator new(bytes);
@@ -51,7 +51,7 @@ class RangeMemory {
     static inline constinit thread_local bool is_over = false;  ///< the thread is at its end
 };
 
-class KeptRange : public at::ObserverContext {
+class RangeContext : public at::ObserverContext {
   public:
     static void* operator new(std::size_t) { return RangeMemory::take(kBytes); }
     static void operator delete(void* place) noexcept { RangeMemory::give(place); }
@@ -59,7 +59,7 @@ class KeptRange : public at::ObserverContext {
     Kind kind() const noexcept { return kind_; }
 
   protected:
-    explicit KeptRange(Kind kind) noexcept : kind_(kind) {}
+    explicit RangeContext(Kind kind) noexcept : kind_(kind) {}
     static constexpr std::size_t kBytes = 192;  ///< of any of them
 
   private:
@@ -67,10 +67,10 @@ class KeptRange : public at::ObserverContext {
 };
 
 /// The usual one, opened inline: a scope, and what ties forward and backward halves together.
-class PlainRange final : public KeptRange {
+class PlainRange final : public RangeContext {
   public:
     PlainRange(detail::Opened opened, std::int64_t sequence, std::uint32_t forward_thread) noexcept
-        : KeptRange(Kind::Plain),
+        : RangeContext(Kind::Plain),
           thread_(detail::thread_number()),
           opened_(opened),
           facts_{sequence, forward_thread, 0} {
@@ -90,10 +90,10 @@ class PlainRange final : public KeptRange {
 };
 
 /// One with inputs that nobody watches.
-class InputRange final : public KeptRange {
+class InputRange final : public RangeContext {
   public:
     InputRange(detail::Opened opened, std::uint32_t thread) noexcept
-        : KeptRange(Kind::Input), thread_(thread), opened_(opened) {
+        : RangeContext(Kind::Input), thread_(thread), opened_(opened) {
         static_assert(sizeof(InputRange) <= kBytes);
     }
     [[gnu::always_inline]] void end() const noexcept { detail::close_with_inputs(opened_, thread_); }
@@ -113,10 +113,10 @@ struct FollowedContext {
 };
 
 /// Any other: watched, with outputs or keywords, or of work that is followed.
-class FullRange final : public KeptRange {
+class FullRange final : public RangeContext {
   public:
     FullRange(Scope scope, std::unique_ptr<FollowedContext> followed) noexcept
-        : KeptRange(Kind::Full), followed_(std::move(followed)), operation_(scope) {
+        : RangeContext(Kind::Full), followed_(std::move(followed)), operation_(scope) {
         static_assert(sizeof(FullRange) <= kBytes);
     }
     ~FullRange() override {

@@ -48,30 +48,31 @@ const c10::FunctionSchema* schema_of(const at::RecordFunction& range) noexcept {
 
 // ---- PyTorch's numbers of threads, and ours
 
-constexpr std::size_t kMostThreads = 1 << 16;
-std::atomic<std::uint32_t> thread_ids[kMostThreads];
+constexpr std::size_t kMaxThreads = 1 << 16;
+std::atomic<std::uint32_t> thread_ids[kMaxThreads];
 
-std::uint32_t own_thread_id(std::uint64_t torch_id) noexcept {
-    return torch_id < kMostThreads ? thread_ids[torch_id].load(std::memory_order_relaxed) : 0;
+std::uint32_t recorder_thread_id(std::uint64_t torch_id) noexcept {
+    return torch_id < kMaxThreads ? thread_ids[torch_id].load(std::memory_order_relaxed) : 0;
 }
 
 // Of the forward half of a backward node; 0: it is none, or nothing of that thread was recorded.
 std::uint32_t forward_thread(const at::RecordFunction& range) noexcept {
-    return range.forwardThreadId() != 0 && range.seqNr() >= 0 ? own_thread_id(range.forwardThreadId()) : 0;
+    return range.forwardThreadId() != 0 && range.seqNr() >= 0 ? recorder_thread_id(range.forwardThreadId())
+                                                              : 0;
 }
 
 // A backward node may name this thread later.
-void learn_thread(std::uint64_t torch_id) noexcept {
+void register_torch_thread(std::uint64_t torch_id) noexcept {
     static constinit thread_local bool is_known = false;
     if (is_known) [[likely]]
         return;
     is_known = true;
-    if (torch_id < kMostThreads) thread_ids[torch_id].store(current_thread_id(), std::memory_order_relaxed);
+    if (torch_id < kMaxThreads) thread_ids[torch_id].store(current_thread_id(), std::memory_order_relaxed);
 }
 
 // ---- ranges
 
-std::atomic<std::uint32_t> present_needs{0};
+std::atomic<std::uint32_t> current_needs{0};
 
 std::uint32_t site_of(const at::RecordFunction& range, Scope scope, std::uint32_t needs) noexcept {
     if (const c10::FunctionSchema* const schema = schema_of(range))
@@ -111,12 +112,12 @@ void add_inputs(InputValues& inputs, const at::RecordFunction& range, std::uint3
     std::vector<KeyedValue> keywords;
     std::unordered_map<std::string, c10::IValue> given;
     std::optional<CollectiveValues> collective;
-    if (operation.inputs_wanted()) {
+    if (operation.needs_inputs()) {
         add_inputs(inputs, range, needs);
         given = range.kwinputs();
         for (const auto& [key, value] : given) keywords.push_back({key, inputs.add_keyed(value)});
     }
-    if (range.isNcclMeta() && operation.keywords_wanted()) {
+    if (range.isNcclMeta() && operation.needs_keywords()) {
         collective.emplace();
         keywords.insert(keywords.end(), collective->values().begin(), collective->values().end());
     }
@@ -125,7 +126,7 @@ void add_inputs(InputValues& inputs, const at::RecordFunction& range, std::uint3
 
 /// Null: the work belongs to nobody who is followed.
 [[gnu::noinline]] std::unique_ptr<FollowedContext> follow_context() {
-    const CarriedState* const state = present_own_state();
+    const CarriedState* const state = current_state();
     if (state == nullptr || state->is_retired() || state->context().is_empty()) return nullptr;
     return std::make_unique<FollowedContext>(state->context());
 }
@@ -133,22 +134,22 @@ void add_inputs(InputValues& inputs, const at::RecordFunction& range, std::uint3
 [[gnu::noinline]] std::unique_ptr<at::ObserverContext> start_fully(const at::RecordFunction& range,
                                                                    Scope scope) {
     std::unique_ptr<FollowedContext> followed;
-    if (!detail::is_wanted(scope)) {
+    if (!detail::should_record(scope)) {
         if (CarriedState::carriers.load(std::memory_order_relaxed) == 0) return nullptr;
         followed = follow_context();
-        if (followed == nullptr || !detail::is_wanted(scope)) return nullptr;
+        if (followed == nullptr || !detail::should_record(scope)) return nullptr;
     }
-    const std::uint32_t needs = present_needs.load(std::memory_order_relaxed);
+    const std::uint32_t needs = current_needs.load(std::memory_order_relaxed);
     const std::uint32_t site = site_of(range, scope, needs);
     if (site == kNoSite) return nullptr;
     if ((needs & kNeedsMemory) != 0) watch_allocations();
     auto kept = std::make_unique<FullRange>(scope, std::move(followed));
-    learn_thread(range.threadId());
+    register_torch_thread(range.threadId());
     Operation& operation = kept->operation();
     const OperationFacts facts{range.seqNr(), forward_thread(range), nullptr};
-    if (schema_of(range) == nullptr && (operation.inputs_wanted() || range.isNcclMeta())) {
+    if (schema_of(range) == nullptr && (operation.needs_inputs() || range.isNcclMeta())) {
         begin_named(operation, site, facts, range, needs);
-    } else if (operation.inputs_wanted() && !range.inputs().empty()) {
+    } else if (operation.needs_inputs() && !range.inputs().empty()) {
         begin_with_inputs(operation, site, facts, range, needs);
     } else {
         operation.begin(site, facts);
@@ -156,8 +157,8 @@ void add_inputs(InputValues& inputs, const at::RecordFunction& range, std::uint3
     return kept;
 }
 
-[[gnu::noinline]] detail::Opened open_unusual(std::uint32_t site, const detail::RangeFacts& facts,
-                                              const at::RecordFunction& range, std::uint32_t needs) {
+[[gnu::noinline]] detail::Opened open_slow(std::uint32_t site, const detail::RangeFacts& facts,
+                                           const at::RecordFunction& range, std::uint32_t needs) {
     InputValues inputs;
     add_inputs(inputs, range, needs);
     return detail::open_with_inputs(site, static_cast<Scope>(range.scope()), facts, inputs.values());
@@ -171,12 +172,12 @@ void add_inputs(InputValues& inputs, const at::RecordFunction& range, std::uint3
     const std::uint32_t site = operator_sites.find(schema, scope, (needs & kNeedsOverloads) != 0);
     if (site == kNoSite || site == 0) return nullptr;
     if ((needs & kNeedsMemory) != 0) watch_allocations();
-    learn_thread(range.threadId());
+    register_torch_thread(range.threadId());
     const detail::RangeFacts facts{range.seqNr(), forward_thread(range), 0};
     detail::Opened opened{0, detail::kNotOpen};
     if ((needs & kNeedsIdentities) != kNeedsIdentities)
         opened = InputWriter::open(site, facts, last_of(range.inputs(), schema.arguments().size()));
-    if (opened.index == detail::kNotOpen) opened = open_unusual(site, facts, range, needs);
+    if (opened.index == detail::kNotOpen) opened = open_slow(site, facts, range, needs);
     if (opened.index == detail::kNotOpen) return nullptr;
     return std::make_unique<InputRange>(opened, detail::thread_number());
 }
@@ -184,19 +185,20 @@ void add_inputs(InputValues& inputs, const at::RecordFunction& range, std::uint3
 std::unique_ptr<at::ObserverContext> start_range(const at::RecordFunction& range) {
     const auto scope = static_cast<Scope>(range.scope());
     detail::ThreadState* const thread = detail::current_thread;
-    const std::uint32_t needs = present_needs.load(std::memory_order_relaxed);
+    const std::uint32_t needs = current_needs.load(std::memory_order_relaxed);
     if (!detail::may_open_operator(thread, scope) || range.isNcclMeta()) [[unlikely]] {
         const c10::FunctionSchema* const schema = schema_of(range);
-        const bool is_usual = (needs & kNeedsOutputs) == 0 && detail::may_open_with_inputs(thread, scope) &&
-                              schema != nullptr && !range.isNcclMeta();
-        return is_usual ? start_with_inputs(range, *schema, needs) : start_fully(range, scope);
+        const bool is_fast_path = (needs & kNeedsOutputs) == 0 &&
+                                  detail::may_open_with_inputs(thread, scope) && schema != nullptr &&
+                                  !range.isNcclMeta();
+        return is_fast_path ? start_with_inputs(range, *schema, needs) : start_fully(range, scope);
     }
     const std::uint32_t site = site_of(range, scope, needs);
     if (site == kNoSite) return nullptr;
     if (!detail::may_open(thread, site)) [[unlikely]]
         return start_fully(range, scope);
     if ((needs & kNeedsMemory) != 0) watch_allocations();
-    learn_thread(range.threadId());
+    register_torch_thread(range.threadId());
     const std::uint32_t forward = forward_thread(range);
     return std::make_unique<PlainRange>(detail::open_slot(thread, site), range.seqNr(), forward);
 }
@@ -210,13 +212,13 @@ std::unique_ptr<at::ObserverContext> start_range(const at::RecordFunction& range
 }
 
 void end_range(const at::RecordFunction& range, at::ObserverContext* context) {
-    auto* const kept = static_cast<KeptRange*>(context);
+    auto* const kept = static_cast<RangeContext*>(context);
     if (kept == nullptr) return;
-    if (kept->kind() == KeptRange::Kind::Plain) [[likely]]
+    if (kept->kind() == RangeContext::Kind::Plain) [[likely]]
         return static_cast<PlainRange*>(kept)->end();
-    if (kept->kind() == KeptRange::Kind::Input) return static_cast<InputRange*>(kept)->end();
+    if (kept->kind() == RangeContext::Kind::Input) return static_cast<InputRange*>(kept)->end();
     Operation& operation = static_cast<FullRange*>(kept)->operation();
-    if (operation.outputs_wanted() && !range.outputs().empty()) return end_with_outputs(operation, range);
+    if (operation.needs_outputs() && !range.outputs().empty()) return end_with_outputs(operation, range);
     operation.end();
 }
 
@@ -226,16 +228,16 @@ std::mutex registration;  // guards the next two
 at::CallbackHandle handle = at::INVALID_CALLBACK_HANDLE;
 bool is_over = false;
 
-void take_back() {
+void unregister_callback() {
     if (handle != at::INVALID_CALLBACK_HANDLE)
         at::removeCallback(std::exchange(handle, at::INVALID_CALLBACK_HANDLE));
 }
 
 /// Made after PyTorch's list of callbacks, and so gone before it when the program ends.
-struct LastWord {
-    ~LastWord() {
+struct CallbackRemover {
+    ~CallbackRemover() {
         const std::lock_guard lock(registration);
-        take_back();
+        unregister_callback();
         is_over = true;
     }
 };
@@ -243,7 +245,7 @@ struct LastWord {
 bool set_needs(std::uint32_t needs) noexcept {
     try {
         const std::lock_guard lock(registration);
-        const std::uint32_t before = present_needs.exchange(needs);
+        const std::uint32_t before = current_needs.exchange(needs);
         if ((before & ~needs & kNeedsMemory) != 0) {
             SharedState::retire();
             leave_states();  // on this thread; elsewhere it stays behind, without effect
@@ -252,13 +254,13 @@ bool set_needs(std::uint32_t needs) noexcept {
             TensorObjects::clear();
         constexpr std::uint32_t kRegistered = kNeedsRanges | kNeedsInputs | kNeedsOutputs;
         if (((before ^ needs) & kRegistered) == 0 || is_over) return true;
-        take_back();
+        unregister_callback();
         if ((needs & kNeedsRanges) == 0) return true;
         SchemaWatch::start();
         handle = at::addGlobalCallback(at::RecordFunctionCallback(start_range, end_range)
                                            .needsInputs((needs & kNeedsInputs) != 0)
                                            .needsOutputs((needs & kNeedsOutputs) != 0));
-        static const LastWord last_word;
+        static const CallbackRemover callback_remover;
         return true;
     } catch (const std::exception&) {
         return false;
@@ -271,7 +273,7 @@ std::uint64_t last_token = 0;
 
 std::uint64_t enter(bool shapes) noexcept {
     try {
-        learn_thread(at::RecordFunction::currentThreadId());
+        register_torch_thread(at::RecordFunction::currentThreadId());
         auto state = enter_state(shapes);
         if (state == nullptr) return 0;
         const std::lock_guard lock(states_mutex);
@@ -294,12 +296,12 @@ void leave(std::uint64_t token) noexcept {
 }
 
 void forked() noexcept {
-    present_needs.store(0);
+    current_needs.store(0);
     TensorObjects::forked();
 }
 
 bool describe_tensor(std::uintptr_t impl, void (*take)(const ArrayView&, void*), void* context) noexcept {
-    const std::uint32_t needs = present_needs.load(std::memory_order_relaxed);
+    const std::uint32_t needs = current_needs.load(std::memory_order_relaxed);
     if ((needs & kNeedsIdentities) != kNeedsIdentities) return false;
     try {
         // NOLINTNEXTLINE(performance-no-int-to-ptr): Python gives addresses as numbers
@@ -316,12 +318,12 @@ bool describe_tensor(std::uintptr_t impl, void (*take)(const ArrayView&, void*),
     }
 }
 
-bool next_blind_thread(char* name, std::uint32_t bytes) noexcept {
-    return BlindThreads::get().next(name, bytes);
+bool next_unobserved_thread(char* name, std::uint32_t bytes) noexcept {
+    return UnobservedThreads::get().next(name, bytes);
 }
 
-constexpr ObserverTable kTable{kObserverTableVersion, detail::kLayoutNumber, set_needs, enter, leave, forked,
-                               next_blind_thread,     describe_tensor};
+constexpr ObserverTable kTable{kObserverTableVersion,  detail::kLayoutNumber, set_needs, enter, leave, forked,
+                               next_unobserved_thread, describe_tensor};
 
 }  // namespace
 

@@ -36,7 +36,7 @@ struct ObserverTable {
     void (*forked)();
     /// A thread whose allocations are not seen, because another profiler is on it: its name goes into
     /// `name`. False: there is none that has not been told before.
-    bool (*next_blind_thread)(char* name, std::uint32_t bytes);
+    bool (*next_unobserved_thread)(char* name, std::uint32_t bytes);
     /// Says what a tensor is, which tensor included, for as long as `take` runs. `impl` is its address
     /// (`Tensor._cdata`); it must live. False: nobody wants that, or nothing is known of it.
     bool (*describe_tensor)(std::uintptr_t impl, void (*take)(const ArrayView&, void*), void* context);

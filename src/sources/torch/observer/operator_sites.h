@@ -30,7 +30,7 @@ class OperatorSites {
   public:
     /// `kNoSite`: it is not to be recorded; 0: there is no room.
     std::uint32_t find(const c10::FunctionSchema& schema, Scope scope, bool by_overload) noexcept {
-        for (std::size_t i = 0; i < kMostProbes; ++i) {
+        for (std::size_t i = 0; i < kMaxProbes; ++i) {
             Entry& entry = entries_[(hash(&schema) + i) & (kEntries - 1)];
             const auto* const key = entry.schema.load(std::memory_order_acquire);
             if (key == &schema && scope == Scope::Function) [[likely]] {
@@ -47,9 +47,9 @@ class OperatorSites {
     /// A schema is no more.
     void forget(const c10::FunctionSchema* schema) noexcept {
         const std::lock_guard lock(mutex_);
-        for (std::size_t i = 0; i < kMostProbes; ++i) {
+        for (std::size_t i = 0; i < kMaxProbes; ++i) {
             Entry& entry = entries_[(hash(schema) + i) & (kEntries - 1)];
-            if (entry.schema.load(std::memory_order_relaxed) == schema) entry.schema.store(struck_out());
+            if (entry.schema.load(std::memory_order_relaxed) == schema) entry.schema.store(tombstone());
         }
     }
 
@@ -60,13 +60,13 @@ class OperatorSites {
         std::atomic<std::uint32_t> overload_site{0};
     };
     static constexpr std::size_t kEntries = 1 << 14;  // PyTorch has some 4000 operators
-    static constexpr std::size_t kMostProbes = 32;
+    static constexpr std::size_t kMaxProbes = 32;
 
     static std::size_t hash(const c10::FunctionSchema* schema) noexcept {
         const auto address = reinterpret_cast<std::uintptr_t>(schema) >> 4;
         return address ^ address >> 11;
     }
-    static const c10::FunctionSchema* struck_out() noexcept {
+    static const c10::FunctionSchema* tombstone() noexcept {
         return reinterpret_cast<const c10::FunctionSchema*>(std::uintptr_t{1});
     }
 
@@ -78,7 +78,7 @@ class OperatorSites {
                                                : detail::dynamic_site(name, scope);
         if (scope != Scope::Function || site == 0) return site;
         const std::lock_guard lock(mutex_);
-        for (std::size_t i = 0; i < kMostProbes; ++i) {
+        for (std::size_t i = 0; i < kMaxProbes; ++i) {
             Entry& entry = entries_[(hash(&schema) + i) & (kEntries - 1)];
             const auto* const key = entry.schema.load(std::memory_order_relaxed);
             if (key != nullptr && key != &schema) continue;

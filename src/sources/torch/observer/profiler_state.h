@@ -50,10 +50,10 @@ class CarriedState final : public profiler::ProfilerStateBase {
 
     profiler::ActiveProfilerType profilerType() override { return profiler::ActiveProfilerType::KINETO; }
     bool memoryProfilingEnabled() const override {
-        if (memory_wanted()) return true;
+        if (is_recording_memory()) return true;
         if (context_.is_empty() || is_retired()) return false;
         const ContextAdoption adoption(context_);
-        return memory_wanted();
+        return is_recording_memory();
     }
     void reportMemoryUsage(void* address, std::int64_t bytes, std::size_t allocated, std::size_t reserved,
                            c10::Device device) override {
@@ -73,7 +73,7 @@ class CarriedState final : public profiler::ProfilerStateBase {
   private:
     template <class Report>
     void report(const Report& write) const noexcept {
-        if (context_.is_empty() || memory_wanted()) return write();
+        if (context_.is_empty() || is_recording_memory()) return write();
         const ContextAdoption adoption(context_);
         write();
     }
@@ -88,15 +88,15 @@ inline c10::DebugInfoBase* present_state() noexcept {
 }
 
 /// Ours, if it is ours.
-inline CarriedState* present_own_state() noexcept {
+inline CarriedState* current_state() noexcept {
     return dynamic_cast<CarriedState*>(present_state());
 }
 
 /// Threads whose place another profiler has, so that their allocations are not seen.
-class BlindThreads {
+class UnobservedThreads {
   public:
-    static BlindThreads& get() noexcept {
-        static auto* const threads = new BlindThreads;
+    static UnobservedThreads& get() noexcept {
+        static auto* const threads = new UnobservedThreads;
         return *threads;
     }
     void add() noexcept {
@@ -157,15 +157,15 @@ inline void watch_allocations() {
     if (present == nullptr) {
         c10::ThreadLocalDebugInfo::_push(c10::DebugInfoKind::PROFILER_STATE, SharedState::get());
     } else if (dynamic_cast<const CarriedState*>(present) == nullptr) {
-        BlindThreads::get().add();
+        UnobservedThreads::get().add();
     }
     known = present_state();
 }
 
 /// Puts a state in that carries the calling thread's context. Null: somebody else's is there.
 inline std::shared_ptr<CarriedState> enter_state(bool shapes) {
-    if (present_state() != nullptr && present_own_state() == nullptr) {
-        BlindThreads::get().add();
+    if (present_state() != nullptr && current_state() == nullptr) {
+        UnobservedThreads::get().add();
         return nullptr;
     }
     auto state = std::make_shared<CarriedState>(Context::current(), shapes);

@@ -28,7 +28,7 @@ class TensorObjects {
     static std::uint64_t find(const at::TensorBase& tensor) noexcept {
         const c10::TensorImpl* const impl = tensor.unsafeGetTensorImpl();
         Table& table = *place().load(std::memory_order_acquire);
-        Known* const known = own_known();
+        Known* const known = thread_cache();
         if (known == nullptr) return 0;
         const std::uint64_t life = table.life.load(std::memory_order_acquire);
         if (known->life != life) {  // addresses may have been used again since
@@ -48,7 +48,7 @@ class TensorObjects {
         decltype(table.objects) dropped;
         const std::lock_guard lock(table.mutex);
         table.objects.swap(dropped);  // those that are seen again get another word
-        table.limit = kFewest;
+        table.limit = kMinEntries;
         ++table.life;
     }
     /// In the child of a fork: the lock may be held by a thread that is not there.
@@ -59,7 +59,7 @@ class TensorObjects {
 
   private:
     static constexpr std::size_t kKnown = 256;  // of each thread
-    static constexpr std::size_t kFewest = 1 << 14;
+    static constexpr std::size_t kMinEntries = 1 << 14;
 
     struct Known {
         struct Object {
@@ -93,18 +93,18 @@ class TensorObjects {
         void drop_dead() {
             ++life;
             std::erase_if(objects, [](const auto& entry) { return entry.second.reference.expired(); });
-            limit = std::max(kFewest, 2 * objects.size());
+            limit = std::max(kMinEntries, 2 * objects.size());
         }
 
         std::mutex mutex;  ///< guards the others
         std::unordered_map<const c10::TensorImpl*, Object> objects;
-        std::size_t limit = kFewest;
+        std::size_t limit = kMinEntries;
         std::atomic<std::uint64_t> life;  ///< counts up whenever some are dropped; read without the lock
     };
 
     /// What the calling thread knows; on the heap, since a library that is loaded late has little room for
     /// threads' own variables.
-    static Known* own_known() noexcept {
+    static Known* thread_cache() noexcept {
         static constinit thread_local Known* known = nullptr;
         if (known == nullptr) [[unlikely]] {
             struct Owner {

@@ -1,0 +1,35 @@
+// array_uses.h: the arrays that ranges took, and the arrays of the modules that they are calls of.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+
+#include <marey/trace.h>
+
+namespace marey {
+
+/// Calls `visit(row of Trace::arrays())` for each, in their order, lists included.
+template <class Visit>
+void visit_arrays(const Trace& trace, const Argument& value, const Visit& visit, int nesting = 0) {
+    constexpr int kMaxDepth = 16;  // a damaged trace could hold a cycle
+    if (value.kind == ValueKind::Array && value.array < trace.arrays().size()) {
+        visit(value.array);
+    } else if (value.kind == ValueKind::List && nesting < kMaxDepth) {
+        const std::span<const Argument> items = trace.list_items();
+        const std::size_t first = std::min<std::size_t>(value.list.first, items.size());
+        const std::size_t count = std::min<std::size_t>(value.list.count, items.size() - first);
+        for (const Argument& item : items.subspan(first, count))
+            visit_arrays(trace, item, visit, nesting + 1);
+    }
+}
+
+/// Of the inputs of a range.
+template <class Visit>
+void visit_inputs(const Trace& trace, Row range, const Visit& visit) {
+    for (const Argument& value : trace.range_arguments(range)) {
+        if (value.role == ArgumentRole::Input) visit_arrays(trace, value, visit);
+    }
+}
+
+}  // namespace marey

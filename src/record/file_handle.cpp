@@ -1,0 +1,82 @@
+// file_handle.cpp: telling our descriptor from one that took its number, opening the file again.
+#include "record/file_handle.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <mutex>
+
+namespace marey {
+
+int avoid_standard_fds(int fd) noexcept {
+    constexpr rlim_t kFirst = 512;
+    rlimit limit{};
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return fd;
+    const int first = static_cast<int>(std::min(kFirst, limit.rlim_cur / 2));
+    if (fd >= first) return fd;
+    const int high = fcntl(fd, F_DUPFD_CLOEXEC, first);
+    if (high < 0) return fd;
+    close(fd);
+    return high;
+}
+
+FileHandle::FileHandle(int fd) noexcept : is_held_(true), fd_(fd) {
+    struct stat status {};
+    if (fstat(fd, &status) != 0) return;
+    device_ = status.st_dev;
+    inode_ = status.st_ino;
+}
+
+void FileHandle::set_path(const std::string& path) {
+    const std::lock_guard lock(mutex_);
+    path_ = path;
+}
+
+bool FileHandle::is_ours(int fd) const noexcept {
+    struct stat status {};
+    // The program may have the capture open too, to read it.
+    return fd >= 0 && fstat(fd, &status) == 0 && status.st_ino == inode_ && status.st_dev == device_ &&
+           (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDWR;
+}
+
+bool FileHandle::is_at(const std::string& path) const noexcept {
+    struct stat status {};
+    return stat(path.c_str(), &status) == 0 && status.st_ino == inode_ && status.st_dev == device_;
+}
+
+int FileHandle::descriptor() noexcept {
+    const std::lock_guard lock(mutex_);
+    if (is_ours(fd_)) return fd_;
+    fd_ = -1;  // not closed: it is nobody's or the program's
+    reopen_error_.store(reopen(), std::memory_order_relaxed);
+    return fd_;
+}
+
+int FileHandle::reopen() noexcept {
+    struct stat status {};
+    if (stat(path_.c_str(), &status) != 0) return errno;
+    if (!is_at(path_)) return ESTALE;  // what is there may be a device or a pipe: not even opened
+    const int fd = open(path_.c_str(), O_RDWR | O_CLOEXEC);
+    if (fd < 0) return errno;
+    if (!is_ours(fd)) {
+        close(fd);
+        return ESTALE;
+    }
+    fd_ = avoid_standard_fds(fd);
+    return 0;
+}
+
+int FileHandle::close_file() noexcept {
+    const std::lock_guard lock(mutex_);
+    const int error = is_ours(fd_) && close(fd_) != 0 ? errno : 0;
+    fd_ = -1;
+    path_.clear();
+    is_held_ = false;
+    return error;
+}
+
+}  // namespace marey

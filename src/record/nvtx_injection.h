@@ -1,0 +1,42 @@
+// nvtx_injection.h: what sessions, emitters and the NVTX listener know of each other.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+namespace marey {
+
+/// The variable in which NVTX looks for its listener.
+inline constexpr const char* kNvtxVariable = "NVTX_INJECTION64_PATH";
+
+/// Set once some library's NVTX has found the listener.
+extern std::atomic<bool> nvtx_attached;
+
+/// Why ranges of NVTX will not be heard in this process; empty: they are, or will be.
+std::string nvtx_inactive_reason();
+
+/// What NVTX calls in the library that it has loaded.
+using NvtxGetTable = const void* (*)(std::uint32_t table);
+using NvtxEntry = int (*)(NvtxGetTable get_table);
+/// In a second copy of Marey, which records nothing: the entry of the one that does. Set when the library is
+/// loaded.
+extern NvtxEntry entry_of_first_copy;
+extern bool is_second_copy;
+
+/// While it lives the calling thread passes ranges on to a tool. Where that tool is Marey itself, it must not
+/// record them again.
+class EmitterCall {
+  public:
+    EmitterCall() noexcept : was_inside_(is_inside) { is_inside = true; }
+    ~EmitterCall() { is_inside = was_inside_; }
+    EmitterCall(const EmitterCall&) = delete;
+    EmitterCall& operator=(const EmitterCall&) = delete;
+
+    static constinit thread_local bool is_inside __attribute__((tls_model("initial-exec")));
+
+  private:
+    bool was_inside_;
+};
+
+}  // namespace marey
